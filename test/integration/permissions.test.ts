@@ -19,8 +19,7 @@ function outputOf(...options: string[]): string {
   return stdout;
 }
 
-const CURE =
-  /must allow what this package needs: --allow-addons, --allow-worker and --allow-fs-read=\*\.\n$/;
+const CURE = /must allow what this package needs: --allow-addons, --allow-worker and --allow-fs-read=\*\.\n$/;
 
 test('--no-addons is to be left out', () => {
   const text = outputOf('--no-addons');

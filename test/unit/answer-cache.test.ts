@@ -1,4 +1,4 @@
-/** The cache of answers of a file: one query to the kernel, and another as soon as the answer may be stale. */
+/** A file's cache of IOCTL outputs: one query to the kernel, and another as soon as the output may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AnswerCache } from '../../kernel-bridge/door/soft/caches.js';
@@ -38,7 +38,7 @@ test('the same query is sent once', () => {
   assert.is(ask(PATH, here), 0);
 });
 
-test('the ports of addresses do not matter, all else does', () => {
+test('the ports of addresses are ignored, everything else counts', () => {
   const { ask } = rig();
   const question = (code: number, at: number): number => {
     const input = code === PATH ? IbatPathIn.encode(path) : IbatIpToPortIn.encode(address);
@@ -67,7 +67,7 @@ test('a request with side effects always goes to the kernel', () => {
   }
 });
 
-test('an answer expires after a second, and when the cache epoch changes', () => {
+test('an output expires after a second, and when the cache epoch changes', () => {
   const { ask, cacheEpoch, clock, cache } = rig();
   ask(PATH, here);
   Atomics.add(cacheEpoch, 0, 1);
@@ -78,7 +78,7 @@ test('an answer expires after a second, and when the cache epoch changes', () =>
   clock.now += 1;
   assert.is(ask(PATH, here), 1);
   assert.is(ask(PATH, here), 0);
-  // The epoch changes between the kernel's scan and the answer.
+  // The epoch changes between the kernel's scan and its output.
   cache.answer(IP_TO_PORT, here, 4, () => {
     Atomics.add(cacheEpoch, 0, 1);
     return new Uint8Array(4);

@@ -1,4 +1,4 @@
-/** Attributes that ride on a completed request: they serve the next EP_QUERY, unless they may have changed. */
+/** Attributes returned with a completed request serve the next EP_QUERY, unless they may have changed. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AttributePrefetch } from '../../kernel-bridge/door/soft/caches.js';
@@ -15,7 +15,7 @@ import {
 
 const { EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
 const complete = new Uint8Array(WvIoEpAttributes.size + 140).fill(5);
-/** An id as the kernel gives them: a generation above 20 bits of index. */
+/** An id as issued by the kernel: a generation above 20 bits of index. */
 const id = (0xffff_fff0n << 20n) | 3n;
 const other = id + 1n;
 
@@ -35,7 +35,7 @@ function rig() {
   };
 }
 
-test('attributes from a request serve the EP_QUERYs of its endpoint, each with bytes of its own', () => {
+test('attributes from a request serve the EP_QUERYs of its endpoint, each with its own bytes', () => {
   const { connect, query } = rig();
   const ended = connect();
   assert.is(query(), undefined);
@@ -46,14 +46,14 @@ test('attributes from a request serve the EP_QUERYs of its endpoint, each with b
   assert.equal(query(), new Uint8Array(complete.length).fill(5));
 });
 
-test('EP_GET_REQUEST brings the attributes of the endpoint that it names, not of the listener', () => {
+test('EP_GET_REQUEST returns the attributes of its new endpoint, not of the listener', () => {
   const { prefetch, query } = rig();
   prefetch.expect(EP_GET_REQUEST, WvIoEpGetRequest.encode({ id: other, epId: id }))(complete);
   assert.is(query(other), undefined);
   assert.equal(query(), complete);
 });
 
-test('another request for the endpoint discards them, also before the completion is seen', () => {
+test('another request for the endpoint discards them, even before the completion is delivered', () => {
   for (const late of [false, true]) {
     const { connect, query, prefetch } = rig();
     const ended = connect();
@@ -68,7 +68,7 @@ test('another request for the endpoint discards them, also before the completion
   assert.equal(query(), complete);
 });
 
-test('every request for an endpoint discards them but EP_QUERY and EP_DISCONNECT_NOTIFY, and no cache concerns one for another object', () => {
+test('every request for an endpoint except EP_QUERY and EP_DISCONNECT_NOTIFY discards them; requests for other objects use no cache', () => {
   for (const [name, code] of Object.entries(IoctlCode)) {
     const ofEndpoint = name.startsWith('EP_') && name !== 'EP_CREATE' && name !== 'EP_DISCONNECT_NOTIFY';
     const brings = code === EP_CONNECT || code === EP_GET_REQUEST;
@@ -83,7 +83,7 @@ test('every request for an endpoint discards them but EP_QUERY and EP_DISCONNECT
   for (const code of Object.values(HcaFileCode)) assert.is(cacheUses.get(code), undefined);
 });
 
-test('a later request for the same endpoint counts, and its failure leaves nothing', () => {
+test('the latest request for an endpoint counts, and its failure leaves no attributes', () => {
   const { connect, query } = rig();
   const [first, second] = [connect(), connect()];
   first(complete);
@@ -92,7 +92,7 @@ test('a later request for the same endpoint counts, and its failure leaves nothi
   assert.equal(query(), complete);
 });
 
-test('an earlier request that fails late takes nothing from a later one', () => {
+test('the late failure of an earlier request does not affect a later one', () => {
   const { connect, query } = rig();
   const [first, second] = [connect(), connect()];
   first(new Uint8Array(0));
@@ -100,7 +100,7 @@ test('an earlier request that fails late takes nothing from a later one', () => 
   assert.equal(query(), complete);
 });
 
-test('attributes without private data are complete, too', () => {
+test('attributes without private data are complete', () => {
   const { connect, query } = rig();
   const bare = new Uint8Array(WvIoEpAttributes.size);
   connect()(bare);
@@ -122,16 +122,16 @@ test('a new cache epoch since the request was sent discards them', () => {
   }
 });
 
-test('without prefetched attributes the kernel is asked', () => {
+test('without prefetched attributes the query goes to the kernel', () => {
   const { connect, query } = rig();
   connect()(new Uint8Array(0));
   assert.is(query(), undefined);
 });
 
-test('inputs without a complete id, or with an id that no table gives, name no endpoint', () => {
+test('inputs without a complete id, or with an id that no table issues, refer to no endpoint', () => {
   const { prefetch, connect, query } = rig();
   connect()(complete);
-  assert.is(query(id | (1n << 56n)), undefined, 'one that is the same but for its last byte');
+  assert.is(query(id | (1n << 56n)), undefined, 'an id that differs only in its last byte');
   assert.equal(query(), complete);
   // A double cannot distinguish these numbers.
   const vast = 0x40n << 48n;

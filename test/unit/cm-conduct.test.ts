@@ -21,7 +21,7 @@ interface Scene {
   side: Side;
   host: Host;
   peer: Host;
-  /** The peer's communication id and QPN, if it has any. */
+  /** The peer's communication id and QPN, if known. */
   peerId: number;
 }
 
@@ -33,7 +33,7 @@ function sceneOf(pair: Pair, side: Side): Scene {
   return { pair, side, host, peer, peerId };
 }
 
-/** Brings one side into a state; the network is cut from then on. */
+/** Moves one side to a state; the network is cut from then on. */
 const reach: Record<Exclude<CmState, 'idle'>, () => Scene> = {
   reqSent: () => {
     const pair = new Pair(OPTIONS);
@@ -97,7 +97,7 @@ const idsOf = ({ side, peerId }: Scene) => ({
   localCommId: peerId,
   remoteCommId: side.connection.localCommId,
 });
-/** The transaction id of the REQ that the connection began with. */
+/** The transaction id of the connection's REQ. */
 function exchangeOf({ pair, side, peerId }: Scene): bigint {
   const id = side.request === undefined ? side.connection.localCommId : peerId;
   for (const { message } of pair.network.sent) {
@@ -145,7 +145,7 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
     pair.network.send = () => {};
     own.abandon();
     pair.network.send = send;
-    // A request is stale only if it is valid otherwise.
+    // Only a valid request can make a connection stale.
     const listener = host.cm.listen({
       serviceId: SERVICE,
       address: undefined,
@@ -256,9 +256,9 @@ for (const [state, event, sent, told, next] of conduct) {
   });
 }
 
-test('the list above names every cell that a call or a message can move', () => {
+test('the list above has every cell that a call or a message can reach', () => {
   const named = new Set(conduct.map(([state, event]) => `${state} × ${event}`));
-  // connect() and the arrival of a request make the connection; other tests cover the rest.
+  // connect() and the arrival of a request create the connection; other tests cover the rest.
   const elsewhere = new Set([
     'timewait × req',
     'reqSent × staleReply',
@@ -286,7 +286,7 @@ const timed: [CmState, number, string[], string[]][] = [
 ];
 
 for (const [state, interval, sent, told] of timed) {
-  test(`${state}: sends again after ${interval} ms, and gives up after as much`, () => {
+  test(`${state}: retransmits after ${interval} ms, and gives up after as long again`, () => {
     const scene = reach[state as keyof typeof reach]();
     const { pair, side, host } = scene;
     const log = () =>
@@ -306,11 +306,11 @@ for (const [state, interval, sent, told] of timed) {
   });
 }
 
-test('reqReceived: as long as the peer repeats its REQ, the owner may think; then the request ends', () => {
+test('reqReceived: the owner may decide as long as the peer repeats its REQ; then the request ends', () => {
   const scene = reach.reqReceived();
   const { pair, side, host } = scene;
   pair.network.route = () => [];
-  // Three tries of the peer, each of its response and ACK timeouts plus our MRA.
+  // Three attempts of the peer, each as long as its response and ACK timeouts plus our MRA.
   const patience = 3 * (INTERVAL + 537 + INTERVAL);
   for (let round = 0; round < 3; round++) {
     wait(patience - 10)(scene);
@@ -336,7 +336,7 @@ test('reqReceived: a peer that falls silent after its first REQ leaves nothing b
 });
 
 for (const state of ['reqSent', 'mraReqReceived'] as const) {
-  test(`${state}: a reply from a QP that another connection has as its peer ends both`, () => {
+  test(`${state}: a reply from a QP that is already the peer of another connection ends both`, () => {
     const scene = reach[state]();
     const { pair, client } = { pair: scene.pair, client: scene.host };
     pair.network.route = () => [1];
@@ -354,7 +354,7 @@ for (const state of ['reqSent', 'mraReqReceived'] as const) {
   });
 }
 
-test('timewait: a repeated REQ meets the REJ once more', () => {
+test('timewait: a repeated REQ gets the REJ again', () => {
   const scene = reach.reqReceived();
   scene.side.connection.reject(NOTHING, 3);
   scene.pair.network.route = () => [];
@@ -364,7 +364,7 @@ test('timewait: a repeated REQ meets the REJ once more', () => {
   assert.is(scene.pair.taken.length, 1);
 });
 
-test('an owner that abandons a connection with news still to come hears none', () => {
+test('an owner that abandons a connection gets no pending events', () => {
   for (const call of ['packetSeen', 'disconnect'] as const) {
     const scene = call === 'packetSeen' ? reach.repSent() : reach.timewait();
     fire[call]?.(scene);
@@ -375,7 +375,7 @@ test('an owner that abandons a connection with news still to come hears none', (
   }
 });
 
-test('an owner told of a stale connection hears nothing of the DREQ that goes out for it', () => {
+test('an owner notified of a stale connection gets no event for the DREQ sent for it', () => {
   const scene = reach.established();
   fire.stale?.(scene);
   scene.pair.network.route = () => [];

@@ -30,7 +30,7 @@ test('E15: DREQ and DREP end both sides; the DREP needs no application', () => {
   }
 });
 
-test('a DREQ repeats no transaction of the other side, and the DREP repeats the DREQ', () => {
+test('a DREQ uses a new transaction id, and the DREP repeats it', () => {
   const pair = new Pair();
   const { passive } = pair.established();
   passive.connection.disconnect();
@@ -52,7 +52,7 @@ test('E15: both sides disconnect at once, and both succeed', () => {
   assert.equal(pair.end(), []);
 });
 
-test('crossing DREQs of which one is lost succeed too', () => {
+test('crossing DREQs succeed even if one is lost', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   pair.network.lose('client', 'DREQ', 1);
@@ -63,7 +63,7 @@ test('crossing DREQs of which one is lost succeed too', () => {
   assert.equal(passive.events, ['disconnectCompleted true']);
 });
 
-test('a lost DREP is sent again for the repeated DREQ, in timewait and after it', () => {
+test('a lost DREP is retransmitted for the repeated DREQ, in timewait and after it', () => {
   for (const timewaitMs of [60_000, 0]) {
     const pair = new Pair({ timewaitMs });
     const { active, passive } = pair.established();
@@ -76,7 +76,7 @@ test('a lost DREP is sent again for the repeated DREQ, in timewait and after it'
   }
 });
 
-test('a DREQ that nobody answers ends in false when its retries are spent', () => {
+test('a DREQ without a reply ends in false when its retries are exhausted', () => {
   const pair = new Pair({ maxRetries: 3 });
   const { active } = pair.established();
   pair.network.lose('client', 'DREQ', 100);
@@ -89,7 +89,7 @@ test('a DREQ that nobody answers ends in false when its retries are spent', () =
   assert.equal(pair.network.log, Array(5).fill('client DREQ'));
 });
 
-test('a lost DREP is asked for again while the peer is in timewait, which is shorter than the patience', () => {
+test('the DREQ is repeated for a lost DREP while the peer is in timewait, which is shorter than the retry interval', () => {
   for (const who of ['active', 'passive'] as const) {
     const pair = new Pair();
     const sides = pair.established();
@@ -104,7 +104,7 @@ test('a lost DREP is asked for again while the peer is in timewait, which is sho
   }
 });
 
-test('a DREQ is not repeated early where that would not be earlier than its first retry', () => {
+test('a DREQ is not repeated early if that would not precede its first retry', () => {
   const pair = new Pair({ maxRetries: 0 });
   const { active } = pair.established({ ackTimeoutCode: 21 });
   pair.network.lose('client', 'DREQ', 100);
@@ -114,7 +114,7 @@ test('a DREQ is not repeated early where that would not be earlier than its firs
   assert.equal(pair.network.log, ['client DREQ']);
 });
 
-test('disconnecting before the connection is established, or after its end, is answered after the call', () => {
+test('disconnecting before the connection is established, or after its end, completes after the call', () => {
   for (const reached of ['reqSent', 'repReceived', 'timewait', 'idle']) {
     const pair = new Pair();
     const active = pair.connect({}, false);
@@ -136,7 +136,7 @@ test('disconnecting before the connection is established, or after its end, is a
   }
 });
 
-test('disconnecting twice sends and tells once', () => {
+test('disconnecting twice sends one DREQ and reports one event', () => {
   const pair = new Pair();
   const { active } = pair.established();
   active.connection.disconnect();
@@ -156,7 +156,7 @@ test('a DREQ for another QP is ignored', () => {
   assert.is(pair.server.cm.counters()['ignored.dreqWrongQpn'], 1);
 });
 
-test('a DREQ for ids that are unknown gets a DREP with the ids swapped', () => {
+test('a DREQ with unknown ids gets a DREP with the ids swapped', () => {
   const pair = new Pair();
   const mad = emitMad('DREQ', 77n, { localCommId: 5, remoteCommId: 6, remoteQpn: 0x11 });
   pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, mad);
@@ -187,12 +187,12 @@ test('no message of a third host moves a connection', () => {
   assert.is(pair.server.cm.counters()['dropped.wrongSource'], mads.length);
 });
 
-test('a DREQ that is repeated is what was sent, whatever was made meanwhile', () => {
+test('a repeated DREQ equals the first one, whatever was sent in between', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   pair.network.lose('client', 'DREQ', 1);
   active.connection.disconnect();
-  // Made in memory that is used again.
+  // Built in reused memory.
   const will = passive.connection.will()!.mad.slice();
   pair.network.clock.advance(INTERVAL);
   const [first, second, ...more] = pair.network.sent.filter(({ message }) => message.name === 'DREQ');
@@ -202,7 +202,7 @@ test('a DREQ that is repeated is what was sent, whatever was made meanwhile', ()
   assert.equal(active.events, ['disconnectCompleted true']);
 });
 
-test('the will is the DREQ that ends the connection', () => {
+test('will() is the DREQ that ends the connection', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   const will = active.connection.will()!;
@@ -240,7 +240,7 @@ test('a REJ with one wrong id is ignored', () => {
   assert.is(active.state, 'established');
 });
 
-test('timewait keeps the ids out of use, for its time and for so many connections', () => {
+test('timewait reserves the ids for its duration, for a limited number of connections', () => {
   const pair = new Pair({ timewaitMs: 500 });
   const { active } = pair.established();
   active.connection.disconnect();
@@ -264,7 +264,7 @@ test('the same QP may connect again at once', () => {
   assert.equal(pair.end(), []);
 });
 
-test('an owner may act from inside every event', () => {
+test('an owner may call the connection from within every event', () => {
   const pair = new Pair();
   pair.onTaken = (side) => {
     side.on.established = () => side.connection.disconnect();

@@ -24,7 +24,7 @@ test('REQ, REP and RTU establish both sides', () => {
   assert.is(pair.client.timers + pair.server.timers, 0);
 });
 
-test('an answer of another transaction answers no REQ: no REP, no REJ and no MRA', () => {
+test('a REP, REJ or MRA with another transaction id is no reply to the REQ', () => {
   const pair = new Pair();
   pair.network.lose('client', 'REQ', 1);
   const active = pair.connect();
@@ -59,7 +59,7 @@ test('each side starts sending with the PSN that the other announced', () => {
   assert.is(active.reply?.sendPsn, 0xe2f838);
 });
 
-test('depths arrive in the view of the receiver, never above what was asked for', () => {
+test('depths arrive from the receiver's point of view, never above the request', () => {
   const pair = new Pair();
   pair.onTaken = (side) =>
     side.connection.accept(
@@ -76,7 +76,7 @@ test('depths arrive in the view of the receiver, never above what was asked for'
   assert.is(active.reply?.rnrRetryCount, 5);
 });
 
-test('a REQ carries what rdma_cm expects of a RoCE peer', () => {
+test('a REQ has the fields that rdma_cm expects from a RoCE peer', () => {
   const pair = new Pair({ responseTimeoutCode: 19, maxRetries: 11 });
   pair.connect({ ackTimeoutCode: 18, qp: qp(0x17, { srq: true, retryCount: 5, rnrRetryCount: 6 }) });
   const { message } = pair.network.last('client', 'REQ');
@@ -117,7 +117,7 @@ test('E21: private data travels with REQ, REP and REJ', () => {
   assert.is(untext(refused.rejection?.privateData ?? NOTHING), 'no'.padEnd(148, '!'));
 });
 
-test('too much private data is refused before anything is sent or taken', () => {
+test('too much private data is refused before anything is sent or allocated', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
   assert.throws(
@@ -138,7 +138,7 @@ test('too much private data is refused before anything is sent or taken', () => 
   assert.equal(pair.network.log, ['client REQ', 'server REP']);
 });
 
-test('IPv6 addresses connect, and their header says so', () => {
+test('IPv6 addresses connect, with an IPv6 header', () => {
   const pair = new Pair();
   const gid = (last: number) => Uint8Array.of(0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last);
   const from = pair.network.add('six', gid(6));
@@ -154,7 +154,7 @@ test('IPv6 addresses connect, and their header says so', () => {
 
 // ── Loss and duplicates ──────────────────────────────────────────────────────────────────────────────────────
 
-test('a lost REQ is sent again after the response timeout', () => {
+test('a lost REQ is retransmitted after the response timeout', () => {
   const pair = new Pair();
   pair.network.lose('client', 'REQ', 2);
   const active = pair.connect();
@@ -165,7 +165,7 @@ test('a lost REQ is sent again after the response timeout', () => {
   assert.equal(pair.network.sent[0]?.mad, pair.network.sent[2]?.mad);
 });
 
-test('a lost REP is sent again, by its timer and for a repeated REQ', () => {
+test('a lost REP is retransmitted, by its timer and for a repeated REQ', () => {
   const pair = new Pair();
   pair.network.lose('server', 'REP', 1);
   const active = pair.connect();
@@ -175,7 +175,7 @@ test('a lost REP is sent again, by its timer and for a repeated REQ', () => {
   assert.is(pair.taken[0]?.state, 'established');
 });
 
-test('a lost RTU comes again for the repeated REP', () => {
+test('a lost RTU is retransmitted for the repeated REP', () => {
   const pair = new Pair();
   pair.network.lose('client', 'RTU', 1);
   pair.connect();
@@ -186,7 +186,7 @@ test('a lost RTU comes again for the repeated REP', () => {
   assert.equal(pair.taken[0]?.events, ['established']);
 });
 
-test('the first packet establishes as the RTU would, and is told after the call', () => {
+test('the first packet establishes the connection like the RTU, and is reported after the call', () => {
   const pair = new Pair();
   pair.network.lose('client', 'RTU', 1);
   pair.connect();
@@ -202,7 +202,7 @@ test('the first packet establishes as the RTU would, and is told after the call'
   assert.equal(passive?.events, ['established']);
 });
 
-test('an event put off comes before the one that overtakes it', () => {
+test('a deferred event is reported before a later one', () => {
   const pair = new Pair();
   pair.network.lose('client', 'RTU', 1);
   const active = pair.connect();
@@ -215,7 +215,7 @@ test('an event put off comes before the one that overtakes it', () => {
   assert.equal(passive?.events, ['established', 'disconnected']);
 });
 
-test('when the REQ is never answered, the owner hears of it and the peer gets REJ 4', () => {
+test('if the REQ gets no reply, the owner is notified and the peer gets REJ 4', () => {
   const pair = new Pair({ maxRetries: 3 });
   pair.network.lose('client', 'REQ', 100);
   const active = pair.connect();
@@ -231,7 +231,7 @@ test('when the REQ is never answered, the owner hears of it and the peer gets RE
   assert.equal(pair.end(), []);
 });
 
-test('when the REP is never answered, both sides end', () => {
+test('if the REP gets no reply, both sides end', () => {
   const pair = new Pair({ maxRetries: 2 });
   pair.network.lose('server', 'REP', 100);
   const active = pair.connect();
@@ -241,7 +241,7 @@ test('when the REP is never answered, both sides end', () => {
   assert.equal(pair.leftovers(), []);
 });
 
-test('a passive side that never sees an RTU gives up, and takes the active side along', () => {
+test('a passive side that gets no RTU gives up, which also ends the active side', () => {
   const pair = new Pair({ maxRetries: 2 });
   pair.network.lose('client', 'RTU', 100);
   const active = pair.connect();
@@ -251,7 +251,7 @@ test('a passive side that never sees an RTU gives up, and takes the active side 
   assert.equal(pair.leftovers(), []);
 });
 
-test('E22: a repeated REQ whose request waits is answered by MRA, which lengthens the wait', () => {
+test('E22: a repeated REQ whose request is waiting gets an MRA, which extends the wait', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
   const active = pair.connect();
@@ -266,7 +266,7 @@ test('E22: a repeated REQ whose request waits is answered by MRA, which lengthen
   assert.is(pair.taken[0]?.state, 'established');
 });
 
-test('an application that never answers a request does not keep it for ever', () => {
+test('a request that the application never accepts or rejects ends', () => {
   const pair = new Pair({ maxRetries: 2, mraServiceTimeoutCode: 18 });
   pair.onTaken = undefined;
   pair.network.lose('client', 'REJ', 100);
@@ -277,7 +277,7 @@ test('an application that never answers a request does not keep it for ever', ()
   assert.equal(pair.leftovers(), []);
 });
 
-test('while the active side looks at the reply, it asks a passive side that repeats it to wait', () => {
+test('while the active side decides on the reply, it sends an MRA to a passive side that repeats it', () => {
   const pair = new Pair();
   const active = pair.connect({}, false);
   pair.network.clock.advance(60_000);
@@ -289,7 +289,7 @@ test('while the active side looks at the reply, it asks a passive side that repe
   assert.is(pair.taken[0]?.state, 'established');
 });
 
-test('messages that come twice change nothing', () => {
+test('duplicate messages have no effect', () => {
   const pair = new Pair();
   pair.network.route = () => [1, 2, 30];
   const active = pair.connect();
@@ -304,7 +304,7 @@ test('messages that come twice change nothing', () => {
   assert.equal(pair.leftovers(), []);
 });
 
-test('a REQ that comes late, after its connection has ended, opens no other one', () => {
+test('a late REQ, after its connection has ended, opens no new connection', () => {
   const pair = new Pair();
   const { active } = pair.established();
   active.connection.disconnect();
@@ -328,13 +328,13 @@ test('the active side may reject the reply', () => {
   assert.equal(pair.end(), []);
 });
 
-test('a REJ that was lost is repeated for a repeated REQ, without asking the application again', () => {
+test('a lost REJ is retransmitted for a repeated REQ without involving the application', () => {
   const pair = new Pair();
   pair.onTaken = (side) => side.connection.reject(NOTHING, 3);
   pair.network.lose('server', 'REJ', 1);
   const active = pair.connect();
   pair.network.clock.advance(5);
-  // Another message is made in the reused memory.
+  // Another message is built in the reused memory.
   emitMadOnce('DREP', 9n, {});
   pair.network.clock.advance(INTERVAL + 10);
   assert.equal(active.events, ['rejected 3']);
@@ -342,7 +342,7 @@ test('a REJ that was lost is repeated for a repeated REQ, without asking the app
   assert.equal(pair.end(), []);
 });
 
-test('the same after an MRA, which has extended the wait of the peer', () => {
+test('the same after an MRA, which has extended the peer's wait', () => {
   const pair = new Pair({ mraServiceTimeoutCode: 22 });
   pair.onTaken = undefined;
   pair.network.lose('server', 'REJ', 1);
@@ -356,7 +356,7 @@ test('the same after an MRA, which has extended the wait of the peer', () => {
   assert.equal(pair.end(), []);
 });
 
-test('abandoning tells the peer what the state asks for, and the owner nothing', () => {
+test('abandoning sends the message required by the state, and reports nothing to the owner', () => {
   const cases = [
     { reached: 'reqSent', who: 'client', message: 'client REJ4' },
     { reached: 'repReceived', who: 'client', message: 'client REJ28' },
@@ -391,12 +391,12 @@ test('abandoning a request before its REP arrives ends the passive side when the
   pair.network.clock.advance(1);
   active.connection.abandon();
   pair.network.clock.advance(10);
-  // The repeated REJ answers the REP.
+  // The repeated REJ is the reply to the REP.
   assert.equal(pair.network.log, ['client REQ', 'server REP', 'client REJ4', 'client REJ4']);
   assert.equal(pair.taken[0]?.events, ['rejected 4']);
 });
 
-test('a REP for a connection that is gone is rejected as an invalid communication id', () => {
+test('a REP for a connection that no longer exists is rejected with invalid communication id', () => {
   const pair = new Pair({ timewaitMs: 0 });
   pair.network.lose('client', 'REJ', 2);
   const active = pair.connect();
@@ -434,7 +434,7 @@ test('without an id left, both directions are refused for want of resources', ()
   assert.equal(pair.end(), []);
 });
 
-test('closing the manager abandons everything at once and leaves nothing', () => {
+test('closing the manager abandons all connections at once and leaves no state', () => {
   const pair = new Pair();
   pair.established();
   pair.connect({ qp: qp(0x18) });
@@ -450,7 +450,7 @@ test('closing the manager abandons everything at once and leaves nothing', () =>
   assert.equal(pair.end(), []);
 });
 
-test('two hosts whose adapters and ids are equal are told apart by address', () => {
+test('two hosts with equal adapters and ids are distinguished by address', () => {
   const pair = new Pair();
   const twin = pair.network.add('twin', ipv4(4));
   twin.caGuid = pair.client.caGuid;

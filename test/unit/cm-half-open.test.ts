@@ -1,4 +1,4 @@
-/** Strangers that request connections and complete none: what they get, and what is left for everyone else. */
+/** Strangers that request connections and complete none: their share, and what remains for other peers. */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -18,7 +18,7 @@ const SERVER = '10.77.0.2';
 const FIRST_STRANGER = 100;
 const address = (stranger: number): string => `10.77.0.${FIRST_STRANGER + stranger}`;
 
-/** A server whose queue pairs have numbers of their own. */
+/** A server whose queue pairs have distinct numbers. */
 function serving(...of: ConstructorParameters<typeof Pair>): Pair {
   const pair = new Pair(...of);
   let qpn = 0x100;
@@ -26,7 +26,7 @@ function serving(...of: ConstructorParameters<typeof Pair>): Pair {
   return pair;
 }
 
-/** A REQ of a stranger, the nth of its own; it gets no answer, and sends none. */
+/** The nth REQ of a stranger, which sends no replies and gets none. */
 function request(
   pair: Pair,
   n: number,
@@ -51,7 +51,7 @@ const toNobody = (pair: Pair): string[] =>
 
 // ── Waiting at the listener ──────────────────────────────────────────────────────────────────────────────────
 
-test('a listener that a source has filled has room for another source, and that one is next', () => {
+test('a listener filled by one source has room for another source, whose request is next', () => {
   const pair = serving();
   pair.taking = false;
   for (let n = 0; n < perListener + 100; n += 1) request(pair, n);
@@ -61,14 +61,14 @@ test('a listener that a source has filled has room for another source, and that 
   pair.network.clock.advance(5);
   assert.is(pair.listener.waiting, perListener);
   assert.is(pair.server.cm.counters()['displaced.REQ'], 1);
-  assert.equal(toNobody(pair), [], 'neither what was dropped nor what was displaced is answered');
+  assert.equal(toNobody(pair), [], 'neither dropped nor displaced requests get a reply');
   assert.is(pair.take()?.request?.peerQpn, 0x100, 'the oldest one');
   assert.is(pair.take()?.request?.peerQpn, 0x17, 'then the other source has its turn');
   pair.network.clock.advance(5);
   assert.is(honest.state, 'established');
 });
 
-test('the youngest request of the largest source is displaced, and can come again', () => {
+test('the newest request of the largest source is displaced, and can be repeated', () => {
   const pair = serving({}, 4);
   pair.taking = false;
   pair.onTaken = undefined;
@@ -82,7 +82,7 @@ test('the youngest request of the largest source is displaced, and can come agai
   assert.equal(qpns, [0x100 + 50, 0x101, 0x102, 0x103]);
 });
 
-test('a REQ that is not stored displaces nobody: one of a stale connection, one without an id', () => {
+test('a REQ that is not stored displaces none: one for a stale connection, one without an id', () => {
   const pair = serving({}, 4);
   pair.taking = false;
   request(pair, 50, { stranger: 1 });
@@ -96,18 +96,18 @@ test('a REQ that is not stored displaces nobody: one of a stale connection, one 
   assert.is(pair.listener.waiting, 4);
 });
 
-test('where all have the same, nobody is displaced', () => {
+test('if all sources have equally many, none is displaced', () => {
   const pair = serving({}, 3);
   pair.taking = false;
   for (let n = 0; n < 3; n += 1) request(pair, n, { stranger: n });
   request(pair, 3, { stranger: 3 });
   const counters = pair.server.cm.counters();
   assert.equal([counters['displaced.REQ'], counters['refused.3']], [undefined, 1]);
-  // One more than the others is no reason, either: the newcomer would have as much as the displaced one has left.
+  // Having one more than the others is not enough: the new source would have as many as the displaced one has left.
   assert.is(pair.listener.waiting, 3);
 });
 
-test('a source that is above the owner’s limit is refused, and one that the limit of this side stops is not', () => {
+test('a request beyond the owner’s limit is refused; one beyond a limit of this side is dropped', () => {
   const own = serving({}, 2);
   own.taking = false;
   for (let n = 0; n < 3; n += 1) request(own, n);
@@ -118,7 +118,7 @@ test('a source that is above the owner’s limit is refused, and one that the li
   assert.equal(toNobody(free), []);
 });
 
-test('all listeners together are bounded, and the fullest makes room for others', () => {
+test('all listeners together are bounded, and the fullest yields to others', () => {
   const pair = serving();
   pair.taking = false;
   const ports = [1, 2, 3, 4, 5].map((n) => PORT + n);
@@ -146,7 +146,7 @@ test('all listeners together are bounded, and the fullest makes room for others'
 
 // ── Accepted, and not answered ───────────────────────────────────────────────────────────────────────────────
 
-test('a source has its share of accepted connections, and others connect at once', () => {
+test('a source is limited to its share of accepted connections, and others connect at once', () => {
   const pair = serving();
   for (let n = 0; n < 500; n += 1) request(pair, n);
   assert.is(accepted(pair), perSource);
@@ -158,7 +158,7 @@ test('a source has its share of accepted connections, and others connect at once
   assert.is(accepted(pair), perSource);
 });
 
-test('who does not answer is asked once more, then gives the place to the next request of its source', () => {
+test('a peer that does not reply gets the REP once more, then loses its slot to the next request of its source', () => {
   const pair = serving();
   for (let n = 0; n < perSource + 10; n += 1) request(pair, n);
   pair.network.clock.advance(answerMs);
@@ -178,7 +178,7 @@ test('who does not answer is asked once more, then gives the place to the next r
   assert.equal(pair.end(), []);
 });
 
-test('when nobody waits for its place, a connection keeps it as long as the peer may answer', () => {
+test('if no request waits for its slot, a connection keeps it as long as the peer may reply', () => {
   const pair = serving();
   for (let n = 0; n < perSource; n += 1) request(pair, n);
   pair.network.clock.advance(4 * answerMs);
@@ -186,7 +186,7 @@ test('when nobody waits for its place, a connection keeps it as long as the peer
   assert.is(pair.server.cm.counters()['halfOpen.displaced'], undefined);
 });
 
-test('many sources together have no more than all places, and an honest peer connects within a second', () => {
+test('many sources together cannot exceed the total, and an honest peer connects within a second', () => {
   const pair = serving();
   const strangers = 2 * (total / perSource);
   for (let n = 0; n < strangers * 100; n += 1) request(pair, n, { stranger: n % strangers });
@@ -201,7 +201,7 @@ test('many sources together have no more than all places, and an honest peer con
   );
 });
 
-test('a source with few places keeps them while others have many, however long its answers take', () => {
+test('a source with few slots keeps them while others have many, however long its replies take', () => {
   const pair = serving();
   const strangers = 2 * (total / perSource);
   pair.network.lose('client', 'RTU', 2);
@@ -236,7 +236,7 @@ long(
   },
 );
 
-test('a flood that never stops does not stop others, whatever its sources', () => {
+test('a continuous flood does not stop others, whatever its sources', () => {
   const pair = serving();
   let n = 0;
   const flood = (): void => {
@@ -259,19 +259,19 @@ test('a flood that never stops does not stop others, whatever its sources', () =
   }
 });
 
-test('processes of one address have a share each', () => {
+test('processes with one address have separate shares', () => {
   const pair = serving();
   for (let n = 0; n < 100; n += 1) request(pair, n, { slot: 5 });
   assert.is(accepted(pair), perSource);
   for (let n = 100; n < 110; n += 1) request(pair, n, { slot: 6 });
   for (let n = 200; n < 210; n += 1) request(pair, n);
   assert.is(accepted(pair), perSource + 20);
-  // The slot counts, and not the address.
+  // The slot identifies the source, not the address.
   for (let n = 300; n < 310; n += 1) request(pair, n, { slot: 5, stranger: 1 });
   assert.is(accepted(pair), perSource + 20);
 });
 
-test('an honest peer whose RTUs were lost is asked again, and answers', () => {
+test('an honest peer whose RTUs were lost gets the REP again, and replies', () => {
   const pair = serving();
   pair.network.lose('client', 'RTU', perSource);
   const sides = Array.from({ length: perSource + 8 }, (_, n) => pair.connect({ qp: qp(0x100 + n) }));
@@ -286,7 +286,7 @@ test('an honest peer whose RTUs were lost is asked again, and answers', () => {
   );
 });
 
-test('peers whose programs take their time say so by MRA, and count no more', () => {
+test('peers whose programs are slow send an MRA and are no longer counted', () => {
   const pair = serving();
   const sides = Array.from({ length: 3 * perSource }, (_, n) => pair.connect({ qp: qp(0x100 + n) }, false));
   pair.network.clock.advance(10 * answerMs);
@@ -311,7 +311,7 @@ test('an owner may take any number of requests before it accepts the first', () 
   assert.is(accepted(pair), 5 * perSource);
 });
 
-test('1000 connections at once from 20 processes of this host are all made', () => {
+test('1000 simultaneous connections from 20 processes of this host are all established', () => {
   const pair = serving();
   const { network, server } = pair;
   const hosts = Array.from({ length: 20 }, (_, n) => {
@@ -333,7 +333,7 @@ test('1000 connections at once from 20 processes of this host are all made', () 
   assert.is(pair.taken.length, 1000);
 });
 
-test('a peer chooses no wait of hours', () => {
+test('a peer cannot request a wait of hours', () => {
   const pair = serving();
   request(pair, 0, { says: { localResponseTimeout: 31, maxCmRetries: 15 } });
   assert.is(accepted(pair), 1);
@@ -347,7 +347,7 @@ test('a peer chooses no wait of hours', () => {
   assert.equal(pair.end(), []);
 });
 
-test('a listener that closes while others wait for places leaves nothing behind', () => {
+test('a listener that closes while others wait for slots leaves no state', () => {
   const pair = serving();
   for (let n = 0; n < 3 * perSource; n += 1) request(pair, n);
   pair.listener.close();
@@ -365,7 +365,7 @@ const arrival = fc.record({
   after: fc.integer({ min: 0, max: 300 }),
 });
 
-test('in any order of arrivals the limits hold, honest peers connect, and nothing is left', () => {
+test('in any order of arrivals the limits hold, honest peers connect, and no state is left', () => {
   fc.assert(
     fc.property(
       fc.array(arrival, { maxLength: 30 }),

@@ -4,7 +4,7 @@ import { ListenerTable } from '../../kernel-bridge/kernel/cm/listener-table.js';
 
 const gid = (last: number) => Uint8Array.from({ length: 16 }, (_, i) => (i === 15 ? last : 0));
 
-test('a listener on some of all addresses is found by those, and one on the very address first', () => {
+test('a listener on some addresses is found by those, and a listener on the exact address takes precedence', () => {
   const table = new ListenerTable<unknown>();
   const add = (address: Uint8Array | undefined, accepts?: (address: Uint8Array) => boolean) =>
     table.add({
@@ -22,7 +22,7 @@ test('a listener on some of all addresses is found by those, and one on the very
   assert.is(table.find(1n, gid(5)), five);
   assert.is(table.find(2n, gid(3)), undefined);
   table.remove(odd);
-  assert.is(table.find(1n, gid(3)), undefined, 'what nobody accepts is nobody’s');
+  assert.is(table.find(1n, gid(3)), undefined, 'no listener accepts the address');
   const all = add(undefined);
   assert.is(table.find(1n, gid(3)), all);
 });

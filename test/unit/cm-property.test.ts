@@ -52,7 +52,7 @@ function perform(side: Side | undefined, what: string): void {
 /** Final events, of which a connection has at most one. */
 const finals = /^(rejected|timedOut|disconnected)/;
 
-test('loss, duplicates and reordering leave both sides in states that fit, and nothing behind', () => {
+test('after loss, duplicates and reordering both sides are in matching states and no state is left', () => {
   fc.assert(
     fc.property(story, ({ fates, confirm, accept, acts }) => {
       const pair = new Pair(OPTIONS);
@@ -170,7 +170,7 @@ test('on a network that only loses fewer messages than there are retries, connec
   );
 });
 
-// ── Bytes not to be trusted ──────────────────────────────────────────────────────────────────────────────────
+// ── Untrusted bytes ──────────────────────────────────────────────────────────────────────────────────
 
 /** Brings a pair into a state, and returns the MADs that were on the wire by then. */
 const situations: Record<string, (pair: Pair) => void> = {
@@ -227,7 +227,7 @@ const mutation = fc.record({
 });
 
 for (const [name, reach] of Object.entries(situations)) {
-  test(`mutated and random MADs in ${name} neither throw nor leave anything behind`, () => {
+  test(`mutated and random MADs in ${name} neither throw nor leave state`, () => {
     fc.assert(
       fc.property(fc.array(mutation, { minLength: 1, maxLength: 12 }), (mutations) => {
         const pair = new Pair({ ...OPTIONS, responseTimeoutCode: 12 });
@@ -260,7 +260,7 @@ for (const [name, reach] of Object.entries(situations)) {
   });
 }
 
-test('the number of counters is bounded, whatever arrives', () => {
+test('the number of counters is bounded for any input', () => {
   const pair = new Pair();
   for (let seed = 0; seed < 20_000; seed++) {
     const mad = new Uint8Array(MAD_SIZE);
@@ -283,7 +283,7 @@ const told: Record<keyof CmEvents, true> = {
   disconnectCompleted: true,
 };
 
-test('owners without any listener for events are served all the same', () => {
+test('owners without event callbacks work as well', () => {
   assert.is(Object.keys(told).length, 6);
   const pair = new Pair(OPTIONS);
   pair.onTaken = undefined;

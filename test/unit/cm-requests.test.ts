@@ -8,7 +8,7 @@ import { captureFiles, madOf, readCapture } from '../helpers/pcap.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** A valid request, changed; returns the server's answer and the requests that it has taken. */
+/** A modified valid request; returns the server's reply and the requests that it has accepted. */
 function requestWith(change: (body: CmBody<'REQ'>) => void, prepare?: (pair: Pair) => void) {
   const pair = new Pair();
   prepare?.(pair);
@@ -56,7 +56,7 @@ const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
   ['the path MTU is not defined', 26, (body) => (body.pathMtu = 6)],
 ];
 for (const [why, reason, change] of refusals) {
-  test(`a REQ is answered by REJ ${reason} when ${why}`, () => {
+  test(`a REQ gets REJ ${reason} if ${why}`, () => {
     const { pair, answer, log } = requestWith(change);
     assert.equal(log, [`server REJ${reason}`]);
     assert.equal([answer?.message, answer?.localCommId], [0, 0]);
@@ -66,13 +66,13 @@ for (const [why, reason, change] of refusals) {
   });
 }
 
-test('the same REQ unchanged is taken: the refusals above come from the change', () => {
+test('the same REQ unchanged is accepted: the refusals above are due to the change', () => {
   const { pair, log } = requestWith(() => {});
   assert.equal(log, ['server REP']);
   assert.is(pair.taken.length, 1);
 });
 
-test('REJ 12 names the address that would do, REJ 26 the largest MTU', () => {
+test('REJ 12 returns the valid address, REJ 26 the largest MTU', () => {
   assert.equal(
     requestWith((body) => (body.primaryRemoteGid[15] = 99)).answer?.ari.slice(0, 16),
     Uint8Array.from(ipv4(2)),
@@ -106,7 +106,7 @@ test('a source that no peer can have is refused', () => {
   }
 });
 
-test('captured REQs of Linux peers are taken, and their meaning arrives', () => {
+test('captured REQs of Linux peers are accepted and decoded', () => {
   let taken = 0;
   for (const packet of captureFiles().flatMap(readCapture)) {
     const mad = madOf(packet);
@@ -132,7 +132,7 @@ test('captured REQs of Linux peers are taken, and their meaning arrives', () => 
   assert.is(taken, 14);
 });
 
-test('a REP as Linux sent it completes a connect with the same ids', () => {
+test('a captured REP of Linux completes a connect with the same ids', () => {
   const packets = readCapture('rping.pcap');
   const rep = packets.map(madOf).find((mad) => mad?.[17] === 0x13);
   const message = rep && parseMad(rep);
@@ -184,7 +184,7 @@ test('requests are taken in the order in which they came', () => {
   assert.is(pair.take(), undefined);
 });
 
-test('without a limit of the owner, a flood of requests is still bounded, and what is above it is not refused', () => {
+test('without an owner's limit, a flood of requests is still bounded; further ones are dropped, not refused', () => {
   const pair = new Pair();
   pair.taking = false;
   for (let i = 0; i < ListenerLimits.perListener + 10; i++) pair.connect({ qp: qp(0x100 + i) });
@@ -208,7 +208,7 @@ test('a request whose peer gave up is no longer there to be taken', () => {
   assert.equal(pair.end(), []);
 });
 
-test('a listener that closes refuses what waits and what comes', () => {
+test('a listener that closes refuses waiting and later requests', () => {
   const pair = new Pair();
   pair.taking = false;
   const first = pair.connect();
@@ -220,7 +220,7 @@ test('a listener that closes refuses what waits and what comes', () => {
   assert.equal(pair.end(), []);
 });
 
-test('the listener on the address comes before the one on all, and others are not asked', () => {
+test('the listener on the address takes precedence over the one on all addresses', () => {
   const pair = new Pair();
   const asked: string[] = [];
   const listen = (name: string, address: Uint8Array | undefined, serviceId = SERVICE + 1n) =>
@@ -245,7 +245,7 @@ test('the listener on the address comes before the one on all, and others are no
 });
 
 test('a service id without the address header leaves all 92 bytes to the consumer', () => {
-  // RDMA IP CM's are those of one service prefix, whatever their protocol.
+  // RDMA IP CM services share one service prefix, whatever their protocol.
   const withHeader = [0x0100_0000n, 0x0106_1234n, 0x013f_0001n, 0x01ff_ffffn];
   const without = [0x00ff_ffffn, 0x0200_0000n, 0x0002_0001n, 0x1_0106_0001n, 0x77n << 48n];
   assert.ok(withHeader.every((id) => hasIpCmHeader(id)));
@@ -267,7 +267,7 @@ test('a service id without the address header leaves all 92 bytes to the consume
 
 // ── Stale connections ────────────────────────────────────────────────────────────────────────────────────────
 
-/** The client forgets everything, like a process that was killed and started again. */
+/** The client loses its state, like a process that was killed and restarted. */
 function restart(pair: Pair, firstId: number, sameIds: boolean) {
   const reborn = pair.network.add('reborn', pair.client.gid, {}, sameIds ? firstId : firstId + 0x40);
   reborn.caGuid = pair.client.caGuid;
@@ -292,7 +292,7 @@ for (const sameIds of [false, true]) {
     const first = connect();
     assert.equal(first.events, ['rejected 10']);
     assert.equal(passive.events, ['disconnected']);
-    // The DREQ for the old connection found nobody, and was answered all the same.
+    // The DREQ for the old connection, which no longer existed, still got a reply.
     assert.ok(pair.network.log.includes('server DREQ'));
     assert.is(passive.state, 'timewait');
     const second = connect();
@@ -302,7 +302,7 @@ for (const sameIds of [false, true]) {
   });
 }
 
-test('a peer that restarted while its request waited: the old request ends, the next attempt is heard', () => {
+test('a peer that restarted while its request waited: the old request ends, the next one is accepted', () => {
   const pair = new Pair();
   pair.taking = false;
   pair.connect();
@@ -318,7 +318,7 @@ test('a peer that restarted while its request waited: the old request ends, the 
   assert.is(pair.listener.waiting, 1);
 });
 
-test('a REP from a QP that an old connection still has as its peer is rejected as stale', () => {
+test('a REP from a QP that is still the peer of an old connection is rejected as stale', () => {
   const pair = new Pair();
   const { active } = pair.established();
   // The server restarts: its next QP has the number of the previous one.
@@ -346,7 +346,7 @@ test('a REP from a QP that an old connection still has as its peer is rejected a
   assert.equal(pair.end(), []);
 });
 
-test("another host's request with the same adapter and QP numbers harms nothing", () => {
+test("another host's request with the same adapter and QP numbers has no effect on a connection", () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   const twin = pair.network.add('twin', ipv4(66));

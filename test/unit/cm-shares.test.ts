@@ -1,4 +1,4 @@
-/** Shares of sources, against a list that is searched. */
+/** Shares of sources, compared with a plain list. */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -6,7 +6,7 @@ import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { Shares, sourceOf } from '../../kernel-bridge/kernel/cm/shares.js';
 import { ipv4 } from '../helpers/cm-network.js';
 
-test('processes of this host are told apart by their slots, everyone else by the address', () => {
+test('processes of this host are distinguished by their slots, all others by address', () => {
   assert.is.not(sourceOf(ipv4(2), 5), sourceOf(ipv4(2), 6));
   assert.is.not(sourceOf(ipv4(2), 5), sourceOf(ipv4(2), BY_WIRE));
   assert.is.not(sourceOf(ipv4(2), BY_WIRE), sourceOf(ipv4(3), BY_WIRE));
@@ -19,7 +19,7 @@ const step = fc.record({
   which: fc.nat(5),
 });
 
-test('counts, order, turns and the largest are those of a plain list', () => {
+test('counts, order, round-robin and the largest source match those of a plain list', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const shares = new Shares<number>();

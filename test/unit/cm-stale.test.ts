@@ -10,7 +10,7 @@ const CLIENT_QPN = (CLIENT_SLOT << 16) | 0x17;
 const FIRST_INDEX = 2;
 const LAST_INDEX = 0xffff;
 
-/** Two processes of one host, connected past the wire: both send from its one address. */
+/** Two processes of one host, connected over the local link: both send from its one address. */
 function localPair() {
   const pair = new Pair();
   pair.client.slot = CLIENT_SLOT;
@@ -35,7 +35,7 @@ function assertAlive({ pair, active, passive }: Local): void {
   assert.equal([active.events, passive.events], [[], []]);
 }
 
-test('requests by the wire, of each QP that the other process can have, end nothing between processes of a host', () => {
+test('requests over UDP, with any QP of the other process, end no connection between processes of a host', () => {
   const local = localPair();
   local.pair.taking = false;
   local.pair.network.route = () => [];
@@ -46,7 +46,7 @@ test('requests by the wire, of each QP that the other process can have, end noth
   assert.is(local.pair.server.cm.counters()['refused.10'], undefined);
 });
 
-test('a process of this host that names the QP of another one is not believed', () => {
+test('a process of this host cannot use the QP of another', () => {
   const local = localPair();
   local.request({ localCommId: 5 }, CLIENT_SLOT + 1);
   assertAlive(local);
@@ -54,7 +54,7 @@ test('a process of this host that names the QP of another one is not believed', 
   assert.is(local.pair.taken.length, 1);
 });
 
-test('the process itself that uses its QP anew: REJ 10, the old connection ends', () => {
+test('a process that reuses its own QP: REJ 10, the old connection ends', () => {
   const { pair, passive, request } = localPair();
   request({ localCommId: 5 }, CLIENT_SLOT);
   pair.network.clock.advance(20);
@@ -62,7 +62,7 @@ test('the process itself that uses its QP anew: REJ 10, the old connection ends'
   assert.equal(passive.events, ['disconnected']);
 });
 
-/** Both sides have ended their connection; what they sent for it never arrives. */
+/** Both sides have ended their connection; their messages never arrive. */
 function bothEnded(): Pair {
   const pair = new Pair();
   const { active, passive } = pair.established();
@@ -74,7 +74,7 @@ function bothEnded(): Pair {
   return pair;
 }
 
-test('a QP whose connection both sides have ended: its next request is heard while the DREQs are late', () => {
+test('a QP whose connection both sides have ended: its next request is accepted while the DREQs are late', () => {
   const pair = bothEnded();
   const next = pair.connect();
   pair.network.clock.advance(20);
@@ -83,16 +83,16 @@ test('a QP whose connection both sides have ended: its next request is heard whi
   assert.is(pair.server.cm.counters().connections, 1);
 });
 
-test('the same of a QP that accepts again', () => {
+test('the same for a QP that accepts again', () => {
   const pair = bothEnded();
-  // Of the server the QP is the same, of the client another one.
+  // The server's QP is the same, the client's another one.
   const next = pair.connect({ qp: qp(0x18) });
   pair.network.clock.advance(20);
   assert.equal([next.state, next.events], ['established', ['replied']]);
   assert.is(pair.client.cm.counters().connections, 1);
 });
 
-test('a process that has the slot after another, with the same QPN: its next request is taken', () => {
+test('a later process with the same slot and QPN: its request is accepted', () => {
   const { pair, passive } = localPair();
   const next = pair.network.add('next', pair.client.gid, {}, 0x0300_0000);
   next.slot = CLIENT_SLOT;
@@ -111,7 +111,7 @@ test('a process that has the slot after another, with the same QPN: its next req
   assert.is(connect().state, 'established');
 });
 
-test('no message by the wire ends a connection past it, however right its ids are', () => {
+test('no message over UDP ends a connection on the local link, even with correct ids', () => {
   const local = localPair();
   const { pair, passive, body } = local;
   const ids = { localCommId: body.localCommId, remoteCommId: passive.connection.localCommId };
@@ -132,7 +132,7 @@ test('no message by the wire ends a connection past it, however right its ids ar
   assert.is(pair.server.cm.counters()['dropped.wrongSource'], 2);
 });
 
-test('for a process that has ended the own process answers, and that counts', () => {
+test('replies on behalf of a process that has ended are valid', () => {
   const { pair, passive } = localPair();
   pair.network.route = () => [];
   passive.connection.disconnect();
@@ -160,7 +160,7 @@ const unsound: [string, Partial<CmBody<'REQ'>>, number][] = [
   ['of a transport that is not offered', { transportType: 3 }, 9],
 ];
 for (const [what, change, reason] of unsound) {
-  test(`a request ${what} is refused for that, and ends no connection of the QP it names`, () => {
+  test(`a request ${what} is refused for that, and ends no connection of its QP`, () => {
     const local = localPair();
     local.request({ localCommId: 5, ...change }, CLIENT_SLOT);
     assert.equal(local.pair.network.log, [`server REJ${reason}`]);
@@ -168,7 +168,7 @@ for (const [what, change, reason] of unsound) {
   });
 }
 
-test('a request with the id of a live connection, but another QP, is no repetition and ends nothing', () => {
+test('a request with the id of a live connection but another QP is not a repetition and ends nothing', () => {
   const local = localPair();
   const { pair, body, request } = local;
   request({ localQpn: CLIENT_QPN + 1 }, CLIENT_SLOT);
@@ -180,7 +180,7 @@ test('a request with the id of a live connection, but another QP, is no repetiti
   assert.is(pair.taken.length, 1);
 });
 
-test('nor does it end the connection whose QP it names, if that has another id', () => {
+test('nor does it end the connection of its QP, if that has another id', () => {
   const pair = new Pair();
   let qpn = 0x21;
   pair.onTaken = ({ connection }) => connection.accept(qp(qpn++), new Uint8Array(0));

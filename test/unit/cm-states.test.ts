@@ -4,7 +4,7 @@ import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/c
 import { sameTable } from '../helpers/state-table.js';
 
 /**
- * The whole machine once more, written by hand: the next state, `.` ignored, `?` misused by the owner, `!` impossible.
+ * The complete state machine, written by hand: the next state, `.` ignored, `?` misused by the owner, `!` impossible.
  * Columns in the order of the head line.
  */
 const expected = `
@@ -40,7 +40,7 @@ test('every cell of the table is the expected one', () => {
 
 const told = /^tell/;
 
-test('the owner of an active connection hears of every end that it did not ask for', () => {
+test('the owner of an active connection is notified of every end that it did not request', () => {
   for (const state of cmStates) {
     for (const event of cmEvents) {
       const cell = transitions[state][event];
@@ -55,7 +55,7 @@ test('the owner of an active connection hears of every end that it did not ask f
   }
 });
 
-test('what an owner calls never tells it anything from inside the call', () => {
+test('an owner's calls never report events from within the call', () => {
   const calls = ['connect', 'accept', 'ready', 'reject', 'disconnect', 'packetSeen', 'abandon'] as const;
   for (const state of cmStates) {
     for (const call of calls) {
@@ -68,7 +68,7 @@ test('what an owner calls never tells it anything from inside the call', () => {
   }
 });
 
-test('nothing is sent after the owner was told: it may act from inside what it is told', () => {
+test('nothing is sent after an event was reported: the owner may call the connection from within it', () => {
   for (const state of cmStates) {
     for (const event of cmEvents) {
       const cell = transitions[state][event];

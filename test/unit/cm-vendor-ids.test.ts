@@ -1,4 +1,4 @@
-// How two ends of this package know each other: by vendor ids in REQ and REP, which others ignore or echo.
+// How two peers of this package recognize each other: by vendor ids in REQ and REP, which others ignore or echo.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -54,7 +54,7 @@ function extensionsOf(
   return 'peerExtensions' in request ? request.peerExtensions : undefined;
 }
 
-test('two ends of this package know each other', () => {
+test('two peers of this package recognize each other', () => {
   const { pair, active, req, rep } = exchanged();
   assert.is(req.vendorId, OwnVendorId.request);
   assert.is(vendorOf(rep), OwnVendorId.reply);
@@ -62,12 +62,12 @@ test('two ends of this package know each other', () => {
   assert.is(active.reply?.peerExtensions, ALL);
 });
 
-test('the ids belong to no vendor: they are locally administered, and of no group', () => {
+test('the ids belong to no vendor: they are locally administered and not multicast', () => {
   for (const id of Object.values(OwnVendorId)) assert.is((id >> 16) & 3, 2);
   assert.is.not(OwnVendorId.request, OwnVendorId.reply);
 });
 
-test('a peer that does not say so is not ours, and gets a REP of the standard', () => {
+test('a peer without the vendor id is another implementation, and gets a standard REP', () => {
   const { pair, req } = exchanged();
   for (const vendorId of [0, 0x0002c9, OwnVendorId.reply]) {
     const { client, server } = pair;
@@ -75,7 +75,7 @@ test('a peer that does not say so is not ours, and gets a REP of the standard', 
   }
 });
 
-test('a REP that repeats the REQ’s id, as Linux does, is not ours', () => {
+test('a REP that repeats the REQ’s id, as Linux does, comes from another implementation', () => {
   const { rep } = exchanged();
   for (const id of [0, OwnVendorId.request, 0x0002c9])
     assert.is(replyOf(withVendor(rep, id), offer, JUMBO_WORD).peerExtensions, 0);
@@ -89,7 +89,7 @@ const otherDialects = [
   { request: OwnVendorId.request + 1, reply: OwnVendorId.reply + 1, modifier: JUMBO_WORD },
 ];
 
-test('two dialects speak the standard alone, whoever begins', () => {
+test('two dialects use the standard only, whichever connects', () => {
   const { pair, req, rep } = exchanged();
   for (const { request, reply, modifier } of otherDialects) {
     const { client, server } = pair;
@@ -98,7 +98,7 @@ test('two dialects speak the standard alone, whoever begins', () => {
   }
 });
 
-test('an HCA that has the standard alone agrees on nothing more, whoever begins', () => {
+test('an HCA that supports the standard only agrees on nothing more, whichever connects', () => {
   for (const name of ['client', 'server'] as const) {
     const pair = new Pair();
     pair[name].standardOnly = true;
@@ -111,7 +111,7 @@ test('an HCA that has the standard alone agrees on nothing more, whoever begins'
   }
 });
 
-test('one dialect needs no bits: the attribute modifier has the length of packets', () => {
+test('one dialect needs no extension bits: the attribute modifier has the packet length', () => {
   const { pair, req, rep } = exchanged();
   for (const name of ['REQ', 'REP'] as const) {
     const { header } = pair.network.last(name === 'REQ' ? 'client' : 'server', name).message;
@@ -125,7 +125,7 @@ test('one dialect needs no bits: the attribute modifier has the length of packet
 
 // ── Packets of an agreed length
 
-/** Both sides' words after a connection of two hosts that carry so many bytes; `change` alters the REQ's modifier on its way. */
+/** Both sides' extension words after a connection of two hosts with these packet sizes; `change` alters the REQ's modifier in transit. */
 function agreed(
   active: number,
   passive: number,
@@ -147,7 +147,7 @@ function agreed(
 }
 const MODIFIER_AT = 20;
 
-test('packets are as long as both links carry, where that is more than the path MTU', () => {
+test('packets are as long as both links allow, if that exceeds the path MTU', () => {
   const cases: [number, number, number][] = [
     [JUMBO, JUMBO, JUMBO],
     [JUMBO, 16_384, JUMBO],
@@ -175,18 +175,18 @@ test('an unreliable connection has packets of the path MTU', () => {
   assert.is(pair.network.last('client', 'REQ').message.header.attributeModifier, 0);
 });
 
-test('a peer that names no length gets packets of the path MTU, on either side', () => {
+test('a peer that announces no length gets packets of the path MTU, on either side', () => {
   assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: 0 }), [ALL, ALL]);
   assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: 0 })[0], ALL);
 });
 
-test('a length that no packet can have is none, and one that is too long is cut', () => {
+test('an invalid length counts as none, and one that is too long is reduced', () => {
   const lengths = [0, 1, 3, 4, 8, 255, 256, 4096, 4100, 8937, 8940, 0xfffe, 0xffff];
   for (const bytes of lengths) {
     assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL, `REP ${bytes}`);
   }
-  // More than this side carries, or has offered.
+  // More than this side supports, or has offered.
   assert.equal(agreed(JUMBO, 8912, {}, { at: 'REQ', modifier: word(0xfff8) }), [word(8912), word(8912)]);
   for (const bytes of [0xfff8, JUMBO + 8])
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL);

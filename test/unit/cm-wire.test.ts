@@ -119,7 +119,7 @@ const meanings: { [N in keyof typeof vectors]: { tid: bigint; body: Partial<CmBo
 };
 
 for (const name of Object.keys(vectors) as (keyof typeof vectors)[]) {
-  test(`${name} of a Linux peer parses to its meaning and back to its bytes`, () => {
+  test(`${name} of a Linux peer parses correctly and encodes to the same bytes`, () => {
     const packet = fromHex(vectors[name]);
     assert.is(packet.length, 308);
     assert.is(icrcField(packet), expectedIcrc(packet));
@@ -167,7 +167,7 @@ test('every layout covers every bit of its message once', () => {
   }
 });
 
-test('any bytes of any message come back unchanged, reserved bits included', () => {
+test('any bytes of any message round-trip unchanged, including reserved bits', () => {
   const names = Object.keys(CmAttribute) as CmMessageName[];
   fc.assert(
     fc.property(
@@ -215,7 +215,7 @@ const { packed } = layouts({}, cmRefusals);
 
 const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
 
-test('the code made of a layout reads and writes what the walk through its table does', () => {
+test('the generated code of a layout reads and writes like the interpreter of its table', () => {
   const number = fc.oneof(fc.integer({ min: -2, max: 2 ** 33 }), fc.double(), fc.constant(-0));
   const odd = fc.record({
     uint: fc.option(number, { nil: undefined }),
@@ -255,7 +255,7 @@ test('the code made of a layout reads and writes what the walk through its table
   );
 });
 
-test('a layout can be used as often as one likes, refusals between', () => {
+test('a layout can be reused after refusals', () => {
   const layout = packed('sample', { a: bits(4), b: bits(4), c: bytes(3) });
   for (let i = 0; i < 40; i++) {
     const target = new Uint8Array(4).fill(0xee);
@@ -267,7 +267,7 @@ test('a layout can be used as often as one likes, refusals between', () => {
   }
 });
 
-test('what is no CM message is named, not thrown', () => {
+test('bytes that are not a CM message return the problem instead of throwing', () => {
   const mad = emitMad('RTU', 1n, {});
   assert.is(parseMad(mad.subarray(0, 255)), 'badLength');
   assert.is(parseMad(new Uint8Array(257)), 'badLength');
@@ -303,7 +303,7 @@ test('timeout codes are multiples of 4.096 µs', () => {
   assert.is(timeoutCodeToMs(24), 68720);
 });
 
-test('a message made in memory that is used again has nothing of the one before', () => {
+test('a message built in reused memory contains nothing of the previous one', () => {
   const ids = { localCommId: 0xffff_ffff, remoteCommId: 0xffff_ffff };
   const full = { ...ids, privateData: new Uint8Array(cmLayouts.RTU.size - 8).fill(0xff) };
   const before = emitMadOnce('RTU', 2n ** 64n - 1n, full);

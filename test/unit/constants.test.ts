@@ -1,4 +1,4 @@
-/** The rule of the house: a constant has one definition. scripts/generate-schema.mjs writes those that both languages have. */
+/** A constant has one definition. scripts/generate-schema.mjs generates those shared by both languages. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -55,7 +55,7 @@ function definedTwice(all: readonly Source[]): string[] {
   );
 }
 
-/** Numbers that have a name, and how they would be written without it; the file of the name may. */
+/** Named numbers, and how they would be written without the name; only the file that defines the name may do so. */
 const named: readonly (readonly [what: string, home: string, written: RegExp])[] = [
   ['RNR retry counts', 'kernel-bridge/ioctl/constants.ts', /\brnr_?retry\w*"?\s*(:|=|\?\?)\s*[67]\b/i],
   ['the slots of a host', 'kernel-bridge/schema/numbers.ts', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
@@ -84,7 +84,7 @@ function writtenOut(all: readonly Source[]): string[] {
   );
 }
 
-test('what is defined twice or written out is found', () => {
+test('duplicate definitions and literal values are found', () => {
   const one = { file: 'a.h', text: "constexpr uint32_t kBytes = 12, kMask = 0xFF'FFFF;" };
   const other = { file: 'b.cc', text: 'constexpr uint64_t kMask = 16777215ull;  // kBytes = 12;' };
   assert.equal(definedTwice([one, { ...other, text: 'constexpr int kBytes = 13;' }]), []);
@@ -123,7 +123,7 @@ test('no constant has two definitions in one language', () => {
   assert.equal(definedTwice(sources), []);
 });
 
-test('numbers that have a name are not written out', () => {
+test('named numbers are not written as literals', () => {
   const files = sources.map(({ file }) => file);
   for (const [what, home] of named) assert.ok(files.includes(home), what);
   assert.equal(writtenOut(sources), []);

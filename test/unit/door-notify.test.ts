@@ -75,7 +75,7 @@ notify('the HCA completes the request itself, and the kernel forgets the waiter'
   while (waiting > 0) waiting = words(file.ioctl(EchoCode.counts, null, 64))[3] ?? 0;
 });
 
-notify('an event that finds no waiter is kept for the next', () => {
+notify('an event without a waiter is kept for the next one', () => {
   const file = kernel.open('\\\\.\\Echo');
   const queues = new Queues(file);
   addon.armCq(queues.cq, false);
@@ -99,7 +99,7 @@ notify('a cancelled waiter takes no event from the next one', () => {
   next.getResult({ wait: true });
 });
 
-notify('the HCA and the kernel may complete at the same moment: one of them wins', () => {
+notify('the HCA and the kernel may complete a request at the same moment: one of them wins', () => {
   const file = kernel.open('\\\\.\\Echo');
   const queues = new Queues(file);
   const outcomes = { native: 0, kernel: 0 };
@@ -143,7 +143,7 @@ notify(
   },
 );
 
-notify('memory: pinned ranges are counted and given back; what cannot be pinned is refused', () => {
+notify('memory: pinned ranges are counted and released; memory that cannot be pinned is refused', () => {
   const file = kernel.open('\\\\.\\Echo');
   const ranges = (): number => words(file.ioctl(EchoCode.memory, null, 8))[0] ?? -1;
   const before = ranges();
@@ -166,7 +166,7 @@ notify('memory: pinned ranges are counted and given back; what cannot be pinned 
   });
   const gone = new Uint8Array(8);
   structuredClone(gone.buffer, { transfer: [gone.buffer] });
-  // A buffer's own members are not read, and no code of the program is run.
+  // Members of the buffer are not read, and no program code runs.
   for (const name of ['resizable', 'growable'])
     Object.defineProperty(resizable, name, { get: assert.unreachable });
   for (const wrong of [

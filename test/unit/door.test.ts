@@ -38,7 +38,7 @@ door.after.each(async () => {
   for (const kernel of kernels.splice(0)) await kernel.terminate();
 });
 
-door('what is no request ends in a status, blocking and overlapped', async () => {
+door('an invalid request ends in a status, blocking and overlapped', async () => {
   const file = start().open(device);
   const requests: [number, unknown, number, RegExp][] = [
     [-1, null, 0, /code of an IOCTL must be .*; got -1/],
@@ -58,7 +58,7 @@ door('what is no request ends in a status, blocking and overlapped', async () =>
   assert.equal(words(file.ioctl(EchoCode.echo, u32(7), 4)), [7]);
 });
 
-door('a thread that never returns to its event loop opens, asks and closes', () => {
+door('a thread that never returns to its event loop can open, send requests and close', () => {
   const kernel = start();
   const file = kernel.open(device);
   for (let i = 0; i < 100; i++) assert.equal(file.ioctl(EchoCode.echo, u32(i, i * 2), 8), u32(i, i * 2));
@@ -77,7 +77,7 @@ door('bytes are copied: later changes to the input do not reach the kernel', () 
   assert.equal(pending.getResult({ wait: true }), u32(1));
 });
 
-door('what completes in order is delivered in order, whenever it is awaited, in every layer', async () => {
+door('requests that complete in order are delivered in order, whenever they are awaited, in every layer', async () => {
   const file = start().open(device);
   const release = () => file.ioctl(EchoCode.releaseAll, null, 4);
   const order: string[] = [];
@@ -96,7 +96,7 @@ door('what completes in order is delivered in order, whenever it is awaited, in 
   assert.equal(order, ['awaited before it completed', 'awaited afterwards', 'awaited last', '1', '2', '3']);
 });
 
-door('the output is never longer than asked, nor than what was written', () => {
+door('the output is never longer than requested or written', () => {
   const file = start().open(device);
   assert.is(file.ioctl(EchoCode.flood, null, 10).length, 10);
   const all = file.ioctl(EchoCode.flood, null, 4096);
@@ -106,7 +106,7 @@ door('the output is never longer than asked, nor than what was written', () => {
   assert.equal(file.ioctl(EchoCode.echo, u32(5), 0xffffffff), u32(5), 'a huge output length costs nothing');
 });
 
-door('an input that no kernel would copy is refused and not a crash', () => {
+door('an input that cannot be copied is refused instead of crashing', () => {
   const file = start().open(device);
   const huge = new Uint8Array(16 * 1024 * 1024 + 1);
   throwsStatus(() => file.ioctl(EchoCode.echo, huge, 4), Status.INSUFFICIENT_RESOURCES);
@@ -126,7 +126,7 @@ door('a failing request reports its status the same way, blocking and overlapped
   }
 });
 
-door('an answer for which there is no memory is a status, and nobody waits on', async () => {
+door('an output for which there is no memory ends in a status instead of waiting', async () => {
   const kernel = start();
   const file = kernel.open(device);
   const long = new Uint8Array(1 << 20).fill(7);
@@ -146,7 +146,7 @@ door('an answer for which there is no memory is a status, and nobody waits on', 
   assert.equal(await file.ioctlOverlapped(EchoCode.echo, long, long.length, same), long);
 });
 
-door('a refused open carries the sentence of the kernel', () => {
+door('a refused open has the kernel's message', () => {
   const kernel = start();
   throwsStatus(() => kernel.open('nonsense'), Status.NO_SUCH_DEVICE, /there is no device nonsense/);
 });
@@ -170,7 +170,7 @@ door('completed can be polled without a call and without the event loop', () => 
   assert.equal(overlapped.getResult(), u32(3));
 });
 
-door('cancel ends a pending request in CANCELED; cancelling again or later changes nothing', async () => {
+door('cancel ends a pending request in CANCELED; cancelling again or later has no effect', async () => {
   const file = start().open(device);
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
   throwsStatus(() => overlapped.getResult(), Status.PENDING);
@@ -272,7 +272,7 @@ door(
   },
 );
 
-door('a kernel that crashes wakes a blocked thread and says why', () => {
+door('a kernel that crashes wakes a blocked thread with the reason', () => {
   const kernel = start();
   const file = kernel.open(device);
   const why = /the test asked for a crash/;
@@ -281,7 +281,7 @@ door('a kernel that crashes wakes a blocked thread and says why', () => {
   assert.is(kernel.ended, true, 'a new kernel may take its place');
 });
 
-door('a kernel that cannot start says why, and makes room for another', () => {
+door('a kernel that cannot start reports the reason and can be replaced', () => {
   const kernel = new SoftKernel({ ...resolveKernelOptions({}), window: 0 });
   kernels.push(kernel);
   assert.is(kernel.ended, false);
@@ -290,7 +290,7 @@ door('a kernel that cannot start says why, and makes room for another', () => {
   assert.is(kernel.ended, true);
 });
 
-door('options that are refused end the thread that was started while they were checked', async () => {
+door('refused options end the thread that was started during the check', async () => {
   const started = once(process, 'worker') as Promise<[Worker]>;
   const refuse = (): never => {
     throw new Error('these options are refused');
@@ -301,7 +301,7 @@ door('options that are refused end the thread that was started while they were c
   await once(thread, 'exit');
 });
 
-door('a refused open is no reason to give a kernel up', () => {
+door('a refused open does not end the kernel', () => {
   const kernel = new SoftKernel(resolveKernelOptions({}));
   kernels.push(kernel);
   throwsStatus(() => kernel.open('\\\\.\\nothing'), Status.OBJECT_NAME_NOT_FOUND);
@@ -309,7 +309,7 @@ door('a refused open is no reason to give a kernel up', () => {
   kernel.open('\\\\.\\WinVerbs').close();
 });
 
-door('an addon that is not there is told in words', () => {
+door('a missing addon is reported with the cure', () => {
   const run = runProgram('', { NETWORKDIRECT_HCA_ADDON: './no-such.node' });
   assert.is(run.status, 1);
   assert.match(run.stderr, 'npx networkdirect build');
@@ -320,7 +320,7 @@ door(
   () => {
     const addon = fileURLToPath(new URL('../../../build/Release/networkdirect_hca.node', import.meta.url));
     const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
-    // Yarn's resolver says it in other words than that of Node.js.
+    // Yarn's resolver has another message than that of Node.js.
     const program = `
     import Module from 'node:module';
     const { _resolveFilename: resolve } = Module;
@@ -359,7 +359,7 @@ door('the addon is loaded when the soft kernel is opened, not when the package i
   );
 });
 
-door('a capture that cannot be written is told on stderr', async () => {
+door('a capture that cannot be written is reported on stderr', async () => {
   const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
   const program = `import { openDeviceFile } from '${index}'; openDeviceFile('\\\\\\\\.\\\\ibat'); setInterval(() => {}, 1000);`;
   const capture = '/dev/null/no-such-folder.pcapng';
@@ -383,7 +383,7 @@ door('a kernel that does not load is reported at once to a blocked open', () => 
   assert.ok(performance.now() - begun < 10_000);
 });
 
-door('a kernel that hangs is given up after startTimeoutMs', () => {
+door('a kernel that hangs is abandoned after startTimeoutMs', () => {
   const options = resolveKernelOptions({});
   const kernel = new SoftKernel(options, { entry });
   kernels.push(kernel);
@@ -433,7 +433,7 @@ long(door, 'many Workers with kernels of their own, at once', async () => {
   }
 });
 
-door('a channel closed by its user tells the kernel, and everything ends', async () => {
+door('closing a channel on the user side notifies the kernel, and everything ends', async () => {
   const kernel = start();
   const file = kernel.open(device);
   const pending = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
@@ -476,7 +476,7 @@ long(door, 'a process ends by itself when nothing is pending, and waits for what
   assert.equal(observed, { status: 0, stdout: 'value 5\n', stderr: '' });
 });
 
-door('a failed Overlapped that nobody awaits is no unhandledRejection', () => {
+door('a failed Overlapped that is never awaited causes no unhandledRejection', () => {
   const run = runProgram(`
     const p = file.ioctlOverlapped(${EchoCode.fail}, new Uint8Array([2, 1, 0, 0]), 0, same);
     const mapped = p.map((value) => value);

@@ -41,18 +41,18 @@ test.before(() => {
 });
 test.after(() => hca.close());
 
-/** A value of the wrong kind, which TypeScript would refuse. */
+/** A value of the wrong type, which TypeScript would refuse. */
 function wrong<T>(value: unknown): T {
   return value as T;
 }
 
-test('what is called for each connection knows its HCA, and needs none told', () => {
+test('functions called for each connection are bound to their HCA', () => {
   const { queryQpState } = hca;
   assert.is(queryQpState(1), -1);
   assert.is(queryQpState.call({} as SoftHca, 1), -1);
 });
 
-test('connecting refuses what modifying would, and ends at the step that is refused', () => {
+test('connecting refuses the same values as modifying, and stops at the refused step', () => {
   const attributes = {
     access: 0,
     pkeyIndex: 0,
@@ -89,7 +89,7 @@ test('connecting refuses what modifying would, and ends at the step that is refu
   assert.is(hca.connectQp(1, { init: states, rtr: states, rts: states }, attributes), Status.INVALID_HANDLE);
 });
 
-test('commands of words refuse what is not in range, and what is missing', () => {
+test('commands refuse words that are out of range or missing', () => {
   const { pd } = hca.allocatePd();
   const { status, qp } = hca.createQp({
     pd,
@@ -160,12 +160,12 @@ test('address handles', () => {
   assert.is(hca.deallocatePd(pd), Status.SUCCESS);
 });
 
-test('limits of datagrams are the engine’s', () => {
+test('limits of datagrams are those of the engine', () => {
   const { maxAh, maxGroups, maxGroupQps, maxAttached } = hca.limits;
   assert.equal([maxAh, maxGroups, maxGroupQps, maxAttached], [65_536, 4096, 1024, 65_536]);
 });
 
-test('multicast groups are for queue pairs', () => {
+test('multicast groups require queue pairs', () => {
   for (const command of ['attachMulticast', 'detachMulticast'] as const) {
     assert.is(hca[command](0x777, group, 1), Status.INVALID_HANDLE);
     assert.is(hca[command](0x777, new Uint8Array(4), 1), Status.INVALID_PARAMETER);
@@ -204,7 +204,7 @@ test('MADs carry a P_Key', () => {
   assert.is(hca.sendMad(path, mad), Status.SUCCESS);
 });
 
-test('a closed HCA answers that it is gone', () => {
+test('a closed HCA reports that it is gone', () => {
   const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
   const closed = addon.openHca(
     {

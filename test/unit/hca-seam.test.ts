@@ -34,7 +34,7 @@ import {
 
 const secondGid = gidOfAddress(secondAddress);
 const peerOfSecond = gidOfAddress('198.51.100.9');
-/** WinVerbs' type of a connect endpoint, which is its port space, too. */
+/** WinVerbs' type of a connect endpoint, which is also its port space. */
 const connectType = 0x106n;
 
 function withSecond(more: Partial<HcaPort> = {}): { rig: KernelRig; second: SecondHca } {
@@ -81,7 +81,7 @@ function ibat(rig: KernelRig) {
   return { port, path };
 }
 
-/** A connect endpoint that asks the second HCA's peer for a connection. */
+/** A connect endpoint that connects to the second HCA's peer. */
 function connecting(rig: KernelRig, qp: bigint): { id: bigint; request: Submitted } {
   const id = rig.endpoint();
   expect(rig.bind(id, 0, secondAddress), Status.SUCCESS);
@@ -109,7 +109,7 @@ test('both HCAs’ devices are listed, with their own GUIDs and the names of the
   assert.equal(second.devices, [`added ${secondGuid.toString(16)}`]);
 });
 
-test('attributes, limits, link and counters of a device are what its HCA says', () => {
+test('attributes, limits, link and counters of a device are those of its HCA', () => {
   const { rig } = withSecond();
   const ask = (guid: bigint) => {
     const id = rig.device(guid);
@@ -129,7 +129,7 @@ test('attributes, limits, link and counters of a device are what its HCA says', 
   assert.equal([other.port.badPkeyCounter, other.port.qkeyViolationCounter], [3, 4]);
 });
 
-test('a queue pair is made by the commands of its device’s HCA, in the P_Key table that this one names', () => {
+test('a queue pair is created with the commands of its device’s HCA, in that HCA’s P_Key table', () => {
   const { rig, second } = withSecond();
   queuePairOf(rig, secondGuid);
   assert.equal([rig.hca.pds.size, rig.hca.qps.size], [0, 0]);
@@ -137,7 +137,7 @@ test('a queue pair is made by the commands of its device’s HCA, in the P_Key t
   assert.is(made!.parameters.pkeyTable, 77);
 });
 
-test('a device whose HCA says that its P_Keys have changed tells PARTITION; its HCA also says when to look', () => {
+test('a device whose HCA reports changed P_Keys raises PARTITION; its HCA also reports when to scan', () => {
   const { rig, second } = withSecond();
   const device = rig.device(secondGuid);
   rig.network.tells = true;
@@ -149,7 +149,7 @@ test('a device whose HCA says that its P_Keys have changed tells PARTITION; its 
   assert.equal(second.devices.slice(1), [`changed ${secondGuid.toString(16)}`]);
 });
 
-test('what both HCAs claim belongs to the first: a GUID is one device, an address one port', () => {
+test('a GUID or address of both HCAs belongs to the first', () => {
   const { rig, second } = withSecond({ guid: ethGuid });
   assert.is(guids(rig).length, 3, 'the GUID is the software HCA’s');
   assert.equal(second.devices, []);
@@ -160,7 +160,7 @@ test('what both HCAs claim belongs to the first: a GUID is one device, an addres
     [secondAddress],
   );
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, ethGuid);
-  // The first lets it go, the second has it from then on.
+  // Once the first releases it, it belongs to the second.
   other.rig.network.list = other.rig.network.list.filter(({ name }) => name !== 'eth0');
   other.rig.kernel.ports.refresh(true);
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, secondGuid);
@@ -175,7 +175,7 @@ test('what both HCAs claim belongs to the first: a GUID is one device, an addres
 
 // ── The user side ───────────────────────────────────────────────────────────────────────────────────────────
 
-test('a poll of an empty ring names its completion queue', () => {
+test('a poll of an empty ring passes its completion queue', () => {
   const { second, provider } = winVerbs();
   const device = provider.openDevice(secondGuid);
   const cqs = [device.createCompletionQueue(16), device.createCompletionQueue(16)];
@@ -192,7 +192,7 @@ test('a poll of an empty ring names its completion queue', () => {
   assert.equal(second.books.log, [`progress ${handles[0]}`]);
 });
 
-test('an HCA that asks for it hears of every receive: on a queue pair, and on a shared receive queue', () => {
+test('an HCA that requests the doorbell is notified of every receive: on a queue pair, and on a shared receive queue', () => {
   const { rig, second, provider } = winVerbs();
   const device = provider.openDevice(secondGuid);
   const cq = device.createCompletionQueue(16);
@@ -212,7 +212,7 @@ test('an HCA that asks for it hears of every receive: on a queue pair, and on a 
   assert.equal(rig.faults, []);
 });
 
-test('a library that no provider has is refused by its name', () => {
+test('an unknown library is refused with its name', () => {
   const { provider } = winVerbs();
   assert.throws(() => provider.openDevice(ethGuid), /networkdirect_uvp/);
   assert.throws(() => new UserVerbsRegistry().load('toString'), /'toString', which does not exist/);
@@ -220,7 +220,7 @@ test('a library that no provider has is refused by its name', () => {
 
 // ── Handles and events ──────────────────────────────────────────────────────────────────────────────────────
 
-test('the same handle means another queue to each HCA; a request that the HCA does not complete itself waits in the driver', () => {
+test('a handle refers to different queues on different HCAs; a request that the HCA does not complete itself waits in the driver', () => {
   const { rig, second } = withSecond();
   const ours = rig.cq(rig.device(ethGuid));
   const [number] = rig.hca.cqs;
@@ -229,7 +229,7 @@ test('the same handle means another queue to each HCA; a request that the HCA do
   while (!second.books.cqs.has(number!)) theirs = rig.cq(device);
   const wait = (id: bigint) => rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id, data: 1 }), 0);
   const [one, two] = [wait(ours), wait(theirs)];
-  assert.is(rig.hca.waiters.get(number!)?.length, 1, 'the software HCA completes its own');
+  assert.is(rig.hca.waiters.get(number!)?.length, 1, 'the software HCA completes its requests itself');
   assert.is(second.books.waiters.size, 0);
   const completion = { type: 'cq', cq: number!, event: CqEventType.completion } as const;
   rig.hca.events.push(completion);
@@ -245,7 +245,7 @@ test('the same handle means another queue to each HCA; a request that the HCA do
   assert.equal(rig.faults, []);
 });
 
-test('an HCA may say that a device has failed: that device, and no other', () => {
+test('an HCA may report the failure of one device; other devices are unaffected', () => {
   const { rig, second } = withSecond();
   const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
   second.events.push({ type: 'fatal', device: secondGuid, errno: 0 });
@@ -255,7 +255,7 @@ test('an HCA may say that a device has failed: that device, and no other', () =>
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
 });
 
-test('an HCA may fail as a whole: all of its devices, for good, and no other’s', () => {
+test('an HCA may fail as a whole: all of its devices permanently, and no others', () => {
   const { rig, second } = withSecond();
   const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
   const told: number[] = [];
@@ -267,7 +267,7 @@ test('an HCA may fail as a whole: all of its devices, for good, and no other’s
   expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
   expect(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id: theirs })), Status.SUCCESS);
-  // It does not work again when all have closed it.
+  // It does not recover when all have closed it.
   const open = { guid: secondGuid };
   const { status } =
     rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode(open), s.WvIoDeviceOpen.size).answer ?? {};
@@ -298,7 +298,7 @@ test('IBAT finds the second HCA’s device by its address, and the path that sta
   assert.is(addressOfGid(path('192.0.2.9').sgid), '192.0.2.2');
 });
 
-test('a connection starts with the HCA that has its address, and moves that HCA’s queue pair', () => {
+test('a connection uses the HCA with its address, and moves that HCA’s queue pair', () => {
   const { rig, second } = withSecond();
   const { qp } = queuePairOf(rig, secondGuid);
   const { id, request } = connecting(rig, qp);
@@ -309,17 +309,17 @@ test('a connection starts with the HCA that has its address, and moves that HCA�
   expect(request, Status.SUCCESS);
   expect(rig.accept(id, qp), Status.SUCCESS);
   assert.equal(connection!.calls, ['ready']);
-  assert.is(second.books.wills.size, 0, 'the system disconnects by itself');
+  assert.is(second.books.wills.size, 0, 'the OS disconnects by itself');
   assert.is(rig.hca.qps.size, 0);
   expect(rig.disconnect(id), Status.PENDING);
   connection!.events.disconnectCompleted!(true);
-  // A queue pair of the software HCA does not stand at this address.
+  // A queue pair of the software HCA does not have this address.
   const softQp = queuePairOf(rig, ethGuid).qp;
   expect(connecting(rig, softQp).request, Status.INVALID_ADDRESS);
   assert.equal(rig.faults, []);
 });
 
-test('a listener at one address listens with its HCA, one at all addresses with both; requests come from either', () => {
+test('a listener at one address uses its HCA, one at all addresses uses both; requests arrive from either', () => {
   const { rig, second } = withSecond();
   const { cm } = second.connections;
   const listening = (address: string, port: number): bigint => {
@@ -360,10 +360,10 @@ test('a listener at one address listens with its HCA, one at all addresses with 
   assert.equal([rig.hca.claims.size, second.connections.claims.size], [0, 1]);
 });
 
-test('a port on all addresses is free with every HCA, or is none', () => {
+test('a port on all addresses must be free on every HCA', () => {
   const { rig, second } = withSecond();
   const { taken, claims } = second.connections;
-  // The software HCA gives these two out next.
+  // The software HCA grants these two next.
   taken.add(49_152).add(49_153);
   const id = rig.endpoint();
   const bound = s.WvIoEpBind.decode(rig.bind(id, 0, '0.0.0.0').output);
@@ -373,13 +373,13 @@ test('a port on all addresses is free with every HCA, or is none', () => {
   const other = rig.endpoint();
   rig.bind(other, 8000, '0.0.0.0');
   expect(rig.ioctl('EP_LISTEN', s.WvIoEpListen.encode({ id: other })), Status.ADDRESS_ALREADY_EXISTS);
-  assert.equal([rig.hca.claims.size, claims.size], [1, 1], 'the first HCA has let go of it');
+  assert.equal([rig.hca.claims.size, claims.size], [1, 1], 'the first HCA has released it');
   assert.equal(rig.cm.listeners, []);
 });
 
 // ── Removal ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a device that is pulled leaves the other HCA’s as they are', () => {
+test('unplugging a device leaves those of the other HCA unaffected', () => {
   const { rig, second } = withSecond();
   const { qp } = queuePairOf(rig, secondGuid);
   const { request } = connecting(rig, qp);
@@ -399,7 +399,7 @@ test('a device that is pulled leaves the other HCA’s as they are', () => {
   assert.equal([second.books.qps.size, second.books.cqs.size, second.books.pds.size], [0, 0, 0]);
 });
 
-test('the software HCA’s device that is pulled leaves the second’s', () => {
+test('unplugging a device of the software HCA leaves those of the second unaffected', () => {
   const { rig, second } = withSecond();
   const { qp } = queuePairOf(rig, secondGuid);
   const { request } = connecting(rig, qp);
@@ -410,7 +410,7 @@ test('the software HCA’s device that is pulled leaves the second’s', () => {
   assert.is(second.devices.length, 1);
 });
 
-test('a kernel that ends closes both', () => {
+test('a kernel that ends closes both HCAs', () => {
   const { rig, second } = withSecond();
   rig.kernel.close();
   assert.equal([rig.hca.closed, rig.cm.closed], [true, true]);

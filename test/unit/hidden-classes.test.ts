@@ -15,7 +15,7 @@ const test = suite('hidden classes');
 const WORD = 0xffff_ffff;
 
 for (const Request of [UvpSendRequest, UvpBindRequest]) {
-  test(`${Request.name}: no number changes it`, () => {
+  test(`${Request.name}: no number changes the hidden class`, () => {
     const small = new Request() as unknown as Record<string, unknown>;
     const numbers = Object.keys(small).filter((name) => typeof small[name] === 'number');
     assert.ok(numbers.length > 0);
@@ -28,7 +28,7 @@ for (const Request of [UvpSendRequest, UvpBindRequest]) {
   });
 }
 
-test('MemoryRegion: neither keys nor length nor address change it', () => {
+test('MemoryRegion: keys, length and address do not change the hidden class', () => {
   const region = (key: number, address: number, length: number) =>
     new MemoryRegion(key, key, new Uint8Array(8), length, { pin: 0, address, detachable: false });
   const small = region(1, 0, 8);
@@ -37,7 +37,7 @@ test('MemoryRegion: neither keys nor length nor address change it', () => {
   assert.ok(haveSameMap(small, region(1, 0, 2 ** 33)), 'length');
 });
 
-test('RemoteMemory: neither key nor address change it', () => {
+test('RemoteMemory: key and address do not change the hidden class', () => {
   const small = new RemoteMemory({ address: 0n, rkey: 1 });
   assert.ok(haveSameMap(small, new RemoteMemory({ address: 0n, rkey: WORD })), 'key');
   assert.ok(haveSameMap(small, new RemoteMemory({ address: 2n ** 64n - 1n, rkey: 1 })), 'address');

@@ -118,7 +118,7 @@ const expected: Row[] = [
   [128, 'MEMORY_ALLOCATE', 0x003be200, 'WV_IO_MEMORY_REGISTER', 'none', 'WV_IO_MEMORY_KEYS', 'none', ''],
 ];
 
-test('every WinVerbs IOCTL has its code, its structures and its way of pending', () => {
+test('every WinVerbs IOCTL has its code, its structures and its pending behaviour', () => {
   const actual = ioctlTable.map((row) => [
     (row.code - 0x003be000) / 4,
     row.name,
@@ -144,7 +144,7 @@ test('codes are control codes of method buffered with read and write access', ()
   assert.is(Object.keys(IoctlCode).length, 54);
 });
 
-test('a request pends exactly if something cancels it, and that something exists and does not pend', () => {
+test('a request may pend exactly if an IOCTL cancels it, and that IOCTL exists and does not pend', () => {
   for (const row of ioctlTable) {
     assert.is(row.pends, row.cancel !== null, row.name);
     if (row.cancel === null) continue;
@@ -153,7 +153,7 @@ test('a request pends exactly if something cancels it, and that something exists
   assert.is(ioctlTable.filter((row) => row.pends).length, 12);
 });
 
-test('three IOCTLs have forms of this stack’s own, and two have other forms for datagram endpoints', () => {
+test('three IOCTLs have structures of this package, and two have other structures for datagram endpoints', () => {
   const names = ioctlTable.filter((row) => !row.defined).map((row) => row.name);
   assert.equal(names, ['EP_LOOKUP', 'EP_MULTICAST_JOIN', 'EP_MULTICAST_LEAVE']);
   const forms = ioctlTable.flatMap(({ name, datagram }) =>
@@ -179,7 +179,7 @@ test('IBAT has its two codes', () => {
   assert.is(constants.IBAT_VERSION, 6);
 });
 
-test('a code that is none has no row and its number for a name', () => {
+test('an unknown code has no row, and its number as its name', () => {
   for (const code of [0, 0x003be000, 0x003be0d8, 0x003be005, -1, Number.NaN])
     assert.is(ioctlRow(code), undefined);
   assert.is(ioctlName(0x003be0d8), '0x003BE0D8');

@@ -1,5 +1,5 @@
 /**
- * The generated code of tables, the walk through the tables, and an interpreter of their bits give the same results.
+ * The generated code of tables, the interpreter of tables, and a bit-by-bit decoder give the same results.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -45,7 +45,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'layout-code-'));
 test.after(() => rmSync(scratch, { recursive: true }));
 let modules = 0;
 
-/** Generates code of structures as the build does, and loads it. */
+/** Generates code for structures like the build, and loads it. */
 async function codeOf(structures: readonly AnyStruct[]): Promise<MadeCode> {
   const file = join(scratch, `${modules++}.mjs`);
   const bytesModule = new URL('../../kernel-bridge/ioctl/layout-bytes.js', import.meta.url).href;
@@ -73,7 +73,7 @@ const kinds: Readonly<Record<string, () => AnyField>> = {
   either,
 };
 
-/** A structure of fields of these kinds, with the pads that they need. */
+/** A structure with fields of these kinds and the padding that they need. */
 function make(names: readonly string[], by: Layouts = { struct, union, packed: struct }): AnyStruct {
   const table: Record<string, AnyField> = {};
   let size = 0;
@@ -92,7 +92,7 @@ function make(names: readonly string[], by: Layouts = { struct, union, packed: s
   return by.struct('Whole', table);
 }
 
-/** The same structure, with generated code, which is used. */
+/** The same structure, with generated code. */
 async function coded(names: readonly string[]): Promise<AnyStruct> {
   const code = await codeOf([make(names)]);
   assert.is(code.Whole!.table, tableMark(make(names).table));
@@ -204,7 +204,7 @@ const cases = tables.chain((names) =>
   }),
 );
 
-test('code writes what the walk writes, and refuses what it refuses with the same words', async () => {
+test('generated code writes and refuses the same values as the interpreter, with the same errors', async () => {
   let written = 0;
   let refused = 0;
   await fc.assert(
@@ -222,7 +222,7 @@ test('code writes what the walk writes, and refuses what it refuses with the sam
   assert.ok(written > 50 && refused > 20, `${written} values were written, ${refused} refused`);
 });
 
-test('code knows the bounds of every kind of field', async () => {
+test('generated code checks the bounds of every kind of field', async () => {
   const bounds: Readonly<Record<string, readonly unknown[]>> = {
     u8: [255, 256, -1, 0.5, 1n],
     u16: [65_535, 65_536, -1, 0.5],
@@ -247,7 +247,7 @@ test('code knows the bounds of every kind of field', async () => {
   }
 });
 
-test('code reads what the walk reads, and writes it back to the same bytes', async () => {
+test('generated code reads the same values as the interpreter, and writes them back to the same bytes', async () => {
   await fc.assert(
     fc.asyncProperty(
       tables,
@@ -271,7 +271,7 @@ test('code reads what the walk reads, and writes it back to the same bytes', asy
   );
 });
 
-test('code writes the bits that the table says', async () => {
+test('generated code writes the bits defined by the table', async () => {
   const fittingCases = tables.chain((names) =>
     fc.record({ names: fc.constant(names), values: fc.tuple(...names.map((name) => fitting[name]!)) }),
   );
@@ -290,7 +290,7 @@ const isStruct = (value: unknown): value is AnyStruct =>
 const ours = (Object.values(ioctl) as unknown[]).filter(isStruct);
 const messages = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
 
-test('every structure and message of the package reads as an interpreter of its table does', () => {
+test('every structure and message of the package is read like the bit-by-bit decoder does', () => {
   assert.ok(ours.length > 50);
   for (const one of [...ours, ...messages]) {
     fc.assert(
@@ -302,7 +302,7 @@ test('every structure and message of the package reads as an interpreter of its 
   }
 });
 
-test('the made code in dist is that of the tables', async () => {
+test('the generated code in dist matches the tables', async () => {
   const files = Object.entries(await generator.madeFiles(dist));
   assert.is(files.length, 2);
   for (const [path, text] of files) {
@@ -315,7 +315,7 @@ test('the made code in dist is that of the tables', async () => {
   for (const one of ours) assert.is(madeCode[one.name]?.table, tableMark(one.table), one.name);
 });
 
-test('code of another table is not used, though it has the name', async () => {
+test('code of another table with the same name is not used', async () => {
   const code = await codeOf([struct('Whole', { Field0: u16, Field1: u16 })]);
   const other = layouts(code).struct('Whole', { Field0: u16, Field1: u16be });
   assert.equal(other.encode({ field0: 1, field1: 2 }), Uint8Array.of(1, 0, 0, 2));
@@ -332,7 +332,7 @@ test('a value that does not fit leaves the structure usable', async () => {
   assert.equal(one.encode({ field0: 1 } as never)[0], 1);
 });
 
-test('no structure is read or written by code made of strings', () => {
+test('no structure is read or written by code created from strings at run time', () => {
   const files = readdirSync(join(dist, 'kernel-bridge'), { recursive: true, encoding: 'utf8' });
   const sources = files.filter((name) => /\.c?js$/.test(name));
   assert.ok(sources.includes('kernel/bundle.cjs'));

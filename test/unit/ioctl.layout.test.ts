@@ -68,7 +68,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
     }
   });
 
-  test(`${name}: fields lie behind each other and fill it`, () => {
+  test(`${name}: fields are contiguous and fill the structure`, () => {
     const one = byName.get(name)!;
     if (name === 'WV_IO_EP_ATTRIBUTES.Param') return; // a union
     let end = 0;
@@ -79,7 +79,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
     assert.is(end, one.size);
   });
 
-  test(`${name}: every integer is where it should be, in its byte order`, () => {
+  test(`${name}: every integer has its offset and byte order`, () => {
     const one = byName.get(name)!;
     for (const field of expectedFields(name)) {
       const match = /^u(8|16|32|64)(be)?$/.exec(field.type);
@@ -96,7 +96,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
     }
   });
 
-  test(`${name}: what is decoded encodes to the same bytes, pads zeroed, and decodes to the same value`, () => {
+  test(`${name}: a decoded value encodes to the same bytes, with zeroed padding, and decodes to the same value`, () => {
     const one = byName.get(name)!;
     fc.assert(
       fc.property(fc.uint8Array({ minLength: size, maxLength: size }), (bytes) => {
@@ -110,7 +110,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
     );
   });
 
-  test(`${name}: anything shorter is BUFFER_TOO_SMALL, in and out, and nothing is written`, () => {
+  test(`${name}: shorter input or output is BUFFER_TOO_SMALL, and nothing is written`, () => {
     const one = byName.get(name)!;
     for (let length = 0; length < size; length++) {
       const out = new Uint8Array(length).fill(0xee);
@@ -126,7 +126,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
     throwsStatus(() => one.decode(new Uint8Array(size), 0.5), Status.INVALID_PARAMETER);
   });
 
-  test(`${name}: fields left out are zero, and old bytes do not shine through`, () => {
+  test(`${name}: omitted fields are zero, and old bytes are overwritten`, () => {
     const one = byName.get(name)!;
     const out = new Uint8Array(size + 7).fill(0xee);
     one.encode({} as never, out, 4);
@@ -138,7 +138,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
   });
 }
 
-/** The pads of a structure, those inside its members included, from the expected layouts. */
+/** The padding of a structure, including that of its members, from the expected layouts. */
 function padRanges(name: string, base: number): { start: number; end: number }[] {
   return expectedFields(name).flatMap((field) => {
     const start = base + field.offset;
@@ -177,7 +177,7 @@ test('random values survive encoding and decoding', () => {
   );
 });
 
-test('values that a field cannot hold are refused, naming field, value and range', () => {
+test('values that a field cannot hold are refused with field, value and range', () => {
   const cases: [() => unknown, RegExp][] = [
     [
       () => ioctl.WvIoId.encode({ data: -1 }),
@@ -207,7 +207,7 @@ test('values that a field cannot hold are refused, naming field, value and range
   }
 });
 
-test('bytes fields take less than they hold, and decoded bytes are copies', () => {
+test('bytes fields accept fewer bytes than their size, and decoded bytes are copies', () => {
   const bytes = ioctl.WvIoConnectParam.encode(
     { data: new Uint8Array([1, 2, 3]) },
     new Uint8Array(80).fill(0xff),
@@ -221,7 +221,7 @@ test('bytes fields take less than they hold, and decoded bytes are copies', () =
   }
 });
 
-test('what a request is encoded into is written whole again by the next', () => {
+test('encodeOnce() overwrites all bytes of the previous request', () => {
   const Sample = struct('SAMPLE', { Number: u32, Bytes: bytes(12) });
   const first = Sample.encodeOnce({ number: 7, bytes: new Uint8Array(12).fill(9) });
   assert.equal(first, Sample.encode({ number: 7, bytes: new Uint8Array(12).fill(9) }));
@@ -230,7 +230,7 @@ test('what a request is encoded into is written whole again by the next', () => 
   assert.is(second, first, 'the same bytes');
 });
 
-test('what was encoded or decoded stays as it was when the next is', () => {
+test('encoded bytes and decoded values are not changed by later calls', () => {
   const Sample = struct('SAMPLE', { Number: u32, Bytes: bytes(12) });
   const value = { number: 7, bytes: new Uint8Array(12).fill(9) };
   const other = { number: 1, bytes: new Uint8Array(12).fill(2) };
@@ -241,7 +241,7 @@ test('what was encoded or decoded stays as it was when the next is', () => {
   assert.equal(Sample.decode(encoded), value);
 });
 
-test('long structures and long inputs are written and read as short ones', () => {
+test('long structures and long inputs are handled like short ones', () => {
   const Long = struct('LONG', { Number: u32, Bytes: bytes(2000) });
   const value = { number: 7, bytes: new Uint8Array(2000).fill(9) };
   assert.equal(Long.decode(Long.encode(value)), value);
@@ -255,7 +255,7 @@ test('long structures and long inputs are written and read as short ones', () =>
   }
 });
 
-test('decoding looks at the view it is given, not at the buffer under it', () => {
+test('decoding reads the given view, not its whole buffer', () => {
   const whole = new Uint8Array(64).fill(0xff);
   whole.set(ioctl.WvIoId.encode({ id: 0x0102030405060708n, verbInfo: 9, data: 10 }), 24);
   assert.equal(ioctl.WvIoId.decode(whole.subarray(24)), { id: 0x0102030405060708n, verbInfo: 9, data: 10 });
@@ -265,7 +265,7 @@ test('decoding looks at the view it is given, not at the buffer under it', () =>
   assert.is(ioctl.WvIoId.decode(shared).id, 3n);
 });
 
-test('a table that would need a hidden pad is refused', () => {
+test('a table that would need hidden padding is refused', () => {
   assert.throws(() => struct('S', { A: u8, B: u32 }), /S\.B at 1 is not aligned to 4/);
   assert.throws(() => struct('S', { A: u32, B: u8 }), /S of 5 bytes needs padding to a multiple of 4/);
   assert.throws(() => union('U', { A: u32, B: ioctl.bytes(5) }), /U of 5 bytes needs padding/);
@@ -281,7 +281,7 @@ test('keys of values are the names in camel case', () => {
   });
 });
 
-test('an endpoint parameter is a connection or a backlog, never two that contradict', () => {
+test('an endpoint parameter is a connection or a backlog, never both', () => {
   const { WvIoEpParam } = ioctl;
   assert.equal(WvIoEpParam.decode(WvIoEpParam.encode({ backlog: 5n })).backlog, 5n);
   assert.equal(WvIoEpParam.encode({ ...WvIoEpParam.zero(), backlog: 5n })[0], 5);
@@ -295,7 +295,7 @@ test('an endpoint parameter is a connection or a backlog, never two that contrad
   assert.throws(both, /only one member; got both Connect and Backlog/);
 });
 
-test('lists hold whole elements only', () => {
+test('lists contain whole elements only', () => {
   assert.equal(ioctl.WvPkeyList.encode([0xffff, 0x7fff]), new Uint8Array([0xff, 0xff, 0x7f, 0xff]));
   assert.equal(ioctl.WvPkeyList.encode([1, 2, 3], 5), new Uint8Array([0, 1, 0, 2]));
   assert.equal(ioctl.WvPkeyList.encode([1], 1), new Uint8Array(0));

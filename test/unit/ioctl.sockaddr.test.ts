@@ -44,7 +44,7 @@ test('IPv6 is family 23 with flow information, address and scope', () => {
   );
 });
 
-test('what is encoded decodes to the same address', () => {
+test('encoded addresses decode to the same address', () => {
   const port = fc.integer({ min: 0, max: 65535 });
   fc.assert(
     fc.property(fc.ipV4(), port, (address, p) => {
@@ -68,7 +68,7 @@ test('what is encoded decodes to the same address', () => {
   );
 });
 
-test('IPv6 texts are read as the platform reads them', () => {
+test('IPv6 text is parsed as by the platform', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,24}$/)), (text) => {
       const ours = ((): string | undefined => {
@@ -88,7 +88,7 @@ test('IPv6 texts are read as the platform reads them', () => {
   );
 });
 
-test('texts that are no IPv6 address are refused exactly when the platform refuses them', () => {
+test('invalid IPv6 text is refused exactly when the platform refuses it', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[0-9a-f:.]{0,16}$/), (text) => {
       const accepted = ((): boolean => {
@@ -188,7 +188,7 @@ test('text with and without port is read', () => {
   assert.is(parseSocketAddress('1.2.3.4').port, 0);
 });
 
-test('text that is no address is refused with a sentence', () => {
+test('invalid addresses are refused with an explanation', () => {
   for (const text of [
     '',
     'localhost',
@@ -212,7 +212,7 @@ test('text that is no address is refused with a sentence', () => {
   throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a string/);
 });
 
-test('addresses that do not fit their family or port are refused', () => {
+test('addresses with a wrong family or port are refused', () => {
   const bad = Status.INVALID_ADDRESS;
   throwsStatus(() => encodeSockaddr({ family: 4, address: '::1', port: 0 }), bad, /'::1'.*four numbers/);
   throwsStatus(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
@@ -249,7 +249,7 @@ test('any bytes decode to an address or end in a status', () => {
   );
 });
 
-test('addresses go between requests and GIDs as they would by their text', () => {
+test('conversion between sockaddrs and GIDs matches conversion through text', () => {
   const octet = fc.integer({ min: 0, max: 255 });
   const v4 = fc
     .tuple(octet, octet, octet, octet)
@@ -271,7 +271,7 @@ test('addresses go between requests and GIDs as they would by their text', () =>
   throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /needs 16 bytes/);
 });
 
-test('a GID that is kept is one for all that are equal, and nobody else changes it', () => {
+test('equal GIDs are shared, and are not changed by their source', () => {
   const given = gidOfAddress('192.0.2.7');
   const kept = sharedGid(given);
   assert.equal(kept, gidOfAddress('192.0.2.7'));
@@ -286,7 +286,7 @@ test('a GID that is kept is one for all that are equal, and nobody else changes 
   assert.equal(sharedGid(gidOfAddress('192.0.2.7')), kept);
 });
 
-test('IPv4 text is what Node takes for it', () => {
+test('IPv4 text is accepted as by Node.js', () => {
   const part = fc.oneof(
     { weight: 8, arbitrary: fc.nat(300).map(String) },
     fc.constantFrom('', '00', '01', '256', '1e1', '+1', ' 1', '1\n', '٣', '-1'),

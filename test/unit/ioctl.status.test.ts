@@ -108,7 +108,7 @@ test('two names of one value are the known aliases only', () => {
   );
 });
 
-test('every status has a sentence, and no two share one', () => {
+test('every status has a text, and no two are equal', () => {
   const texts = new Set<string>();
   for (const value of new Set(Object.values(expected))) {
     const text = statusText(value);
@@ -119,7 +119,7 @@ test('every status has a sentence, and no two share one', () => {
   assert.is(texts.size, new Set(Object.values(expected)).size);
 });
 
-test('names and sentences take signed values as C shows them', () => {
+test('names and texts accept signed values, as in C', () => {
   assert.is(statusName(0xc0000236), 'CONNECTION_REFUSED');
   assert.is(statusName(0xc0000236 | 0), 'CONNECTION_REFUSED');
   assert.is(statusText(0xc0000236 | 0), statusText(0xc0000236));
@@ -134,7 +134,7 @@ test('an unknown status keeps its number', () => {
   assert.match(statusText(0xc000dead), /0xC000DEAD/);
 });
 
-test('a StatusError tells status, name and a sentence', () => {
+test('a StatusError has status, name and text', () => {
   const cause = new Error('why');
   const error = new StatusError(Status.DEVICE_BUSY | 0, undefined, { cause });
   assert.instance(error, Error);
@@ -143,7 +143,7 @@ test('a StatusError tells status, name and a sentence', () => {
   assert.is(error.code, 'DEVICE_BUSY');
   assert.is(error.message, statusText(Status.DEVICE_BUSY));
   assert.is(error.cause, cause);
-  assert.is(new StatusError(Status.TIMEOUT, 'no answer from 192.0.2.1').message, 'no answer from 192.0.2.1');
+  assert.is(new StatusError(Status.TIMEOUT, 'no reply from 192.0.2.1').message, 'no reply from 192.0.2.1');
   assert.match(inspect(error), /^StatusError: The object is still in use/);
   assert.match(inspect(error), /code: 'DEVICE_BUSY'/);
 });

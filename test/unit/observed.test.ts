@@ -1,4 +1,4 @@
-// What processes answer to readProcesses() is the text of others: any bytes are read, and only statistics become statistics.
+// Replies to readProcesses() come from other processes: any bytes are handled, and only valid statistics are accepted.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
@@ -37,12 +37,12 @@ async function read(text: Uint8Array | string, pid = 5): Promise<ObservedKernel>
 
 const unreadable: ObservedKernel = { pid: 5, slot: 3, problem: 'unreadable' };
 
-test('statistics are read; the id of the process is the system’s, and else its own', async () => {
+test('statistics are read; the process id is the OS’s, otherwise the reported one', async () => {
   assert.equal(await read(JSON.stringify(statistics)), { pid: 5, slot: 3, statistics });
   assert.is((await read(JSON.stringify(statistics), 0)).pid, 9);
 });
 
-test('texts that are none are unreadable', async () => {
+test('invalid text is unreadable', async () => {
   const whole = JSON.stringify(statistics);
   for (const text of [
     ...['', '\0', 'null', '7', '"text"', '[]', '{}', 'statistics', whole.slice(0, -1), `${whole}x`],
@@ -84,7 +84,7 @@ test('a member of another type, a negative count, a text beyond its limit: unrea
     }
 });
 
-test('control characters never arrive, and names of the language’s own are names', async () => {
+test('control characters are removed, and names such as __proto__ are ordinary names', async () => {
   const told = { ...statistics, node: '\u001b[2J\u0000\u202e22' };
   assert.is((await read(JSON.stringify(told))).statistics!.node, '?[2J??22');
   const named = { ...statistics, counters: { '\u001b[2J': { '\u0007bell': 1 } } };
@@ -104,10 +104,10 @@ test('any bytes are read', async () => {
   );
 });
 
-/** The longest text that an asker accepts (slots/observing.cc). */
+/** Maximum length of a text that is accepted (slots/observing.cc). */
 const MOST_BYTES = 2 * 2 ** 20;
 
-test('full lists are read, and fit twice', async () => {
+test('full lists are read, with room for twice as many values', async () => {
   const full = <T>(one: T): T[] => Array.from({ length: STATISTICS_MOST }, () => one);
   const long = { local: '[2001:db8:1111:2222:3333:4444:5555:6666]:65535', remote: '[2001:db8::1]:65535' };
   const access = [
@@ -137,7 +137,7 @@ test('full lists are read, and fit twice', async () => {
   assert.equal((await read(text)).problem, undefined);
 });
 
-/** Texts of that length whose values are cheap to write and dear to hold. */
+/** Texts of that length whose values are short to write and expensive in memory. */
 function greedy(): string[] {
   const whole = JSON.stringify(statistics);
   const filled = (begin: string, one: string, end: string): string =>
@@ -157,7 +157,7 @@ function greedy(): string[] {
   ];
 }
 
-test('a text that takes much to hold costs the asker little, and is unreadable', async () => {
+test('a text that would need much memory costs the reader little, and is unreadable', async () => {
   const program = `
     import { parentPort, workerData } from 'node:worker_threads';
     import { readObserved } from ${JSON.stringify(new URL('../../kernel-bridge/control/observed.js', import.meta.url).href)};

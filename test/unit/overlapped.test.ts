@@ -46,7 +46,7 @@ test('pending: no result, status PENDING; completed: the result, taken once', ()
   throwsStatus(() => o.getResult(), Status.PENDING);
   source.complete(() => 5);
   assert.is(o.completed, true);
-  assert.is(source.taken, 0, 'looking takes nothing');
+  assert.is(source.taken, 0, 'checking does not take the result');
   assert.is(o.getResult(), 5);
   assert.is(o.getResult(), 5);
   assert.is(o.status, Status.SUCCESS);
@@ -79,7 +79,7 @@ test('it can be awaited before and after completion', async () => {
   assert.is(finals, 1);
 });
 
-test('a status other than SUCCESS rejects, TIMEOUT and warnings included', async () => {
+test('a status other than SUCCESS rejects, including TIMEOUT and warnings', async () => {
   for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CANCELED]) {
     const source = new Manual<number>();
     const o = new Overlapped(source);
@@ -95,7 +95,7 @@ test('a status other than SUCCESS rejects, TIMEOUT and warnings included', async
   }
 });
 
-test('map() runs once, whoever looks first: parent, child, blocking wait or event loop', async () => {
+test('map() runs once, wherever the outcome is observed first: parent, child, blocking wait or event loop', async () => {
   for (const look of ['parent', 'child', 'wait', 'loop', 'await'] as const) {
     const source = new Manual<number>();
     const o = new Overlapped(source);
@@ -149,7 +149,7 @@ test('map() translates failures, and its own failures become the outcome', async
   assert.is(refused.status, Status.DATA_OVERRUN);
 });
 
-test('a map function that looks at its own Overlapped sees it pending and does not recurse', () => {
+test('a map function that checks its own Overlapped sees it pending and does not recurse', () => {
   const source = new Manual<number>();
   const o = new Overlapped(source);
   let seen = -1;
@@ -175,7 +175,7 @@ test('cancel() reaches the source from every layer while pending, and not afterw
   assert.is(source.cancelled, 1);
 });
 
-test('abortOn() lets go of the signal when the request has completed', () => {
+test('abortOn() releases the signal when the request has completed', () => {
   const source = new Manual<number>();
   const o = new Overlapped(source);
   const abort = new AbortController();
@@ -189,7 +189,7 @@ test('abortOn() lets go of the signal when the request has completed', () => {
   assert.is(aborted.cancelled, 1);
 });
 
-test('a failure that nobody observes is no unhandledRejection', async () => {
+test('an unobserved failure causes no unhandledRejection', async () => {
   let unhandled = 0;
   const count = (): void => {
     unhandled++;
@@ -204,7 +204,7 @@ test('a failure that nobody observes is no unhandledRejection', async () => {
   process.off('unhandledRejection', count);
 });
 
-test('translateFailure: the same request tells its failure in other terms, once', async () => {
+test('translateFailure: the same request reports a translated failure, once', async () => {
   const source = new Manual<number>();
   let translated = 0;
   const o = new Overlapped(source);
@@ -226,7 +226,7 @@ test('translateFailure: the same request tells its failure in other terms, once'
   assert.is(await fine, 3);
 });
 
-test('translateFailure: who started a request that failed at once hears of it, though nobody looks', async () => {
+test('translateFailure: runs for a request that failed at once, even if the outcome is not observed', async () => {
   const heard: number[] = [];
   Overlapped.failed(new StatusError(Status.INVALID_HANDLE)).translateFailure((error) => {
     heard.push(error.status);
@@ -238,7 +238,7 @@ test('translateFailure: who started a request that failed at once hears of it, t
   assert.equal(heard, [Status.INVALID_HANDLE]);
 });
 
-test('translateFailure: of a request that failed at once, and with a function that throws', async () => {
+test('translateFailure: for a request that failed at once, and with a function that throws', async () => {
   const refused = Overlapped.failed(new StatusError(Status.INVALID_HANDLE));
   const other = refused.translateFailure(() => new StatusError(Status.DEVICE_REMOVED));
   assert.is(
@@ -260,7 +260,7 @@ test('translateFailure: of a request that failed at once, and with a function th
   }
 });
 
-test('translateFailure: of a result that could not be used, too', async () => {
+test('translateFailure: also for a result that could not be used', async () => {
   const cause = new RangeError('a defect');
   const source = new Manual<number>();
   const told = new Overlapped(source).translateFailure(

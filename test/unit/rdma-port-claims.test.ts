@@ -1,4 +1,4 @@
-/** RDMA ports of librdmacm: what is left of a claim that fails. */
+/** RDMA ports of librdmacm: a failed claim leaves no ids. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EpType } from '../../kernel-bridge/ioctl/constants.js';
@@ -7,7 +7,7 @@ import { PortClaims } from '../../kernel-bridge/kernel/verbs-hca/rdma-port-claim
 
 const PORT = 7000;
 
-/** librdmacm with so many ids, where the nth id that is bound gets a status. */
+/** librdmacm with a number of ids, where binding the nth id fails with a status. */
 function claims(most: number, statuses: readonly number[] = []) {
   const ids = new Set<number>();
   let next = 0;
@@ -34,13 +34,13 @@ test('a claim on both families has an id for each, which its release destroys', 
   assert.is(ids.size, 0);
 });
 
-test('a claim that finds no id for the second family keeps none for the first', () => {
+test('a claim without an id for the second family keeps none for the first', () => {
   const { ids, claim } = claims(1);
   assert.throws(claim, (error: StatusError) => error.status === Status.INSUFFICIENT_RESOURCES);
   assert.is(ids.size, 0);
 });
 
-test('a claim whose second family is refused keeps none; without IPv6 it has the first', () => {
+test('a claim whose second family is refused keeps no id; without IPv6 it keeps the first', () => {
   const refused = claims(2, [Status.SUCCESS, Status.ADDRESS_ALREADY_EXISTS]);
   assert.is(refused.claim().status, Status.ADDRESS_ALREADY_EXISTS);
   assert.is(refused.ids.size, 0);

@@ -1,4 +1,4 @@
-/** What TypeScript and C++ share is generated from one description, and the generated files are committed. */
+/** Definitions shared by TypeScript and C++ are generated from one description, and the generated files are committed. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ const { generatedFiles, differing } = (await import(
 };
 const files = await generatedFiles();
 
-test('the generated files are what the schema gives', () => {
+test('the generated files match the schema', () => {
   assert.ok(Object.keys(files).length >= 4);
   assert.equal(differing(files), [], 'npm run schema writes them');
 });
@@ -36,7 +36,7 @@ test('a generated file that was edited or is missing is found', () => {
   rmSync(folder, { recursive: true });
 });
 
-test('the memory of JavaScript is little-endian, as the layout of the rings says', () => {
+test('JavaScript memory is little-endian, as the layout of the rings requires', () => {
   assert.is(new Uint8Array(new Uint32Array([1]).buffer)[0], 1);
 });
 
