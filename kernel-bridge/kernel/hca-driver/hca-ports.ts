@@ -38,7 +38,7 @@ const headersOf = { v4: 20 + 8 + 12 + 16 + 4 + 4, v6: 40 + 8 + 12 + 16 + 4 + 4 }
 
 /**
  * Maximum that this version offers and accepts. It fills the longest jumbo frames of common switches (an MTU of 9216).
- * Over the loopback interface packets of {@link PacketBytes.longest} were slower than these (docs/performance.md).
+ * Over the loopback interface packets of {@link PacketBytes.longest} were slower than these (docs/measurements/log.md).
  */
 const mostPacketBytes = 9152;
 

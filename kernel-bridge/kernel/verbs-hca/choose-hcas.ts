@@ -26,7 +26,7 @@ export interface RealHcas {
   readonly soft: boolean;
 }
 
-const help = 'see docs/guide/real-hcas.md for requirements';
+const help = 'see docs/guide/rdma-devices.md for requirements';
 
 /** Opens the host of the selected devices. @throws Error that says what is missing. */
 function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHca {
