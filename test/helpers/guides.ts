@@ -1,30 +1,30 @@
-/** The programs of the guides, from fenced blocks of their pages, each with its expected output. */
+/** The programs of the guides: fenced blocks of their pages, each with its expected output. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transformSync } from 'esbuild';
 import { root } from './root.js';
 
-/** Programs are compiled within the package, so that they can import it by name. */
+/** Programs are compiled inside the package, so that they can import it by name. */
 const dist = join(root, 'dist');
 const guidesFolder = join(dist, 'test/guides');
 
 /** A program of a page. */
 export interface GuideProgram {
   readonly page: string;
-  /** Its file; blocks of one page with the same name form one program. */
+  /** Its file name; blocks of one page with the same name are one program. */
   readonly file: string;
-  /** A program to start first and whose first line is awaited. */
+  /** A program to start first, whose first output is awaited. */
   readonly with?: string;
-  /** Its expected output; undefined for files that others import. */
+  /** The expected output; undefined for files that other programs import. */
   readonly output?: string;
   readonly source: string;
 }
 
 /**
- * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block after the last one of
- * a name is its output.
+ * Reads the blocks of a page that start with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block after
+ * the last block of a name is its output.
  *
- * @throws Error for a block without a name, because it would not be run
+ * @throws Error for a block without a file name, because no test would run it.
  */
 export function programsOf(page: string, text: string): GuideProgram[] {
   const programs = new Map<string, { file: string; with?: string; output?: string; source: string }>();
@@ -49,7 +49,7 @@ export function programsOf(page: string, text: string): GuideProgram[] {
   return [...programs.values()].map((program) => ({ page, ...program }));
 }
 
-/** All programs of the guides and the README. */
+/** Reads all programs of the guides and of README. */
 export function readPrograms(): GuideProgram[] {
   const guides = readdirSync(join(root, 'docs/guide'))
     .filter((name) => name.endsWith('.md'))
@@ -57,7 +57,7 @@ export function readPrograms(): GuideProgram[] {
   return ['README.md', ...guides].flatMap((page) => programsOf(page, readFileSync(join(root, page), 'utf8')));
 }
 
-/** Writes the code of the programs. helpers/checked-programs.ts checks their types. */
+/** Compiles the programs without type checks; helpers/checked-programs.ts checks types. */
 export function writePrograms(programs: readonly GuideProgram[]): void {
   rmSync(guidesFolder, { recursive: true, force: true });
   mkdirSync(guidesFolder, { recursive: true });
@@ -71,12 +71,12 @@ export function writePrograms(programs: readonly GuideProgram[]): void {
   }
 }
 
-/** The compiled file of a program. */
+/** The path of a compiled program. */
 export function compiledFile({ file }: { readonly file: string }): string {
   return join(guidesFolder, sourceName(file).replace(/\.ts$/, '.js'));
 }
 
-/** JavaScript with `import` is TypeScript, too. */
+/** The name under which a program is compiled: JavaScript with `import` is valid TypeScript. */
 export function sourceName(file: string): string {
   return file.replace(/\.js$/, '.ts');
 }

@@ -1,4 +1,4 @@
-/** The programs of the guides pass the compiler's checks, run, and print the output below them. */
+/** The programs of the guides compile without errors, run, and print the output shown below them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,14 +12,14 @@ import {
 import { firstIf, long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
-/** Lines of a program that a reader takes in at once. */
+/** The longest program, in lines. */
 const MOST_LINES = 90;
 
 const programs = readPrograms();
 test.before(() => writePrograms(programs));
 
 interface Running {
-  /** Settles with the first bytes it writes, or with its end. */
+  /** Settles when it writes its first bytes, or ends. */
   readonly begun: Promise<void>;
   readonly ended: Promise<{ code: number | null; signal: string | null; output: string; errors: string }>;
   readonly child: ChildProcess;
@@ -73,14 +73,14 @@ test('programs are short', () => {
   }
 });
 
-test('blocks of one name are one program, and the text behind the last is its output', () => {
+test('blocks with one name are one program, and the text after the last is its output', () => {
   const text = '```ts a.ts\none;\n```\n```cpp\nx\n```\n```ts a.ts with=b.ts\ntwo;\n```\n```text\nout\n```\n';
   assert.equal(programsOf('page', text), [
     { page: 'page', file: 'a.ts', source: 'one;\ntwo;\n', with: 'b.ts', output: 'out\n' },
   ]);
 });
 
-long(test, 'all programs pass the checks of the compiler', async () => {
+long(test, 'all programs compile without errors', async () => {
   const { checkPrograms } = await import('../helpers/checked-programs.js');
   assert.equal(checkPrograms(programs), []);
 });

@@ -1,4 +1,4 @@
-/** The programs of examples/recipes, which docs/guide/recipes.md describes: each as a user runs it, with the output that the guide shows. */
+/** The programs of examples/recipes: each runs as a user runs it, with the output in docs/guide/recipes.md. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -20,7 +20,7 @@ for (const file of readdirSync(sources).filter((name) => name.endsWith('.ts'))) 
     const source = readFileSync(join(sources, file), 'utf8');
     assert.ok(source.trimEnd().split('\n').length <= MOST_LINES, 'too long');
     const shown = guide.split(`node dist/examples/recipes/${name}.js\n`)[1]?.split('```')[0];
-    assert.ok(shown, 'the guide does not show it');
+    assert.ok(shown, 'docs/guide/recipes.md must show its output');
     const run = spawnSync(process.execPath, [join(root, `dist/examples/recipes/${name}.js`)], {
       encoding: 'utf8',
       timeout: 100_000,

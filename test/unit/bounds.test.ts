@@ -1,4 +1,4 @@
-/** docs/internals/bounds.md has the bound of everything that a peer can make a process keep: no frame, message, packet or IOCTL is left out, and the tests exist. */
+/** docs/internals/bounds.md lists every frame, message, packet and IOCTL with the bound of what a peer can make a process keep, and tests that exist. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,7 +1,4 @@
-/**
- * Public methods are documented: all of them with their function, and those of the NetworkDirect SPI with their SPI
- * name, every parameter, and their possible ends.
- */
+/** Public methods are documented: those of the NetworkDirect SPI with their SPI name, every parameter and how they can end. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +8,7 @@ import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** A public method, or exported function, with its docstring in the source. */
+/** A public method or exported function, with its docstring. */
 interface Documented {
   readonly owner: string;
   readonly name: string;
@@ -38,7 +35,7 @@ function documented(fileName: string, text: string): Documented[] {
   const found: Documented[] = [];
   const add = (owner: string, node: ts.SignatureDeclaration): void => {
     const doc = docOf(node);
-    // Symbols (dispose) and #names do not belong to the SPI; constructors of classes belong to their makers.
+    // Symbols (dispose) and #names are not part of the SPI.
     if (node.name === undefined || !ts.isIdentifier(node.name) || doc.includes('@internal')) return;
     const parameters = node.parameters.map((parameter) => parameter.name.getText());
     found.push({ owner, name: node.name.text, doc, parameters });
@@ -63,7 +60,7 @@ const read = (names: readonly string[]): Documented[] =>
 
 const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : `${owner}.${name}`);
 
-/** Our own methods, which the SPI does not have. */
+/** Methods of this package that the SPI does not have. */
 const own = [
   ...['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'],
   ...['Nd2RemoteMemory.of', 'Nd2RemoteMemory.encode', 'Nd2RemoteMemory.decode'],
@@ -80,7 +77,7 @@ const own = [
 function missing(method: Documented): string[] {
   const { owner, name, doc, parameters } = method;
   const spiName = name.charAt(0).toUpperCase() + name.slice(1);
-  // The helper calls have their own name; methods of both versions name either's interface.
+  // Helper functions have names of their own; methods of both versions name one of the interfaces.
   const source = owner === '' ? spiName : new RegExp(`@see .*\\w+::${spiName}\\b`);
   const gaps = [];
   const named = typeof source === 'string' ? doc.includes(source) : source.test(doc);
@@ -92,7 +89,7 @@ function missing(method: Documented): string[] {
   return gaps;
 }
 
-test('the checker sees what is missing', () => {
+test('the checker finds missing parts', () => {
   const text = `export interface INDThing {
     /** Does it. @see INDThing::Right @throws X */ right(): void;
     /** Does it. @see INDThing::Wrong @throws X */ other(): void;
@@ -118,7 +115,7 @@ test('the checker sees what is missing', () => {
   assert.is(methods[5]!.doc, '');
 });
 
-test('every method of the SPI tells its SPI name, its parameters and how it ends', () => {
+test('every method of the SPI documents its SPI name, its parameters and how it can end', () => {
   const methods = read([...filesOf('nd/spi'), 'nd/framework.ts']);
   assert.ok(methods.length > 80, `only ${methods.length} methods were found`);
   const gaps = methods.flatMap((method) => {
@@ -128,13 +125,13 @@ test('every method of the SPI tells its SPI name, its parameters and how it ends
   assert.equal(gaps, []);
 });
 
-/** Properties of exported interfaces without a sentence: `Interface.property`. */
+/** Properties of exported interfaces without a docstring: `Interface.property`. */
 function bareProperties(fileName: string, text: string): string[] {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   return file.statements.flatMap((node) => {
     const exported =
       ts.canHaveModifiers(node) && ts.getModifiers(node)?.[0]?.kind === ts.SyntaxKind.ExportKeyword;
-    // The names of interfaces say all there is to say.
+    // Its members are named after interfaces.
     if (!ts.isInterfaceDeclaration(node) || !exported || node.name.text === 'NdInterfaces') return [];
     return node.members
       .filter((member) => ts.isPropertySignature(member) && !/^\s*\/\*\*/.test(member.getFullText(file)))
@@ -142,8 +139,8 @@ function bareProperties(fileName: string, text: string): string[] {
   });
 }
 
-test('every property of the interfaces of networkdirect and networkdirect/net has a sentence', () => {
-  const sample = 'export interface A { /** Told. */ a: 1; b: 2 } interface Own { c: 3 }';
+test('every property of the interfaces of networkdirect and networkdirect/net has a docstring', () => {
+  const sample = 'export interface A { /** Documented. */ a: 1; b: 2 } interface Own { c: 3 }';
   assert.equal(bareProperties('x.ts', sample), ['A.b']);
   // Not part of the package's interface.
   const inside = ['nd/net/channel/outbox.ts', 'nd/net/channel/inbox.ts'];
@@ -170,7 +167,7 @@ function filesNotThere(text: string, files: readonly string[]): string[] {
     .filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)));
 }
 
-test('files that the internals name exist', () => {
+test('files named by the internals exist', () => {
   const known = ['nd/cli/command-line.ts', 'nd/net/connection/size-bounds.ts'];
   const text =
     'Of `command-line.ts`, `nd/cli/command-line.ts`, `../command-line.ts`, `bounds.ts` and `*-bounds.ts`.';
@@ -182,7 +179,7 @@ test('files that the internals name exist', () => {
   const pages = readdirSync(join(root, 'docs/internals'));
   assert.ok(pages.length > 10, `only ${pages.length} pages were found`);
   const gaps = pages
-    // It names what was removed.
+    // It names removed files.
     .filter((page) => page !== 'mechanisms.md')
     .flatMap((page) =>
       filesNotThere(readFileSync(join(root, 'docs/internals', page), 'utf8'), files).map(

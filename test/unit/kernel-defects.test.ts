@@ -1,4 +1,4 @@
-// Old defects without another test of their name; test/defects.md has the whole table.
+// Defects of earlier implementations without another test of their name; test/defects.md lists all of them.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -99,7 +99,7 @@ test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () =
   manager.close();
 });
 
-test('test/defects.md has every number once, and the tests it names exist', () => {
+test('test/defects.md lists every number once and names tests that exist', () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url));
   const rows = readFileSync(`${root}test/defects.md`, 'utf8')
     .split('\n')

@@ -1,4 +1,4 @@
-/** The table of requirements: every place and every test that it names is there. */
+/** The table of requirements: every file and every test that it names exists. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -27,16 +27,16 @@ function rowsOf(text: string): string[][] {
     );
 }
 
-/** A test of either tier, also one that needs something of the machine: its name is the second group. */
+/** A test of either tier, with or without requirements on the machine; its name is the second group. */
 const testCall =
   /(?:(?:\btest|\bnamespaced|\bneeding\([^()]*\)|\bfirstIf\([^;]*?\))\(|\blong\((?:\w+|needing\([^()]*\)),)\s*(['"`])(.*?)\1,/gs;
 
-/** Names of the tests of a file; those in template literals with what they insert left out. */
+/** The source of a test file. */
 function testsOf(file: string): string {
   return readFileSync(join(root, 'test', `${file}.test.ts`), 'utf8');
 }
 
-test('no requirement has got lost', () => {
+test('no requirement is lost', () => {
   assert.equal(
     [...sections].map(([title, { length }]) => `${title}: ${length}`),
     [
@@ -61,13 +61,13 @@ test('each row names a test that exists, by its file and a part of its name, or 
   assert.equal(missing, []);
 });
 
-test('each row names places that exist', () => {
-  const places = rows.flatMap(([, where = '']) =>
-    [...where.matchAll(/`([\w/-]+(?:\/|\.ts|\.cc))`/g)].map(([, place]) => place!),
+test('each row names files that exist', () => {
+  const files = rows.flatMap(([, where = '']) =>
+    [...where.matchAll(/`([\w/-]+(?:\/|\.ts|\.cc))`/g)].map(([, file]) => file!),
   );
-  assert.ok(places.length >= rows.length - 2);
+  assert.ok(files.length >= rows.length - 2);
   const folders = ['', 'kernel-bridge', 'kernel-bridge/kernel/hca-driver'];
-  const missing = places.filter((place) => !folders.some((folder) => existsSync(join(root, folder, place))));
+  const missing = files.filter((file) => !folders.some((folder) => existsSync(join(root, folder, file))));
   assert.equal(missing, []);
 });
 

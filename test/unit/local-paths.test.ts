@@ -1,4 +1,4 @@
-// docs/internals/local-link.md has each kind of entry on the local link, and the sizes at which the ways change.
+// docs/internals/local-link.md lists each kind of entry on the local link, and the sizes at which the paths change.
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,21 +10,21 @@ const source = read('kernel-bridge/hca/engine/local/local_pair.h');
 const [, table = ''] = read('docs/internals/local-link.md').split('\n## Paths of payload\n');
 const section = table.split('\n## ')[0]!;
 
-/** A constant of the source: a number, or one shifted to the left. */
+/** A constant of the source: a number, possibly shifted to the left. */
 function constantOf(name: string): number {
   const [, value, shift = '0'] = new RegExp(`\\b${name} =\\s+(\\d+)u?(?: << (\\d+))?;`).exec(source)!;
   return Number(value) << Number(shift);
 }
 
-test('each kind of entry is in the table, and no other', () => {
+test('the table lists each kind of entry and no other', () => {
   const [, body = ''] = /enum class LocalKind : uint8_t \{([^}]*)\}/.exec(source)!;
   const kinds = [...body.matchAll(/\b(k[A-Z]\w*) =/g)].map(([, kind]) => kind!);
   assert.ok(kinds.length > 3);
-  const told = new Set([...section.matchAll(/`(k[A-Z]\w*)`/g)].map(([, kind]) => kind!));
-  assert.equal([...told].sort(), [...kinds].sort());
+  const listed = new Set([...section.matchAll(/`(k[A-Z]\w*)`/g)].map(([, kind]) => kind!));
+  assert.equal([...listed].sort(), [...kinds].sort());
 });
 
-test('the sizes at which the ways change', () => {
+test('the table has the sizes at which the paths change', () => {
   const bytes = (value: number): string => value.toLocaleString('en-US');
   for (const what of [
     `from ${bytes(constantOf('kNamedFrom'))} bytes`,
