@@ -15,7 +15,7 @@ import type {
 } from './interfaces.js';
 import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
-import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
+import { type CreatedQueuePair, checkedRequest, checkWord, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { WvDirect, WvDirectResult } from './remote-memory.js';
 import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
@@ -39,13 +39,13 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
 
   private constructor(
     pd: WVProtectionDomain,
-    made: MadeQueuePair,
+    created: CreatedQueuePair,
     /** Default for connecting: RDMA reads and atomics that this side may have outstanding. */
     readonly initiatorDepth: number,
     /** Default for connecting: RDMA reads and atomics of the peer that this side serves at a time. */
     readonly responderResources: number,
   ) {
-    super(pd, made, 'IWVConnectQueuePair');
+    super(pd, created, 'IWVConnectQueuePair');
     const direct = pd.verbs.direct?.bind(pd.verbs);
     if (direct !== undefined) {
       this.direct = (operation, bytes, remote, offset) =>
@@ -68,8 +68,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     const depth = type === QpType.RC ? DEFAULT_READ_DEPTH : 0;
     const initiatorDepth = create.initiatorDepth ?? depth;
     const responderResources = create.responderResources ?? depth;
-    const made = WVQueuePair.make(pd, type, create, { initiatorDepth, responderResources });
-    return new WVConnectQueuePair(pd, made, initiatorDepth, responderResources);
+    const created = WVQueuePair.make(pd, type, create, { initiatorDepth, responderResources });
+    return new WVConnectQueuePair(pd, created, initiatorDepth, responderResources);
   }
 
   /** Posts a message. `immediate` is sent with the flag IMMEDIATE. */

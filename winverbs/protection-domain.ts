@@ -144,17 +144,17 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *   registered here)
    */
   deregisterMemory(region: WvMemoryRegion): void {
-    const mine = this.mine(region);
-    this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine));
-    this.deregistered(mine);
+    const registered = this.checkedRegion(region);
+    this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(registered));
+    this.deregistered(registered);
   }
 
   /** The overlapped form of {@link deregisterMemory}. */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void> {
-    const mine = this.mine(region);
+    const registered = this.checkedRegion(region);
     return this.track(
-      this.overlapped<void>(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine), 0, () =>
-        this.deregistered(mine),
+      this.overlapped<void>(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(registered), 0, () =>
+        this.deregistered(registered),
       ),
     );
   }
@@ -290,7 +290,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     if (this.regions.delete(region)) this.verbs.unpinMemory(region.pin);
   }
 
-  private mine(region: WvMemoryRegion): MemoryRegion {
+  private checkedRegion(region: WvMemoryRegion): MemoryRegion {
     this.check();
     if (region instanceof MemoryRegion && this.regions.has(region)) return region;
     throw new WvError(Status.INVALID_PARAMETER, '`region` must be registered in this protection domain.');

@@ -39,7 +39,7 @@ const { COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
 const DEFAULT_HOP_LIMIT = 64;
 
 /** A queue pair that the kernel has created. */
-export interface MadeQueuePair {
+export interface CreatedQueuePair {
   readonly id: bigint;
   readonly handle: UvpHandle;
   /** {@link QpType} */
@@ -79,19 +79,19 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   protected constructor(
     /** @internal */
     readonly pd: WVProtectionDomain,
-    made: MadeQueuePair,
+    created: CreatedQueuePair,
     own: 'IWVConnectQueuePair' | 'IWVDatagramQueuePair',
   ) {
-    super('queue pair', pd.file, IoctlCode.QP_CANCEL, made.id, ['IWVQueuePair', own]);
+    super('queue pair', pd.file, IoctlCode.QP_CANCEL, created.id, ['IWVQueuePair', own]);
     this.verbs = pd.verbs;
-    this.handle = made.handle;
-    this.type = made.type;
-    this.sendCq = made.sendCq;
-    this.receiveCq = made.receiveCq;
-    this.srq = made.srq;
-    this.sendSge = made.sendSge;
-    this.receiveSge = made.receiveSge;
-    this.maxInlineSend = made.maxInlineSend;
+    this.handle = created.handle;
+    this.type = created.type;
+    this.sendCq = created.sendCq;
+    this.receiveCq = created.receiveCq;
+    this.srq = created.srq;
+    this.sendSge = created.sendSge;
+    this.receiveSge = created.receiveSge;
+    this.maxInlineSend = created.maxInlineSend;
     pd.holdFor(this);
     this.sendCq.hold();
     this.receiveCq.hold();
@@ -105,7 +105,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     type: number,
     create: WvQpCreate,
     depths: { readonly initiatorDepth: number; readonly responderResources: number },
-  ): MadeQueuePair {
+  ): CreatedQueuePair {
     const { file, verbs } = pd;
     const sendCq = checkedCq(pd, 'sendCq', create.sendCq);
     const receiveCq = checkedCq(pd, 'receiveCq', create.receiveCq);

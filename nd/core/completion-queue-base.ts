@@ -137,7 +137,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   #keep(completion: WvCompletion): void {
     const record = completion.context;
     if (!(record instanceof RequestRecord)) return;
-    this.#leftOver.push(this.made(record, completion));
+    this.#leftOver.push(this.newResult(record, completion));
     record.owner.done(record);
     if (completion.status !== SUCCESS || (completion.flags & INVALIDATED) === 0) return;
     const result = this.#peerInvalidated(completion.immediateData);
@@ -169,7 +169,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   /** Returns the outcome of a request as a new object. */
-  protected abstract made(record: RequestRecord, completion: WvCompletion): R;
+  protected abstract newResult(record: RequestRecord, completion: WvCompletion): R;
 
   /** Writes the outcome of a request into `results` at `index`. Throws if the array cannot be written. */
   protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;

@@ -211,8 +211,8 @@ export interface INDCompletionQueue extends INDOverlapped {
   resize(entries: number): void;
 
   /**
-   * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
-   * request); or an error of the queue itself. If a completion was added after the last `getResults` that returned
+   * Waits for the next event: any completion, a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
+   * request), or an error of the queue itself. If a completion was added after the last `getResults` that returned
    * fewer than its maximum, it ends at once. Poll after issuing it and again after it has ended: it may end without a
    * new completion.
    *
@@ -263,11 +263,12 @@ export interface INDMemoryWindow extends NdUnknown {}
  * Receive, CONNECTION_INVALID before there is a connection. After the connection has ended, requests are accepted and
  * end in CANCELED.
  *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its registration, or may not be
- * written; or a Bind that is not allowed); DATA_OVERRUN (a message longer than its Receive); REMOTE_ERROR (refused by
- * the peer: token, range, rights, or its Receive was too short); TIMEOUT (the peer is gone or posts no Receive);
- * INVALID_DEVICE_REQUEST (Invalidate of an unbound window); INTERNAL_ERROR. Any result but SUCCESS ends the
- * connection.
+ * Any result but SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
+ * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, or a Bind is not allowed
+ * - DATA_OVERRUN: a message is longer than its Receive
+ * - REMOTE_ERROR: the peer refused the token, range or rights, or its Receive was too short
+ * - TIMEOUT: the peer is gone or posts no Receive
+ * - INVALID_DEVICE_REQUEST: Invalidate of an unbound window
  * @example
  * ```ts
  * const received: NdResult = { status: 0, bytesTransferred: 0, context: 'reply' };
@@ -553,7 +554,7 @@ export interface INDConnector extends INDOverlapped {
    * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Ends in CONNECTION_REFUSED (rejected, see getConnectionData; no listener; backlog full), TIMEOUT,
+   * Ends in CONNECTION_REFUSED (rejected, no listener, or backlog full), TIMEOUT,
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
    * Connect may be called again after the first five of these.
    *

@@ -264,8 +264,8 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   resize(depth: number): void;
 
   /**
-   * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
-   * request); or an error of the queue itself. If a completion was added after the last `getResults` that returned
+   * Waits for the next event: any completion, a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
+   * request), or an error of the queue itself. If a completion was added after the last `getResults` that returned
    * fewer than its maximum, it ends at once. All waiting calls complete together. Poll after issuing it and again after
    * it has ended: it may end without a new completion.
    *
@@ -481,11 +481,13 @@ declare module './common-types.js' {
  * is a connection. After the connection has ended, requests are accepted and end in CANCELED. Contexts are returned
  * unchanged and need not be unique.
  *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its region, or may not be written;
- * or a Bind that is not allowed; or the peer's memory: token, range or rights); DATA_OVERRUN (a message longer than its
- * Receive); DATA_ERROR (the peer could not execute the request; for instance its Receive was too short); IO_TIMEOUT
- * (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST (Invalidate of an unbound window); INTERNAL_ERROR. Any
- * result but SUCCESS ends the connection.
+ * Any result but SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
+ * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, a Bind is not allowed, or the peer
+ *   refused the token, range or rights
+ * - DATA_OVERRUN: a message is longer than its Receive
+ * - DATA_ERROR: the peer could not execute the request, for instance because its Receive was too short
+ * - IO_TIMEOUT: the peer is gone or posts no Receive
+ * - INVALID_DEVICE_REQUEST: Invalidate of an unbound window
  * @example
  * ```ts
  * queuePair.receive('reply', [{ memory: region, offset: 4096, length: 4096 }]);
@@ -699,7 +701,7 @@ export interface IND2Connector extends IND2Overlapped {
    * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Ends in CONNECTION_REFUSED (rejected, see getPrivateData; no listener; backlog full), IO_TIMEOUT,
+   * Ends in CONNECTION_REFUSED (rejected, no listener, or backlog full), IO_TIMEOUT,
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
    * Connect may be called again after the first five of these.
    *
@@ -783,7 +785,7 @@ export interface IND2Connector extends IND2Overlapped {
 
   /**
    * Waits for the end of the connection. Ends in SUCCESS when the peer disconnects or is lost, at once if that has
-   * already happened; CONNECTION_DISCONNECTED when this side calls {@link disconnect}; CANCELED. Allowed from
+   * already happened, in CONNECTION_DISCONNECTED when this side calls {@link disconnect}, or in CANCELED. Allowed from
    * completeConnect on. When the peer disconnects, the queue pair is flushed after all data that the peer had sent was
    * delivered.
    *

@@ -17,7 +17,7 @@ export class CompletionQueue extends CompletionQueueBase<NdResult> implements IN
     return ['INDOverlapped', 'INDCompletionQueue'] as const;
   }
 
-  protected made(record: RequestRecord, completion: WvCompletion): NdResult {
+  protected newResult(record: RequestRecord, completion: WvCompletion): NdResult {
     const result: NdResult[] = [];
     this.put(result, 0, record, completion);
     return result[0]!;

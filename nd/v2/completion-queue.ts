@@ -29,7 +29,7 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
     return notifyAffinity('GetNotifyAffinity');
   }
 
-  protected made(record: RequestRecord, completion: WvCompletion): Nd2Result {
+  protected newResult(record: RequestRecord, completion: WvCompletion): Nd2Result {
     const result = blank();
     this.#fillIn(result, record, completion);
     return result;
