@@ -1,4 +1,4 @@
-// The benchmark as users run it, as short as possible: it must measure everything; speed is not checked.
+// The benchmark as users run it, as short as possible. It must measure everything; speed is not checked.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -53,7 +53,7 @@ for (const kind of kinds) {
     assert.equal([...new Set(found.map(({ row }) => row))], rows);
     for (const { row, who, value, missing, samples } of found) {
       assert.match(who, /^networkdirect/);
-      // Programs in C++ measure parts of the engine alone.
+      // C++ programs only measure parts of the engine.
       if (missing !== undefined && /^(icrc|queue-pairs engine)$/.test(row)) {
         assert.match(missing, /not installed/);
         continue;
@@ -85,7 +85,7 @@ long(test, 'npm run bench measures the package', () => {
   for (const row of rows) assert.ok((JSON.parse(row) as Line).value! > 0, row);
 });
 
-long(test, 'a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
+long(test, 'a crowd, half of it over the wire, with bulk data: every connection gets replies', async () => {
   for (const who of ['apart', 'together', 'net'] as const) {
     const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
     const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
@@ -96,7 +96,7 @@ long(test, 'a crowd, half of it by the wire, with bulk data: every connection ge
   }
 });
 
-long(test, 'with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
+long(test, 'with peers: each has a figure and a ratio, or the reason why not; the chart shows them', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const svg = join(folder, 'chart.svg');
   try {
@@ -113,19 +113,23 @@ long(test, 'with peers: each has a figure and a ratio, or it is said why not; th
   }
 });
 
-long(test, 'requests beside sockets, zeromq and a MessagePort, or it is said that zeromq is missing', () => {
-  const found = lines('--only', '^net request of 4000$');
-  assert.equal(
-    found.map(({ who }) => who),
-    ['networkdirect', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort'],
-  );
-  for (const { who, value, ratio, missing } of found) {
-    if (who === 'zeromq' && missing !== undefined) assert.match(missing, /not installed/);
-    else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), who);
-  }
-});
+long(
+  test,
+  'requests compared with sockets, zeromq and a MessagePort, or a message that zeromq is missing',
+  () => {
+    const found = lines('--only', '^net request of 4000$');
+    assert.equal(
+      found.map(({ who }) => who),
+      ['networkdirect', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort'],
+    );
+    for (const { who, value, ratio, missing } of found) {
+      if (who === 'zeromq' && missing !== undefined) assert.match(missing, /not installed/);
+      else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), who);
+    }
+  },
+);
 
-test('what cannot be done is said before anything is measured', () => {
+test('invalid options are reported before anything is measured', () => {
   for (const [args, words] of [
     [['--only', 'no such row'], /No row matches/],
     [['--only', '('], /regular expression/],

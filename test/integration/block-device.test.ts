@@ -1,4 +1,4 @@
-/** A block device that is a driver in the kernel: it serves while the thread of the program that has loaded it is blocked. */
+/** A block device that is a kernel driver. It serves requests while the thread of the program that loaded it is blocked. */
 
 import { rejects } from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -20,7 +20,7 @@ test.after.each(() => {
   children.clear();
 });
 
-/** A program that loads the device and blocks its only thread; resolves to the device's port. */
+/** Starts a program that loads the device and blocks its only thread. Resolves to the device's port. */
 async function blockedServer(): Promise<number> {
   const child = fork(server, [ADDRESS]);
   children.add(child);
@@ -28,7 +28,7 @@ async function blockedServer(): Promise<number> {
   return port;
 }
 
-/** Bytes that say which block and client they are of. */
+/** Bytes that identify a block and a client. */
 function fill(bytes: Uint8Array, client: number, block: number, blockSize: number): void {
   for (let n = 0; n < bytes.length; n++) {
     bytes[n] = (client * 31 + (block + Math.floor(n / blockSize)) * 7 + (n % blockSize)) & 0xff;
@@ -58,7 +58,7 @@ test('reads and writes of several clients end while the device’s program is bl
       await client.read(buffer, 1019, 5);
     }),
   );
-  // What one client has written, another one reads.
+  // One client reads what another one has written.
   const [first, , last] = clients;
   const [theirs, mine] = [first!.buffer(512), last!.buffer(512)];
   await first!.read(theirs, 640, 1);
@@ -68,13 +68,13 @@ test('reads and writes of several clients end while the device’s program is bl
   for (const client of clients) await client.close();
 });
 
-/** A buffer that the client does not have, by the keys that it sends. */
+/** A buffer whose keys the client does not own. */
 function foreignOf(buffer: BlockBuffer): BlockBuffer {
   const foreign = { ...buffer, bytes: buffer.bytes, region: { ...buffer.region, rkey: 1, address: 4096 } };
   return Object.setPrototypeOf(foreign, Object.getPrototypeOf(buffer)) as BlockBuffer;
 }
 
-test('a client that names memory it does not have loses its connection, and no other does', async () => {
+test('a client that sends an invalid address loses its connection, and no other client does', async () => {
   const port = await blockedServer();
   const good = await BlockClient.connect(ADDRESS, port);
   const bad = await BlockClient.connect(ADDRESS, port);
@@ -86,7 +86,7 @@ test('a client that names memory it does not have loses its connection, and no o
   await good.close();
 });
 
-test('the device frees what a failed connection had, while its client still has its own', async () => {
+test('the device frees the resources of a failed connection while its client still has its own', async () => {
   const file = new URL('../../examples/block-device/driver.js', import.meta.url);
   const loaded = await loadDriver(file, { name: 'BlockDevice', parameters: { address: ADDRESS } });
   const opened = openDeviceFile(DEVICE_FILE);
@@ -103,14 +103,14 @@ test('the device frees what a failed connection had, while its client still has 
   await unloadDriver(loaded.name);
 });
 
-long(test, 'the device takes as many clients as its queue has room for, and refuses the next', async () => {
+long(test, 'the device accepts as many clients as its queue has room for and rejects the next', async () => {
   const port = await blockedServer();
   const clients: BlockClient[] = [];
   for (let n = 0; n < 51; n++) clients.push(await BlockClient.connect(ADDRESS, port));
   await rejects(() => BlockClient.connect(ADDRESS, port), /refused the connection/);
   const [last] = clients.splice(-1);
   await last!.close();
-  // The device hears of the end a little later.
+  // The device is notified of the end a little later.
   for (;;) {
     const next = await BlockClient.connect(ADDRESS, port).catch(() => undefined);
     if (next) {
@@ -123,7 +123,7 @@ long(test, 'the device takes as many clients as its queue has room for, and refu
   for (const client of clients) await client.close();
 });
 
-test('unloading ends the connections and gives everything back; the device may be loaded again', async () => {
+test('unloading ends the connections and releases everything; the device can be loaded again', async () => {
   const file = new URL('../../examples/block-device/driver.js', import.meta.url);
   const parameters = { address: ADDRESS, blocks: 64, blockSize: 256 };
   const objects = () => ({ ...readCounters().objects, ring: 0 });

@@ -31,7 +31,7 @@ async function ended(child: ChildProcess): Promise<Ended> {
   return { code, ...text };
 }
 
-/** A server process of the demo, and its port. */
+/** Starts a server process of the demo. Returns the process and its port. */
 async function startServer(): Promise<{ child: ChildProcess; port: string }> {
   const child = nd('demo', '--server', '--address', ADDRESS, '--json');
   const lines = createInterface({ input: child.stderr! });
@@ -97,7 +97,7 @@ test('without a server, the client says so and how to start one', async () => {
   assert.match(stderr, 'nd demo --server');
 });
 
-/** Bad options. */
+/** Invalid options. */
 const cases: [string[], RegExp][] = [
   [['demo', '--client'], /--port is required/],
   [['demo', '--server', '--client', '--port', '5'], /are mutually exclusive/],
@@ -124,7 +124,7 @@ for (const [args, text] of cases) {
   });
 }
 
-test('bad options of the demo are JSON, too, with --json', async () => {
+test('invalid options of the demo are also reported as JSON with --json', async () => {
   const { code, stdout } = await ended(nd('demo', '--json', '--port', '70000'));
   assert.is(code, 2);
   assert.equal(JSON.parse(stdout), {
@@ -133,13 +133,13 @@ test('bad options of the demo are JSON, too, with --json', async () => {
   });
 });
 
-test('a server address that is not ours is refused with the reason', async () => {
+test('a server address of another host is rejected with the reason', async () => {
   const { code, stderr } = await ended(nd('demo', '--server', '--address', '192.0.2.1'));
   assert.is(code, 1);
   assert.match(stderr, 'INVALID_ADDRESS');
 });
 
-test('a port that another process listens on is taken', async () => {
+test('a port on which another process listens is in use', async () => {
   const { child, port } = await startServer();
   const { code, stderr } = await ended(nd('demo', '--server', '--port', port));
   assert.is(code, 1);

@@ -1,4 +1,4 @@
-/** What programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Servers, and errors. */
+/** Behavior that programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Servers and errors. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,10 +13,10 @@ import {
   turn,
 } from '../helpers/net-layers.js';
 
-/** A port as programs in JavaScript pass it. */
+/** A port as JavaScript programs pass it. */
 const untyped = (port: unknown): number => port as number;
 
-/** What a program that goes on sees of an error. */
+/** The visible parts of an error for a program that continues. */
 type Failure = NodeJS.ErrnoException & { address?: string; port?: number };
 
 testEach({
@@ -220,7 +220,7 @@ testEach({
   'a name without an address': async (net) => {
     const client = net.connect(7, 'no-such-name.invalid');
     const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
-    // The second, where there is no name server.
+    // The second one, if there is no name server.
     assert.ok(['ENOTFOUND', 'EAI_AGAIN'].includes(error.code!), error.code);
   },
 

@@ -1,4 +1,4 @@
-/** What programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Sockets. */
+/** Behavior that programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Sockets. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -22,7 +22,7 @@ test.after.each(async () => {
   await endAll();
 });
 
-/** A server and its clients; the channels of both sides in one order. */
+/** A server and its clients. The channels of both sides are in the same order. */
 async function joined(count: number, options: ChannelOptions = {}): Promise<[Server, Channel[], Channel[]]> {
   const server = createChannelServer({ broadcasts: true });
   const port = await listening(server);
@@ -36,14 +36,14 @@ async function joined(count: number, options: ChannelOptions = {}): Promise<[Ser
   return [server, clients, accepted];
 }
 
-/** Takes so many messages. */
+/** Receives `count` messages. */
 async function take(channel: Channel, count: number): Promise<Buffer[]> {
   const messages: Buffer[] = [];
   while (messages.length < count) messages.push((await channel.receive())!);
   return messages;
 }
 
-/** Short ones, some of a slot's length, and long ones, all different. */
+/** Short messages, some of a slot's length, and long ones, all different. */
 const LENGTHS = [1, 70_000, 5, 0, 4080, 4081, 65_536, 3, 300_000, 9, 2_000_000, 2];
 
 test('all channels but one get each message once, in order, though the caller changes the bytes at once', async () => {
@@ -70,12 +70,12 @@ test('all channels but one get each message once, in order, though the caller ch
   assert.is(String(await sender!.receive()), 'text');
 });
 
-test('a peer that takes nothing costs the others nothing: its messages are dropped beyond the bound, and it gets the rest whole', async () => {
+test('a peer that reads nothing does not delay the others: its messages are dropped beyond the bound, and it gets the rest intact', async () => {
   setMaxBufferedBytes(2 ** 20);
   const [server, clients, accepted] = await joined(3);
   const [slow, ...others] = clients;
   let sent = 0;
-  // Until the slow one has lost 20: its peer reads what its budget allows, and the bound is for what it does not read.
+  // Until the slow one has lost 20: its peer reads as much as its budget permits, and the bound is for unread data.
   while (accepted[0]!.droppedMessages < 20) {
     const message = Buffer.alloc(65_536);
     message.writeUInt32BE(sent);
@@ -94,7 +94,7 @@ test('a peer that takes nothing costs the others nothing: its messages are dropp
     accepted.map((channel) => channel.droppedMessages),
     [20, 0, 0],
   );
-  // The blocks of what it has not read served no later message.
+  // The blocks of its unread messages were not reused for a later message.
   for (let number = 0; number < sent - 20; number += 1) {
     const got = (await slow!.receive())!;
     assert.is(got.readUInt32BE(), number);
@@ -105,9 +105,9 @@ test('a peer that takes nothing costs the others nothing: its messages are dropp
   assert.is(String(await slow!.receive()), 'again');
 });
 
-test('stopped peers together hold half of the server’s budget, a copy once; who keeps up gets everything', async () => {
+test('stopped peers together hold half of the server’s budget, each copy once; peers that keep up get everything', async () => {
   const budget = 4 << 20;
-  // Peers that take nothing, in processes of their own.
+  // Peers that read nothing, in separate processes.
   const server = createChannelServer({ broadcasts: true, maxBufferedBytes: budget });
   const port = await listening(server);
   const stopped: Channel[] = [];
@@ -137,7 +137,7 @@ test('stopped peers together hold half of the server’s budget, a copy once; wh
       assert.is(channel.broadcastBytes, most * bytes);
       assert.is(channel.droppedMessages, 2 * most);
     }
-    // What they held is free when they end.
+    // Their memory is released when they end.
     const ended = stopped.map((channel) => once(channel, 'close'));
     for (const peer of peers) peer.kill('SIGKILL');
     for (const channel of stopped) channel.on('error', () => {});
@@ -177,7 +177,7 @@ test('a message that is longer than a peer accepts is dropped for it alone, and 
   refused(() => server.broadcast('', { slots: 5 } as never), 'ERR_INVALID_ARG_VALUE');
 });
 
-test('long messages of one turn share the memory that the first of them makes', async () => {
+test('long messages of one turn share the memory that the first of them allocates', async () => {
   const [server, clients, accepted] = await joined(2);
   let sent = 0;
   for (let number = 0; number < 200; number += 1) sent += server.broadcast(Buffer.alloc(5000, number)).sent;
@@ -192,7 +192,7 @@ test('long messages of one turn share the memory that the first of them makes', 
   assert.is(server.droppedMessages, 0);
 });
 
-test('a copy that cannot be made is counted as dropped for each channel, and the channels go on', async () => {
+test('a copy that cannot be allocated counts as dropped for each channel, and the channels continue', async () => {
   const [server, clients, accepted] = await joined(2);
   const { context } = accepted[0]!;
   const { registerFor } = context;
@@ -211,7 +211,7 @@ test('a copy that cannot be made is counted as dropped for each channel, and the
   for (const client of clients) assert.is((await client.receive())!.length, 70_001);
 });
 
-test('all get a message before what the program sends when it hears that a slow channel has ended', async () => {
+test('all channels get a message before the messages that the program sends when a slow channel ends', async () => {
   const [server, clients, accepted] = await joined(3);
   while (accepted[0]!.broadcastBytes < 9000) {
     server.broadcast(Buffer.alloc(1000), { maxQueuedBytes: 10_000 });
@@ -220,7 +220,7 @@ test('all get a message before what the program sends when it hears that a slow 
   accepted[0]!.on('error', () => {});
   accepted[1]!.onRequest(() => void server.broadcast('second'));
   const answered = clients[1]!.request('');
-  // The request arrives while this thread does not look.
+  // The request arrives while this thread is busy.
   const until = performance.now() + 50;
   while (performance.now() < until);
   server.broadcast(Buffer.alloc(2000, 'f'), { slow: 'close', maxQueuedBytes: 10_000 });
@@ -231,7 +231,7 @@ test('all get a message before what the program sends when it hears that a slow 
   await answered;
 });
 
-test('a peer that dies while it has not read its messages gives its part of them back', async () => {
+test('the unread messages of a peer that dies are released', async () => {
   setMaxBufferedBytes(2 ** 20);
   const [server, clients, accepted] = await joined(2);
   for (let number = 0; accepted[0]!.droppedMessages === 0; number += 1) {
@@ -249,7 +249,7 @@ test('a peer that dies while it has not read its messages gives its part of them
   assert.is(accepted[1]!.droppedMessages, 0);
 });
 
-test('the server keeps channels that the program does not keep; without the option broadcast is refused', async () => {
+test('the server keeps channels without other references; without the option, broadcast is rejected', async () => {
   const server = createChannelServer({ broadcasts: true });
   const client = await connectChannel(await listening(server), '127.0.0.1');
   while (server.connections < 1) await new Promise(setImmediate);

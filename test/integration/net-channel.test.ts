@@ -31,13 +31,13 @@ test('messages arrive whole, in order, in both directions, of any length', async
   }
 });
 
-test('a receiver that takes nothing holds the sender back, and nothing is lost', async () => {
+test('a receiver that reads nothing stops the sender, and nothing is lost', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 128 });
   let resolved = 0;
   // Each fills a slot.
   const text = (n: number): string => `message ${n}`.padEnd(100);
   const sends = Array.from({ length: 50 }, (_, n) => client.send(text(n)).then(() => (resolved += 1)));
-  // The server's program has seen a later request: all that credits allow was sent before.
+  // The server's program has seen a later request, so everything that credits permit was sent before.
   await Promise.all(sends.slice(0, 4));
   assert.is(resolved, 4);
   for (let n = 0; n < 50; n += 1) assert.is(String(await server.receive()), text(n));
@@ -47,12 +47,12 @@ test('a receiver that takes nothing holds the sender back, and nothing is lost',
 test('short messages of one turn share slots, and keep their order', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 1024 });
   const sends = Array.from({ length: 100 }, (_, n) => client.send(`message ${n}`));
-  // 36 of them fit into a slot: without that only 4 would have gone.
+  // 36 of them fit into a slot; without sharing, only 4 would have been sent.
   await Promise.all(sends);
   for (let n = 0; n < 100; n += 1) assert.is(String(await server.receive()), `message ${n}`);
 });
 
-test('what was sent may be changed once send has resolved', async () => {
+test('the bytes of a message may be changed once send has resolved', async () => {
   const [client, server] = await channels();
   for (const length of [10, 100_000]) {
     const bytes = patternOf(length);
@@ -64,7 +64,7 @@ test('what was sent may be changed once send has resolved', async () => {
   }
 });
 
-test('lent memory is read by the peer, small parts of it too', async () => {
+test('lent memory is read by the peer, including small parts', async () => {
   const [client, server] = await channels();
   const memory = patternOf(50_000);
   using lent = await client.lend(memory);
@@ -82,7 +82,7 @@ test('lent memory is read by the peer, small parts of it too', async () => {
   assert.match(inspect(lent), /LentMemory { 50000 bytes }/);
 });
 
-test('the text of an error that is too long is cut between characters', async () => {
+test('an error text that is too long is truncated between characters', async () => {
   const [client, server] = await channels();
   server.onRequest((bytes) => {
     throw new Error('x'.repeat(bytes[0]!) + '€'.repeat(100_000));
@@ -116,7 +116,7 @@ test('requests are answered in any order, at once or later; errors travel', asyn
   assert.is(String(await late), 'late answer');
 });
 
-test('what the handler of a channel server throws is an uncaught exception, and the channel lives', async () => {
+test('an exception in the handler of a channel server is uncaught, and the channel stays open', async () => {
   const server = createChannelServer((channel) => {
     channel.onRequest((bytes) => bytes);
     throw new Error('a fault of the program');
@@ -169,7 +169,7 @@ test('close answers what was asked, delivers what was sent, and ends both sides'
   assert.match(inspect(client), /closed/);
 });
 
-test('destroy fails what is outstanding here, and the peer gets ECONNRESET', async () => {
+test('destroy fails pending operations, and the peer gets ECONNRESET', async () => {
   const [client, server] = await channels();
   let aborted: AbortSignal | undefined;
   server.onRequest((_, { signal }) => {
@@ -209,7 +209,7 @@ test('signals abort connecting, receiving, requests and closing', async () => {
     );
   });
   const asked = client.request('?', { signal: controller.signal });
-  // The next request is behind the first.
+  // The next request is queued behind the first.
   await rejection(client.request('!', { signal: AbortSignal.timeout(20) }));
   controller.abort();
   await isAborted(receiving);
@@ -218,7 +218,7 @@ test('signals abort connecting, receiving, requests and closing', async () => {
   await isAborted(client.close({ signal }));
 });
 
-test('what a server does not serve is refused with its reason; nobody there is ECONNREFUSED', async () => {
+test('an unsupported kind of connection is rejected with the reason; an unused port is ECONNREFUSED', async () => {
   const streams = createServer(() => {});
   const port = await listening(streams);
   const error = await rejection(connectChannel(port, '127.0.0.1'));
@@ -229,7 +229,7 @@ test('what a server does not serve is refused with its reason; nobody there is E
   assert.is((await rejection(connectChannel(0))).name, 'RangeError');
 });
 
-test('without a host a server listens at all addresses with one port; exposed memory has a handle for each', async () => {
+test('without a host, a server listens on all addresses with one port; exposed memory has a handle for each', async () => {
   const server = createChannelServer();
   const port = await listening(server, null);
   assert.ok(['::', '0.0.0.0'].includes(server.address()!.address));
@@ -262,7 +262,7 @@ test('an idle connection has no timer', async () => {
   assert.is(timers(), before);
 });
 
-test('a signal closes a server that listens, or keeps it from listening', async () => {
+test('a signal closes a listening server or prevents it from listening', async () => {
   const controller = new AbortController();
   const server = createChannelServer();
   server.listen({ host: '127.0.0.1', signal: controller.signal });
@@ -283,7 +283,7 @@ test('memory that is collected without release causes a warning', async () => {
   const warned = (warning: Error): void => void warnings.push(warning);
   process.on('warning', warned);
   await client.expose(allocate(64));
-  // Channels of other tests may be collected, too.
+  // Channels of other tests may also be collected.
   let seen: Error | undefined;
   for (; seen === undefined; seen = warnings.find(({ message }) => message.startsWith('Exposed'))) {
     collect();

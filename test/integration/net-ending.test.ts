@@ -20,11 +20,11 @@ import { perTier } from '../helpers/tiers.js';
 
 test.after.each(endAll);
 
-/** Connections made and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
+/** Number of connections that are opened and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
 const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? perTier(200, 600));
 const AT_A_TIME = 20;
 
-test('a program may end a connection in the handler that gets it; its server goes on', async () => {
+test('a handler may end its new connection; the server continues', async () => {
   const ends: readonly ((connection: Socket | Channel) => unknown)[] = [
     (connection) => connection.destroy(),
     (connection) => connection.destroy(new Error('turned away')),
@@ -69,7 +69,7 @@ test('a program may end a connection in the handler that gets it; its server goe
   );
 });
 
-test('the signal of a listen that follows a close is heard, though the end of the close comes later', async () => {
+test('the signal of a listen after a close takes effect although the close ends later', async () => {
   const server = createChannelServer();
   await listening(server);
   const abort = new AbortController();
@@ -83,7 +83,7 @@ test('the signal of a listen that follows a close is heard, though the end of th
   assert.is(server.listening, false);
 });
 
-test('a Receive that the provider refuses ends its connection with an error, and no other', async () => {
+test('a Receive that the provider rejects ends its connection with an error, and no other', async () => {
   const failures: unknown[] = [];
   const server = createChannelServer().on('connection', (socket) =>
     socket.on('error', (error: NetError) => failures.push(error.code)).pipe(socket),
@@ -108,7 +108,7 @@ test('a Receive that the provider refuses ends its connection with an error, and
   for await (const bytes of other) assert.is(String(bytes), 'y');
 });
 
-test('connections of all kinds of ends leave no object and no memory', async () => {
+test('connections that end in different ways leave no objects and no memory', async () => {
   const server = createChannelServer((channel) => {
     channel.onRequest((bytes) => bytes);
   }).on('connection', (socket) => {
@@ -147,7 +147,7 @@ test('connections of all kinds of ends leave no object and no memory', async () 
   const rounds = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n += AT_A_TIME)
       await Promise.all(Array.from({ length: AT_A_TIME }, (_, k) => ends[(n + k) % ends.length]!()));
-    // The server has ended its sides when it has no connection, and nothing of its own pends.
+    // The server has ended its sides when it has no connections and no pending requests.
     while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
   };
 
@@ -157,13 +157,13 @@ test('connections of all kinds of ends leave no object and no memory', async () 
   assert.equal(await left(), before);
 });
 
-/** Objects without queue pairs, which end when both sides have, and without memory that is kept for the next ones. */
+/** Objects other than queue pairs, which end when both sides have, without memory kept for the next connections. */
 async function left(): Promise<Record<string, number>> {
   while (readCounters().objects.qp! > 0) await new Promise((resolve) => setImmediate(resolve));
   const context = LocalContext.at('127.0.0.1');
   context.linkMemory.empty();
   context.letGo();
-  // A ring's memory is freed by the garbage collector, and the last ones used are not garbage yet.
+  // A ring's memory is freed by the garbage collector, and the last ones used are still reachable.
   while (readCounters().objects.ring! > AT_A_TIME) {
     collect();
     await new Promise((resolve) => setImmediate(resolve));

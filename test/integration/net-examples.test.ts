@@ -18,7 +18,7 @@ test.after.each(() => {
   children.clear();
 });
 
-/** A program that runs, and its lines of output. */
+/** A running program and its lines of output. */
 function start(program: string, ...args: string[]) {
   const file = programFile(new URL(`../../examples/net/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, [file, ...args]);
@@ -29,7 +29,7 @@ function start(program: string, ...args: string[]) {
   return {
     child,
     line: async (): Promise<string> => String((await lines.next()).value),
-    /** Its exit code and what it has written to stderr. */
+    /** Its exit code and its standard error. */
     ended: async (): Promise<[number, string]> => {
       const [code] = child.exitCode === null ? await once(child, 'close') : [child.exitCode];
       return [code as number, errors];
@@ -46,7 +46,7 @@ async function serving(
   return { port: port!, server };
 }
 
-long(test, 'rpc: results, and errors of the server with its words', async () => {
+long(test, 'rpc: results, and errors with the message of the server', async () => {
   const { port } = await serving('rpc', 'serve');
   assert.is(await start('rpc', 'call', HOST, port, 'sum', '1', '2', '3.5').line(), '6.5');
   assert.is(await start('rpc', 'call', HOST, port, 'largest', '4', '-9').line(), '4');
@@ -58,7 +58,7 @@ long(test, 'rpc: results, and errors of the server with its words', async () => 
   assert.equal((await start('rpc', 'call', HOST).ended())[0], 2);
 });
 
-long(test, 'file-copy: the file is there, whole, under its own name and nowhere else', async () => {
+long(test, 'file-copy: the complete file appears under its own name and nowhere else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'net-copy-'));
   try {
     const bytes = patternOf(3_000_001);
@@ -78,7 +78,7 @@ long(test, 'file-copy: the file is there, whole, under its own name and nowhere 
   }
 });
 
-test('many-clients: all others hear it, also when one of them dies', async () => {
+test('many-clients: all others get each message, even when one of them dies', async () => {
   const { port } = await serving('many-clients', 'serve');
   const clients = [];
   for (let n = 0; n < 4; n += 1) {

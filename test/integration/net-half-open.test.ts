@@ -1,4 +1,4 @@
-/** Peers of `networkdirect/net` that request connections and do not complete them: strangers, and honest clients in a hurry. */
+/** Peers of `networkdirect/net` that request connections and do not complete them: strangers, and honest clients that leave early. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { once } from 'node:events';
@@ -26,14 +26,14 @@ import { programFile } from '../helpers/programs.js';
 import { firstIf, long } from '../helpers/tiers.js';
 
 const ADDRESS = '127.0.0.1';
-/** Connections of a test of memory, 32 at a time, each with 24 MiB of slots: the collector runs several times meanwhile. */
+/** Connections of a memory test, 32 at a time, each with 24 MiB of slots, so that garbage is collected several times. */
 const ENDED = 192;
 const LARGE_SLOTS = { slots: 16, slotBytes: 2 ** 19 };
 const program = (name: string): string => programFile(new URL(`../helpers/${name}.js`, import.meta.url));
 
 runApart(import.meta.url, define);
 
-/** Sends requests of a stranger, all of different connections. */
+/** Sends requests of a stranger, all for different connections. */
 async function strange(
   port: number,
   kind: 'stream' | 'channel',
@@ -45,7 +45,7 @@ async function strange(
   forger.close();
 }
 
-/** So many failures of connections that the server has told of. */
+/** Waits for a number of connection failures reported by the server. */
 async function clientErrors(server: Server, count: number): Promise<void> {
   while (server.clientErrors < count) await once(server, 'clientError');
 }
@@ -67,7 +67,7 @@ function define(): void {
     children.delete(child);
   }
 
-  /** A process of honest clients, its adapter open. */
+  /** A process of honest clients with an open adapter. */
   async function crowd(): Promise<ChildProcess> {
     const child = start('crowd-program');
     await once(child, 'message');
@@ -160,7 +160,7 @@ function define(): void {
     assert.is(server.connections, 0);
   });
 
-  test('a server that closes ends half-open connections that are not completed, and is closed', async () => {
+  test('closing a server ends half-open connections that are not completed', async () => {
     const server = createServer();
     server.on('connection', () => {});
     const port = await listening(server);
@@ -168,14 +168,14 @@ function define(): void {
     const closed = once(server, 'close');
     void server.close();
     await closed;
-    // The client hears of the end before it completes the connection, or afterwards.
+    // The client is notified of the end before or after it completes the connection.
     const completed = await undecided.connector.completeConnect().then(
       () => true,
       () => false,
     );
     if (completed) await undecided.connector.notifyDisconnect();
     assert.is(server.clientErrors, 0, 'this end is the server’s own');
-    // Nothing holds the place: the same server listens again.
+    // The port is free: the same server listens again.
     await listening(server);
   });
 
@@ -194,7 +194,7 @@ function define(): void {
     assert.is(server.clientErrors, 0);
   });
 
-  test('closeAllConnections of a server that closes leaves no connection, however far one has come', async () => {
+  test('closeAllConnections of a closing server leaves no connection in any state', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const server = createServer((socket) => void socket.resume());
       const port = await listening(server);
@@ -209,7 +209,7 @@ function define(): void {
     }
   });
 
-  test('half-open connections take no place of maxConnections', async () => {
+  test('half-open connections do not count towards maxConnections', async () => {
     const server = createServer((socket) => socket.pipe(socket));
     server.maxConnections = 2;
     const port = await listening(server);
@@ -225,7 +225,7 @@ function define(): void {
     for (const socket of [one, two, three]) socket.destroy();
   });
 
-  test('clients that destroy their sockets at once, and clients that are killed while they connect, end nothing', async () => {
+  test('clients that destroy their sockets at once, and clients killed while connecting, end no other connections', async () => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => {
       sockets.add(socket);
@@ -302,7 +302,7 @@ function define(): void {
         const over = once(flood, 'message').then(() => {
           sent = true;
         });
-        // The server gets to a hoarder's last requests after seconds: each of these is made while they wait.
+        // The server processes a hoarder's last requests after seconds, during which each of these connections is established.
         const times: number[] = [];
         do {
           const report = await order(honest, { what, count: 1, port });
@@ -321,7 +321,7 @@ function define(): void {
     );
   }
 
-  long(test, '1,000 connections at once from 20 processes are all made', async () => {
+  long(test, '1,000 connections at once from 20 processes are all established', async () => {
     const server = createChannelServer(() => {});
     const port = await listening(server);
     const crowds: ChildProcess[] = [];

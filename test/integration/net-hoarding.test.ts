@@ -1,4 +1,4 @@
-/** `networkdirect/net` and peers that make it keep things: each has a bound, and beyond it the peer waits or its connection ends. */
+/** `networkdirect/net` and peers that make it hold data. Everything has a bound, beyond which the peer waits or its connection ends. */
 import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
@@ -24,22 +24,22 @@ test.after.each(endAll);
 const { CONTROL, DATA, REQUEST, ANSWER, CANCEL, ATOMIC, RING } = Frame;
 const SLOTS = 16;
 const REQUESTS = 8;
-/** Many times what may be kept. */
+/** Many times the bound. */
 const MANY = 2000;
 
 interface Victim {
   readonly peer: RawPeer;
   readonly channel: Channel;
-  /** Resolves when the victim has had its turn. */
+  /** Resolves when the victim has had a turn. */
   readonly turn: () => Promise<unknown>;
 }
 
-/** A server with a channel to a peer of bytes, and one to an honest client. */
+/** A server with channels to a raw peer and to an honest client. */
 async function victim(options: ChannelOptions = {}): Promise<Victim> {
   const server = createChannelServer({ channel: { slots: SLOTS, maxRequests: REQUESTS, ...options } });
   const port = await listening(server);
   const accepted = once(server, 'channel') as Promise<[Channel]>;
-  // One frame in a slot, and few slots.
+  // One frame per slot, and few slots.
   const peer = await RawPeer.connect(port, encodeHello({ ...honest, slots: 1, slotBytes: 64 }));
   const [channel] = await accepted;
   return { peer, channel, turn: await clock() };
@@ -52,7 +52,7 @@ async function clock(): Promise<() => Promise<unknown>> {
   return () => client.request('tick');
 }
 
-/** Frames that wait in a channel. */
+/** Frames queued in a channel. */
 const queued = (channel: Channel): number => Number(/(\d+) queued/.exec(inspect(channel))![1]);
 
 const request = (id: number, text = 'x'): Buffer => frameOf(REQUEST, { id, payload: Buffer.from(text) });
@@ -67,7 +67,7 @@ for (const [what, handler] of [
     using _ = peer;
     const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
     const sent = await hoarder.flood(MANY, (id) => request(id), turn);
-    // The first ones have gone with the credits that it has given in its hello.
+    // The first ones were sent with the credits of its hello.
     assert.ok(queued(channel) <= REQUESTS, `${queued(channel)} answers wait`);
     assert.ok(sent < MANY, `${sent} requests were taken`);
     assert.is(channel.destroyed, false);
@@ -113,14 +113,14 @@ const control = (...ids: number[]): Buffer => {
   return frameOf(CONTROL, { payload });
 };
 
-test('a peer that reports to have read what it was not told of is ended', async () => {
+test('a peer that reports reading memory that was not offered loses its connection', async () => {
   // The memory is registered, so an answer has its id as soon as its handler has returned.
   const { peer, channel, turn } = await victim({ onRequest: () => lent.bytes });
   using _ = peer;
   using lent = await channel.lend(allocate(100_000));
   const closed = once(channel, 'close');
   const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
-  // Without further credits the descriptions of some of them cannot be sent.
+  // Without further credits, the descriptions of some of them cannot be sent.
   for (let id = 0; id < REQUESTS; id += 1) await hoarder.say(request(id));
   while (queued(channel) === 0) await turn();
   await hoarder.say(control(...Array.from({ length: REQUESTS }, (_, n) => n + 1)));
@@ -128,7 +128,7 @@ test('a peer that reports to have read what it was not told of is ended', async 
   assert.is((channel.error as NetError).code, 'EPROTO');
 });
 
-test('reports of long answers to nobody wait in the slots of the peer that takes no reports', async () => {
+test('read reports for unrequested long answers wait in the slots of a peer that returns no credits', async () => {
   const { peer, channel, turn } = await victim({ onRequest: (bytes) => bytes });
   using _ = peer;
   const hoarder = new Hoarder(peer, { slots: SLOTS, data: true });
@@ -142,7 +142,7 @@ test('reports of long answers to nobody wait in the slots of the peer that takes
   assert.is(channel.destroyed, false);
 });
 
-test('a request that is cancelled while its answer waits for credits makes room for another one', async () => {
+test('canceling a request whose answer waits for credits makes room for another one', async () => {
   let served = 0;
   const onRequest = (bytes: Buffer): Buffer => {
     served += 1;
@@ -169,7 +169,7 @@ test('a request that is cancelled while its answer waits for credits makes room 
   while (served === first) await turn();
 });
 
-test('two requests with one id at a time end the connection', async () => {
+test('two concurrent requests with the same id end the connection', async () => {
   const { peer, channel } = await victim({ onRequest: () => new Promise(() => {}) });
   using _ = peer;
   const closed = once(channel, 'close');
@@ -178,7 +178,7 @@ test('two requests with one id at a time end the connection', async () => {
   assert.match(channel.error!.message, /id 7/);
 });
 
-test('a peer that offers ring after ring, and takes no notices, is ended', async () => {
+test('a peer that keeps offering rings without receiving notices loses its connection', async () => {
   const server = createServer((socket) => void socket.pipe(socket));
   const next = once(server, 'connection') as Promise<[Socket]>;
   const port = await listening(server);
@@ -195,7 +195,7 @@ test('a peer that offers ring after ring, and takes no notices, is ended', async
   const hoarder = new Hoarder(peer, { slots: SLOTS, data: true }, true);
   const memory = encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length: 4096 * honest.slots });
   const frames = [
-    // The echo of it returns control credits.
+    // Its echo returns control credits.
     frameOf(DATA, { payload: Buffer.from('x') }),
     frameOf(RING, { flags: Notice.OFFER, payload: memory }),
     frameOf(RING, { flags: Notice.TAKE_BACK }),
@@ -223,7 +223,7 @@ test('a peer that offers ring after ring, and takes no notices, is ended', async
 
 const MIB = 2 ** 20;
 
-/** A server with this bound, whose channels have clients that lend it memory. */
+/** A server with this bound, whose channels have clients that lend memory to it. */
 async function lenders(count: number, maxBufferedBytes: number | undefined, onRequest?: () => Buffer) {
   const server = createChannelServer({ maxBufferedBytes });
   const accepted: Channel[] = [];
@@ -253,14 +253,14 @@ for (const [whose, bound, options] of [
         const sends = clients.flatMap((client) =>
           [1, 2, 3].map(() => client.send(lent.bytes).then(() => (read += 1))),
         );
-        // Replies pass, of the same length, on each of them. Then the first messages have been read.
+        // Replies of the same length pass on each of them. Then the first messages have been read.
         for (const channel of accepted) assert.is((await channel.request('?')).length, 10 * MIB);
         while (read < 2) await new Promise((resolve) => setImmediate(resolve));
         for (const channel of accepted) await channel.request('and now?');
-        // One within the bound, one beside it.
+        // One within the bound, one beyond it.
         assert.is(read, 2);
         const held = process.memoryUsage().arrayBuffers - before;
-        // What the replies were is garbage, perhaps not collected: of each one at the client, and one here.
+        // The memory of the replies is garbage that may not have been collected: one per client, and one here.
         assert.ok(held < 2 * bound + 8 * 2 * 2 * 10 * MIB, `${held} bytes are held`);
         const taken = accepted.map(async (channel) => {
           for (let n = 0; n < 3; n += 1) {
@@ -276,7 +276,7 @@ for (const [whose, bound, options] of [
     },
   );
 
-test('long requests whose handlers do not answer are bounded, and those of another channel pass', async () => {
+test('long requests whose handlers do not answer are bounded, and those of another channel proceed', async () => {
   const { clients, accepted } = await lenders(2, 32 * MIB);
   let served = 0;
   const finish: (() => void)[] = [];
@@ -300,7 +300,7 @@ test('long requests whose handlers do not answer are bounded, and those of anoth
   clearInterval(finishing);
 });
 
-test('the bound of a server is within that of the thread, and what waits gets in when that is raised', async () => {
+test('the bound of a server is within that of the thread, and waiting payloads enter when that is raised', async () => {
   try {
     const { clients, accepted } = await lenders(2, 256 * MIB, () => Buffer.of(1));
     using lent = await clients[0]!.lend(allocate(12 * MIB));
@@ -309,7 +309,7 @@ test('the bound of a server is within that of the thread, and what waits gets in
     const sends = clients.map((client) => client.send(lent.bytes).then(() => (read += 1)));
     await Promise.race(sends);
     for (const channel of accepted) await channel.request('and now?');
-    // One beside the bound of the thread; that of the server has room for both.
+    // One beyond the bound of the thread; that of the server has room for both.
     assert.is(read, 1);
     setMaxBufferedBytes(256 * MIB);
     await Promise.all(sends);
@@ -319,7 +319,7 @@ test('the bound of a server is within that of the thread, and what waits gets in
   }
 });
 
-test('a bound that is no number of bytes is refused', () => {
+test('a bound that is not a valid number of bytes is rejected', () => {
   assert.throws(() => setMaxBufferedBytes(0), /`maxBufferedBytes` must be an integer .*; got 0\./);
   assert.throws(
     () => createChannelServer({ maxBufferedBytes: 1.5 }),

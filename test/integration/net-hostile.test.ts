@@ -1,4 +1,4 @@
-/** `networkdirect/net` and peers that do not keep to its protocol: each ends in an error of its own, and nothing else does. */
+/** `networkdirect/net` and peers that violate its protocol: each ends with an error, and nothing else is affected. */
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -43,12 +43,12 @@ const streaming: Hello = {
 const description = (length: number): Uint8Array =>
   encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length });
 
-/** Bytes of a payload that fills a slot, and a frame with it whose payload goes on. */
+/** A payload that fills a slot, and a frame whose payload continues in the next one. */
 const PIECE = honest.slotBytes - 16;
 const piece = (type: number, id = 0): Buffer =>
   frameOf(type, { flags: MORE, id, payload: Buffer.alloc(PIECE) });
 
-/** What a hostile peer sends, and the error that its end of the channel gets. */
+/** The data that a hostile peer sends, and the error of its end of the channel. */
 const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] = [
   { name: 'no byte', sends: [Buffer.alloc(0)], code: 'EPROTO', says: /at least a header; got 0 bytes/ },
   {
@@ -274,7 +274,7 @@ test('a server sends nonsense: the client gets EPROTO', async () => {
   assert.match(client.error!.message, /type 77/);
 });
 
-test('answers, failures, cancellations and read reports that nobody waits for do nothing', async () => {
+test('unexpected answers, failures, cancellations and read reports have no effect', async () => {
   const { port, next } = await serve();
   const accepted = next();
   using peer = await RawPeer.connect(port);
@@ -291,7 +291,7 @@ test('answers, failures, cancellations and read reports that nobody waits for do
   assert.is(channel.destroyed, false);
 });
 
-test('requests that cross an END are not answered behind it, and are no error', async () => {
+test('requests that cross an END are not answered after it and are not an error', async () => {
   const { peer, port, accepted } = await RawPeer.listen();
   using _ = peer;
   const [client] = await Promise.all([connectChannel(port, '127.0.0.1'), accepted()]);
@@ -310,7 +310,7 @@ test('requests that cross an END are not answered behind it, and are no error', 
   await peer.ended();
   await peer.until(() => true);
   assert.is(client.error, undefined);
-  // What the peer got behind END only gives credits and memory back.
+  // After END, the peer only received credits and read reports.
   const types = peer.received.map((bytes) => bytes[0]);
   assert.equal(
     types.slice(types.indexOf(END) + 1).filter((type) => type !== CONTROL),
@@ -318,7 +318,7 @@ test('requests that cross an END are not answered behind it, and are no error', 
   );
 });
 
-test('one id for one request after the other: each has an answer', async () => {
+test('sequential requests with the same id are each answered', async () => {
   const { port } = await serve();
   using peer = await RawPeer.connect(port);
   peer.send(...Array.from({ length: 50 }, () => frameOf(REQUEST, { id: 1, payload: Buffer.from('x') })));
@@ -332,7 +332,7 @@ test('a peer that sends without credits ends its own connection only', async () 
   using peer = await RawPeer.connect(port);
   const [channel] = await next;
   const closed = once(channel, 'close');
-  // Nobody takes them: it has credits for two, and for four replies.
+  // The program receives none of them: the peer has credits for two, and for four replies.
   for (let n = 0; n < 7; n += 1) peer.send(frameOf(DATA));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
@@ -346,7 +346,7 @@ test('a peer that sends CONTROL frames without credits ends its own connection o
   using peer = await RawPeer.connect(port);
   const channel = await accepted;
   const closed = once(channel, 'close');
-  // Half of the credits come back at once, and no more before the peer returns some.
+  // Half of the credits are returned at once, and no more before the peer returns some.
   for (let n = 0; n < 100; n += 1) peer.send(frameOf(CONTROL));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
@@ -354,7 +354,7 @@ test('a peer that sends CONTROL frames without credits ends its own connection o
   assert.is(server.listening, true);
 });
 
-test('long messages that nobody takes stay with the sender', async () => {
+test('long messages that the program does not receive stay with the sender', async () => {
   const server = createChannelServer({ channel: { slots: 64 }, maxBufferedBytes: 2 ** 25 });
   const port = await listening(server);
   const next = once(server, 'channel') as Promise<[Channel]>;
@@ -364,10 +364,10 @@ test('long messages that nobody takes stay with the sender', async () => {
   const bytes = Buffer.alloc(4 * 2 ** 20, 1);
   const sends = Array.from({ length: 12 }, () => client.send(bytes).then(() => (resolved += 1)));
   await Promise.all(sends.slice(0, 4));
-  // The answer is behind the descriptions of all messages, and those that were let in have been read.
+  // The answer follows the descriptions of all messages, and the admitted ones have been read.
   client.onRequest(() => 'here');
   await channel.request('are you there?');
-  // Half of the bound, and the rest is left to others.
+  // Half of the bound; the rest is left to others.
   assert.is(resolved, 4);
   for (let n = 0; n < 12; n += 1) assert.is((await channel.receive())!.length, bytes.length);
   await Promise.all(sends);
@@ -386,7 +386,7 @@ const hellos: [string, Uint8Array][] = [
   ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
 ];
 
-test('a client of another version learns this one, and the server reports both, as it reports all that fails before a connection', async () => {
+test('a client of another version gets this version, and the server reports both, like any failure before a connection', async () => {
   const { server, port } = await serve();
   const published: unknown[] = [];
   const hear = (message: unknown): void => void published.push(message);
@@ -408,7 +408,7 @@ test('a client of another version learns this one, and the server reports both, 
   await stillServes(port);
 });
 
-/** What goes wrong when a link is made, in a local context; returns what undoes that. */
+/** Failures while a link is created, in a local context. Each returns a function that restores the original. */
 const unmade: [string, { slots: number; slotBytes: number }, (context: LocalContext) => () => void][] = [
   ['whose queue pair is too large', { slots: 65_535, slotBytes: 64 }, () => () => {}],
   [
@@ -464,7 +464,7 @@ for (const [what, options, fail] of unmade)
       adapter.createConnector = make;
       context.letGo();
     }
-    // Nobody has a reference to the place any more.
+    // There are no references to the context any more.
     for (;;) {
       const present = LocalContext.at('127.0.0.1');
       present.letGo();
@@ -549,7 +549,7 @@ for (const [name, bytes, says] of streamAttacks) {
   });
 }
 
-test('a ring in memory that the peer has not ends the stream when it is written to', async () => {
+test('a ring with an invalid address ends the stream when it is written to', async () => {
   const server = createServer();
   const next = once(server, 'connection') as Promise<[Socket]>;
   using peer = await RawPeer.connect(await listening(server), encodeHello(streaming));
@@ -578,7 +578,7 @@ for (const [what, frames, says] of [
   ['a second part of a slot', Buffer.concat([inRing(10), inRing(10)]), /0x2/],
 ] as const)
   test(`a busy stream with ${what} in the ring ends in EPROTO`, async () => {
-    // The peer returns no credits for what it hears of its slots.
+    // The peer returns no credits for its received slots.
     const server = createServer({ socket: { slots: busySlots } }, (socket) => socket.resume());
     const next = once(server, 'connection') as Promise<[Socket]>;
     using peer = await RawPeer.connect(await listening(server), encodeHello(streaming));
@@ -591,7 +591,7 @@ for (const [what, frames, says] of [
     assert.match(error.message, says);
   });
 
-test('sizes that make no sense are refused with their bounds', async () => {
+test('invalid sizes are rejected with their bounds', async () => {
   for (const options of [
     { slots: 0 },
     { slots: 65_536 },

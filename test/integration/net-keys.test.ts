@@ -1,6 +1,6 @@
 /**
- * What a peer of `networkdirect/net` was told once: it keeps every token, and reads and writes with all of them later, on its own connection
- * and on others. A token works on the connection on which it was told, for its range, and until its purpose has ended.
+ * Tokens that a peer of `networkdirect/net` has received: the peer keeps every token and later reads and writes with all of them, on its
+ * own connection and on others. A token works only on its connection, for its range, and until its purpose has ended.
  */
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -49,21 +49,21 @@ async function told(peer: RawPeer, type: number, flags: number): Promise<MemoryD
   return decodeMemory(find()!.payload)!;
 }
 
-/** The access succeeds; what was read. */
+/** Asserts that the access succeeds. Returns the bytes that were read. */
 async function succeeds(peer: RawPeer, right: 'read' | 'write', memory: MemoryDescription): Promise<Buffer> {
   const { status, bytes } = await peer.access(right, memory);
   assert.is(status, Status.SUCCESS);
   return bytes;
 }
 
-/** The access fails and nothing was read; the connection has ended with it. */
+/** Asserts that the access fails, reads nothing and ends the connection. */
 async function fails(peer: RawPeer, right: 'read' | 'write', memory: MemoryDescription): Promise<void> {
   const { status, bytes } = await peer.access(right, memory);
   assert.is(status, Status.ACCESS_VIOLATION);
   if (right === 'read') assert.ok(bytes.every((byte) => byte === MARK));
 }
 
-/** Neither reading nor writing works, on other connections than the one on which the token was told. */
+/** Asserts that neither reading nor writing works on connections other than that of the token. */
 async function failsElsewhere(join: Join, memory: MemoryDescription): Promise<void> {
   await fails((await join()).peer, 'read', memory);
   await fails((await join()).peer, 'write', memory);
@@ -71,7 +71,7 @@ async function failsElsewhere(join: Join, memory: MemoryDescription): Promise<vo
 
 type Join = () => Promise<{ peer: RawPeer; channel: Channel }>;
 
-/** A server of channels; each call connects a peer, and returns the server's end, too. */
+/** A server of channels. Each call connects a peer and also returns the server's end. */
 async function serving(): Promise<Join> {
   const server = createChannelServer();
   const port = await listening(server);
@@ -83,7 +83,7 @@ async function serving(): Promise<Join> {
   };
 }
 
-/** The server sends a message from memory; the description that the peer gets, and what ends with the peer's report. */
+/** The server sends a message from memory. Returns the description that the peer receives, and what ends with the peer's report. */
 async function message(
   { peer, channel }: Awaited<ReturnType<Join>>,
   bytes: Uint8Array,
@@ -113,7 +113,7 @@ for (const kind of ['allocate()', 'the heap'] as const) {
     await failsElsewhere(join, first.memory);
     a.peer.send(reportOf(first.memory.id));
     assert.is(await first.sent, undefined);
-    // The same memory serves another peer now.
+    // The same memory now serves another peer.
     lent.bytes.fill(2);
     const second = await message(b, memory.subarray(BYTES, 2 * BYTES));
     await failsElsewhere(join, first.memory);
@@ -123,14 +123,14 @@ for (const kind of ['allocate()', 'the heap'] as const) {
       (await succeeds(b.peer, 'read', second.memory)).every((byte) => byte === 2),
       true,
     );
-    // Nor is there anything around it.
+    // Memory around it is not accessible either.
     await fails(b.peer, 'read', { ...second.memory, address: second.memory.address - 1n });
     await failsElsewhere(join, second.memory);
     assert.ok(lent.bytes.every((byte) => byte === 2));
   });
 }
 
-test('lent memory that is released is out of reach of peers that are still reading it', async () => {
+test('peers that are still reading lent memory lose access when it is released', async () => {
   const join = await serving();
   const a = await join();
   const lent = await a.channel.lend(allocate(BYTES));
@@ -142,7 +142,7 @@ test('lent memory that is released is out of reach of peers that are still readi
   assert.is(((await sent) as Error).name, 'NetError');
 });
 
-test('the token of a long message or answer ends when it was read', async () => {
+test('the token of a long message or answer ends when it has been read', async () => {
   const join = await serving();
   const a = await join();
   a.channel.onRequest(() => Buffer.alloc(BYTES, 5));
@@ -166,7 +166,7 @@ test('the token of a long message or answer ends when it was read', async () => 
   await failsElsewhere(join, answer);
 });
 
-test('no long message is written to', async () => {
+test('peers cannot write to a long message', async () => {
   const join = await serving();
   const a = await join();
   const bytes = allocate(BYTES).fill(6);
@@ -192,8 +192,8 @@ test('the tokens of a connection end with it', async () => {
   for (const each of kept) await failsElsewhere(join, each.memory);
 });
 
-test('a ring is written to on its stream alone, until it is given back', async () => {
-  // The peer returns no credits for what it hears of its slots.
+test('a ring is writable only on its own stream, until it is returned', async () => {
+  // The peer returns no credits for its received slots.
   const server = createServer({ socket: { slots: 400, ringBytes: RING_BYTES } }, (socket) =>
     socket.on('error', () => {}).resume(),
   );
@@ -219,7 +219,7 @@ test('a ring is written to on its stream alone, until it is given back', async (
   await fails(peer, 'write', ring);
 });
 
-test('an adapter without windows gives each message a region, and takes it back when it was read', async () => {
+test('without memory windows, each message has its own region, which is released when it was read', async () => {
   const context = LocalContext.at('127.0.0.1');
   try {
     Object.defineProperty(context, 'windows', { value: false });
@@ -240,7 +240,7 @@ test('an adapter without windows gives each message a region, and takes it back 
   }
 });
 
-test('exposed memory is there for all connections of its address, until it is released', async () => {
+test('exposed memory is accessible to all connections of its address until it is released', async () => {
   const join = await serving();
   const a = await join();
   const exposed = await a.channel.expose(allocate(BYTES), { writable: true });

@@ -1,4 +1,4 @@
-// What connections of networkdirect/net share ends once, in whichever order the operations that use it end.
+// Resources that connections of networkdirect/net share end exactly once, in whichever order their users end.
 
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -21,7 +21,7 @@ import { honest, RawPeer } from '../helpers/net-raw.js';
 
 const LOOPBACK = '127.0.0.1';
 
-test('a request that repeats the id of one whose answer was withdrawn is not forgotten with that one', () => {
+test('a request that reuses the id of one whose answer was withdrawn is not dropped with that one', () => {
   const over: (() => void)[] = [];
   const answering = {
     limit: 1,
@@ -81,7 +81,7 @@ for (const [what, share] of [
   });
 }
 
-test('memory for small Reads that could not be had once is asked for again', async () => {
+test('memory for small Reads is requested again after a failure', async () => {
   const context = LocalContext.at(LOOPBACK);
   const create = context.adapter.createMemoryRegion.bind(context.adapter);
   context.adapter.createMemoryRegion = () => {
@@ -112,7 +112,7 @@ test('close() of a server that is closing resolves with the end of its connectio
   assert.equal(ended, ['first', 'second']);
 });
 
-/** A server of channels, a function that connects to it and resolves to both sides, and its end. */
+/** A server of channels, a function that connects to it and resolves to both sides, and the function that ends it. */
 async function served() {
   const server = createChannelServer();
   server.listen(0, LOOPBACK);
@@ -145,20 +145,20 @@ test('connections one after another use the same memory', async () => {
     await Promise.all([here.close(), ended]);
   }
   await close();
-  // One for each side, and one for the connection that the server expects meanwhile.
+  // One for each side, and one for the next expected connection.
   assert.ok(regions <= 3, `${regions} regions`);
   context.adapter.createMemoryRegion = create;
   context.letGo();
 });
 
-test('messages that were not taken outlast their connection, whatever the next ones carry', async () => {
+test('unread messages outlast their connection, whatever the next connections carry', async () => {
   const { join, close } = await served();
   const first = await join();
   const ended = once(first.there, 'close');
   for (let i = 0; i < 10; i += 1) await first.here.send(`kept ${i}`);
   first.here.destroy();
   await ended;
-  // Both sides of three connections take memory, and fill their slots.
+  // Both sides of three connections allocate memory and fill their slots.
   for (let i = 0; i < 3; i += 1) {
     const { here, there } = await join();
     const over = once(there, 'close');
@@ -172,7 +172,7 @@ test('messages that were not taken outlast their connection, whatever the next o
   await close();
 });
 
-test('a connection that waits for a place when its server ends does not end the adapter twice', async () => {
+test('a connection that waits for capacity when its server ends does not end the adapter twice', async () => {
   ndStartup();
   const server = createChannelServer(() => {});
   server.maxConnections = 1;
@@ -195,7 +195,7 @@ test('a connection that waits for a place when its server ends does not end the 
   };
   using _halfOpen = await RawPeer.knock(port, encodeHello(honest));
   const waiting = rejection(RawPeer.knock(port, encodeHello(honest)));
-  // That of the half-open connection was made before.
+  // That of the half-open connection was created before.
   while (looked === 0) await turn();
   const closed = server.close();
   server.closeAllConnections();
@@ -230,16 +230,16 @@ test('a frame whose Send ends the connection is settled once', () => {
   assert.is(settled.length, 1, settled.join(', '));
 });
 
-test('a local context that has ended refuses to be held', () => {
+test('a local context that has ended cannot be held', () => {
   const context = LocalContext.at(LOOPBACK);
   context.letGo();
   assert.throws(() => context.hold(), /is closed/);
 });
 
-/** An address that the tests before have not used. */
+/** An address that earlier tests have not used. */
 const IDLE = '::1';
 
-test('a local context that cannot be made leaves no adapter open', () => {
+test('a local context that cannot be created leaves no adapter open', () => {
   const adapters: { ended: boolean }[] = [];
   const create = Adapter.prototype.createCompletionQueue;
   Adapter.prototype.createCompletionQueue = function () {
@@ -262,7 +262,7 @@ async function connected(port: number): Promise<LocalContext> {
   const channel = await connectChannel(port, IDLE);
   const { context } = channel;
   await channel.close();
-  // Its memory is given back when the peer has confirmed the end.
+  // Its memory is returned when the peer has confirmed the end.
   while (context.linkMemory.size === 0) await turn();
   return context;
 }
@@ -287,7 +287,7 @@ async function serving(): Promise<number> {
   return port;
 }
 
-test('the adapter of connections that have ended is that of the next, until nobody has used it for a while', async () => {
+test('the adapter of ended connections is reused until it has been idle for a while', async () => {
   const port = await serving();
   const first = await connected(port);
   const made = (): number[] => (['pd', 'mr', 'cq'] as const).map((what) => readCounters().objects[what]!);

@@ -1,4 +1,4 @@
-/** `networkdirect/net`: messages that are longer than a slot, and are copied to several. */
+/** `networkdirect/net`: messages that are longer than a slot and are copied to several. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -11,7 +11,7 @@ import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 test.after.each(endAll);
 
 const HEADER = 16;
-/** Bytes of a payload that fills a slot of the default length, and those of a quarter of the default slots. */
+/** Bytes of a payload that fills a slot of the default length, and of a quarter of the default slots. */
 const PIECE = 4096 - HEADER;
 const LONGEST = 32 * PIECE;
 const regions = (): number => readCounters().objects.mr!;
@@ -60,7 +60,7 @@ test('up to a quarter of the slots nothing is registered for a message, and abov
   assert.ok(seen > idle);
 });
 
-test('long messages that nobody takes leave slots for others, and all arrive in order', async () => {
+test('long messages that the program does not receive leave slots for others, and all arrive in order', async () => {
   const [client, server] = await channels();
   server.onRequest((bytes) => bytes);
   const sending = Promise.all(Array.from({ length: 10 }, (_, n) => client.send(patternOf(LONGEST - n))));
@@ -80,21 +80,21 @@ test('a handler that awaits a message gets it, however many long requests wait b
   );
 });
 
-test('short requests that wait leave a long message its way', async () => {
+test('waiting short requests do not block a long message', async () => {
   const [client, server] = await channels({}, { maxRequests: 1 });
   let message: Buffer | undefined;
   server.onRequest(async () => {
     message ??= await server.receive();
     return 'answer';
   });
-  // Each fills a slot, and all that credits allow.
+  // Each fills a slot, and together they use all credits.
   const asking = Array.from({ length: 120 }, () => client.request(patternOf(PIECE)));
   await client.send(patternOf(LONGEST));
   await Promise.all(asking);
   assert.equal(message, patternOf(LONGEST));
 });
 
-test('an answer that is longer than the free slots comes while the program takes no messages', async () => {
+test('an answer that exceeds the free slots arrives while the program receives no messages', async () => {
   const [client, server] = await channels();
   client.onRequest(() => patternOf(LONGEST));
   // Each fills a slot.
@@ -129,7 +129,7 @@ test('requests in pieces count in the budget until they are answered', async () 
   await Promise.all(asking);
 });
 
-/** A server's end of a channel, and the peer that is connected to it. */
+/** A server's end of a channel, and the peer connected to it. */
 async function accepted(options = {}): Promise<{ channel: Channel; peer: RawPeer }> {
   const server = createChannelServer({ channel: options });
   const first = new Promise<Channel>((resolve) => server.once('channel', resolve));
@@ -137,7 +137,7 @@ async function accepted(options = {}): Promise<{ channel: Channel; peer: RawPeer
   return { channel: await first, peer };
 }
 
-test('a payload whose last piece never comes ends with the connection, and nothing of it is delivered', async () => {
+test('a payload whose last piece never arrives ends with the connection, and no part of it is delivered', async () => {
   const { channel, peer } = await accepted();
   const message = channel.receive();
   for (let n = 0; n < 3; n += 1)
@@ -148,7 +148,7 @@ test('a payload whose last piece never comes ends with the connection, and nothi
   assert.is(await failed, 'ECONNRESET');
 });
 
-test('pieces that are longer together than this side takes end the connection', async () => {
+test('pieces that together exceed the limit of this side end the connection', async () => {
   const { channel, peer } = await accepted({ maxMessageBytes: 2 * PIECE });
   using _ = peer;
   const message = channel.receive().catch((error: NetError) => error);

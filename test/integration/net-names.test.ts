@@ -1,4 +1,4 @@
-/** `networkdirect/net`: servers that listen by a name, of this thread, of others, and of other processes. */
+/** `networkdirect/net`: servers that listen under a name, in this thread, in others, and in other processes. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -43,11 +43,11 @@ async function forked(name: string): Promise<ChildProcess> {
 }
 
 if (process.platform !== 'linux') {
-  test('names of listeners are ENOTSUP beside Linux', async () => {
+  test('names of listeners are ENOTSUP except on Linux', async () => {
     assert.is((await rejection(connectChannel({ name: 'x' }))).code, 'ENOTSUP');
   });
 } else {
-  test('channels and streams connect by a name; a second server with it is EADDRINUSE, until the first one closes', async () => {
+  test('channels and streams connect by name; a second server with the same name is EADDRINUSE until the first one closes', async () => {
     const name = nameOf('own');
     const first = await listening(name, echo());
     const channel = await connectChannel({ name });
@@ -68,7 +68,7 @@ if (process.platform !== 'linux') {
     socket.destroy();
   });
 
-  test('a name without a listener is ECONNREFUSED, a wrong name ERR_INVALID_ARG_VALUE', async () => {
+  test('a name without a listener is ECONNREFUSED, an invalid name ERR_INVALID_ARG_VALUE', async () => {
     const error = await rejection(connectChannel({ name: nameOf('nobody') }));
     assert.is(error.code, 'ECONNREFUSED');
     assert.match(error.message, /no process of this user listens under the name/);
@@ -92,7 +92,7 @@ if (process.platform !== 'linux') {
     }
   });
 
-  test('a name that is a beginning of another one is a name of its own', async () => {
+  test('a name that is a prefix of another one is distinct', async () => {
     await listening(nameOf('a'), echo());
     await listening(
       nameOf('ab'),
@@ -103,7 +103,7 @@ if (process.platform !== 'linux') {
     await channel.close();
   });
 
-  test('a killed process gives its name back at once', async () => {
+  test('the name of a killed process is released at once', async () => {
     const name = nameOf('killed');
     const child = await forked(name);
     const channel = await connectChannel({ name });
@@ -120,7 +120,7 @@ if (process.platform !== 'linux') {
     await again.close();
   });
 
-  test('a thread has the name for its process, and gives it back when it is terminated', async () => {
+  test('a thread owns the name for its process, and its termination releases the name', async () => {
     const name = nameOf('thread');
     const worker = new Worker(program, { workerData: name });
     assert.equal(await once(worker, 'message'), ['listening']);
@@ -134,7 +134,7 @@ if (process.platform !== 'linux') {
     await listening(name, echo());
   });
 
-  test('of many that claim a name at once, one gets it', async () => {
+  test('if many processes claim a name at once, one gets it', async () => {
     const name = nameOf('many');
     const told = await Promise.all(
       Array.from({ length: 4 }, async () => {

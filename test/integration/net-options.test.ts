@@ -1,4 +1,4 @@
-/** `networkdirect/net`: options in wrong places, a lack of file descriptors, idle connections of a server. */
+/** `networkdirect/net`: misplaced options, missing file descriptors, idle connections of a server. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,11 +10,11 @@ import { channels, endAll, rejection, sockets } from '../helpers/net-pair.js';
 
 test.after.each(endAll);
 
-/** The error that a call throws, or rejects with. */
+/** The error that a call throws or with which it rejects. */
 const errorOf = (call: () => unknown): Promise<Error & { code?: string }> =>
   rejection((async () => call())());
 
-test('an option in the wrong place is refused, and the error names the right one', async () => {
+test('an option of another call is rejected, and the error names the right call', async () => {
   const loose = (options: object): never => options as never;
   for (const [call, option, place] of [
     [() => connect(loose({ port: 1, backlog: 3 })), 'backlog', /listen\(\)/],
@@ -41,13 +41,13 @@ test('an option in the wrong place is refused, and the error names the right one
   assert.match(unknown.message, /^The options of connect\(\) must be port, host, .*; got `hots`\.$/);
 });
 
-test('the options of the adapter that other places name are those of the schema', () => {
+test('the options of the adapter are those of the schema', () => {
   assert.equal([...adapterOptionNames].sort(), Object.keys(defaultOptions).sort());
 });
 
 const own = JSON.stringify(new URL('../../nd/net/index.js', import.meta.url));
 
-test('wrong options of the adapter are EINVAL, and one line, also in all causes', () => {
+test('invalid options of the adapter are EINVAL with one line, also in all causes', () => {
   const source = `
     import { inspect } from 'node:util';
     const { createServer } = await import(${own});
@@ -66,7 +66,7 @@ test('wrong options of the adapter are EINVAL, and one line, also in all causes'
   for (const message of messages) assert.not.match(message, /\n/);
 });
 
-/** What a program without so many descriptors is told: it leaves `left`, and then runs the code, in which `tell` is for errors. */
+/** The errors of a program with few file descriptors: it leaves `left`, then runs the code, in which `tell` reports errors. */
 function without(left: number, before: string, code: string): { code: string; message: string } {
   const source = `
     import { closeSync, openSync } from 'node:fs';
@@ -104,7 +104,7 @@ if (process.platform === 'linux')
     });
 
 if (process.platform === 'linux')
-  test('a refusal is one also where few file descriptors are left', () => {
+  test('a refused connection is reported as such even if few file descriptors are left', () => {
     const { code } = without(6, STARTED, "connectChannel(7, '127.0.0.1').catch(tell);");
     assert.is(code, 'ECONNREFUSED');
   });

@@ -18,7 +18,7 @@ type Told = Record<string, unknown>;
 
 interface Running {
   readonly child: ChildProcess;
-  /** The next message with this property. */
+  /** Waits for the next message with this property. */
   told(name: string): Promise<unknown>;
 }
 
@@ -39,7 +39,7 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
         if (found !== undefined) return found[name];
         await Promise.race([
           once(child, 'message'),
-          // 'exit' may come before the last messages.
+          // 'exit' may be emitted before the last messages.
           once(child, 'close').then(([code, signal]) => {
             throw new Error(`The process ended with ${signal ?? code} before it told ${name}.`);
           }),
@@ -49,7 +49,7 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
   };
 }
 
-/** The next test finds none of their names taken. */
+/** The names must be free for the next test. */
 async function endAll(): Promise<void> {
   const running = [...children].filter(
     ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
@@ -82,7 +82,7 @@ test('two processes: requests of all lengths, and a clean end on both sides', as
   assert.is(await server.told('ended'), 'clean');
 });
 
-test('what a busy program has not seen is delivered before the ends of the connections', async () => {
+test('data that a busy program has not received is delivered before the ends of the connections', async () => {
   const BYTES = 14 * 100;
   const received: number[] = [];
   const errors: unknown[] = [];
@@ -98,7 +98,7 @@ test('what a busy program has not seen is delivered before the ends of the conne
   const client = start(['leave', '127.0.0.1', String(await listening(server)), '60']);
   await client.told('connected');
   await new Promise((resolve) => client.child.send('go', resolve));
-  // All of them write and leave while this thread does something else: the results of more than one poll wait.
+  // All of them write and leave while this thread is busy, so that the results exceed one poll.
   const until = performance.now() + 1200;
   while (performance.now() < until);
   while (closed < 60) await setTimeout(5);
@@ -106,7 +106,7 @@ test('what a busy program has not seen is delivered before the ends of the conne
   assert.equal(received, Array(60).fill(BYTES));
 });
 
-test('a server that is killed fails what its clients wait for', async () => {
+test('a killed server fails the pending operations of its clients', async () => {
   const [server, client] = await answered();
   client.child.send('ask');
   await client.told('asked');

@@ -15,7 +15,7 @@ test.after.each(endAll);
 
 const HOST = '127.0.0.1';
 
-/** A server that hands its streams to one of Node.js. */
+/** A server that passes its streams to one of Node.js. */
 async function carrying(upper: {
   emit(event: 'connection', stream: unknown): boolean;
 }): Promise<[Server, number]> {
@@ -32,7 +32,7 @@ test('HTTP: requests share kept connections, and long bodies arrive', async () =
   const [server, port] = await carrying(web);
   server.on('connection', () => (connections += 1));
   const agent = new http.Agent({ keepAlive: true, maxSockets: 2 });
-  // The type of Node.js names net.Socket, and takes any Duplex.
+  // The type of Node.js names net.Socket but accepts any Duplex.
   Object.assign(agent, { createConnection: () => connect(port, HOST) });
   const ask = async (method: string, path: string, body?: Buffer): Promise<string> => {
     const request = http.request({ agent, method, path });
@@ -65,7 +65,7 @@ test('HTTP/2: streams of one connection', async () => {
   await server.close();
 });
 
-test('TLS: what was sent arrives whole, however it ends; another key is refused', async () => {
+test('TLS: all sent data arrives, however the connection ends; another key is rejected', async () => {
   const psk = randomBytes(32);
   const options = { ciphers: 'PSK', maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
   const secure = tls.createServer(
@@ -78,7 +78,7 @@ test('TLS: what was sent arrives whole, however it ends; another key is refused'
   const dial = (key: Buffer): tls.TLSSocket =>
     tls.connect({
       ...options,
-      // The type of Node.js names net.Socket, and takes any Duplex.
+      // The type of Node.js names net.Socket but accepts any Duplex.
       socket: connect(port, HOST, { allowHalfOpen: true }) as never,
       pskCallback: () => ({ psk: key, identity: 'test' }),
       checkServerIdentity: () => undefined,

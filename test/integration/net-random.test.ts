@@ -1,6 +1,6 @@
 /**
- * `networkdirect/net`: random messages, requests, requests back, aborts and ends of many channels over few slots. Every answer and message is
- * whole, and no side ever finds that the other one does not keep to the protocol.
+ * `networkdirect/net`: random messages, requests, requests in the opposite direction, aborts and ends of many channels over few slots.
+ * Every answer and message is complete, and no side ever reports a protocol violation.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,7 @@ test.after.each(endAll);
 const SEEDS = [1, 2, 3, 4];
 const CHANNELS = 12;
 const STEPS = 60;
-/** What ends a connection, or a request of one that ends. */
+/** Errors that end a connection, or a request of one that ends. */
 const ends = new Set(['ECONNRESET', 'ERR_STREAM_DESTROYED', 'ABORT_ERR']);
 
 class Traffic {
@@ -40,7 +40,7 @@ class Traffic {
     return { slots: 1 + this.below(20), slotBytes: 64 + this.below(5000), maxRequests: 1 + this.below(200) };
   }
 
-  /** Resolves also when the connection ends. */
+  /** Also resolves when the connection ends. */
   async #settle(work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -49,7 +49,7 @@ class Traffic {
     }
   }
 
-  /** A request says how long its answer is to be, and how often the answering side asks back first. */
+  /** A request contains the length of its answer, and how many requests the answering side sends back first. */
   async #ask(side: Channel, backs: number, signal?: AbortSignal): Promise<void> {
     const length = this.#length();
     const question = Buffer.alloc(8 + (this.below(3) === 0 ? this.#length() : 0));
@@ -67,7 +67,7 @@ class Traffic {
     return patternOf(question.readUInt32LE(0));
   };
 
-  /** Takes messages until the end, and sometimes asks the sender before the next one. */
+  /** Receives messages until the end, and sometimes sends a request before the next one. */
   async take(side: Channel): Promise<void> {
     for await (const message of side) {
       assert.ok(message.equals(patternOf(message.length)), `a message of ${message.length} bytes`);

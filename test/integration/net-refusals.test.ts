@@ -1,4 +1,4 @@
-/** `networkdirect/net`: what a program does wrong is told to it, with the codes that Node.js has. */
+/** `networkdirect/net`: errors of a program are reported with the codes of Node.js. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -26,7 +26,7 @@ function frame(type: number, payload: Uint8Array): Buffer {
   return bytes;
 }
 
-test('ranges of remote memory: zero bytes within them are none, and what is outside is ERR_OUT_OF_RANGE', async () => {
+test('ranges of remote memory: zero bytes have no effect, and ranges outside are ERR_OUT_OF_RANGE', async () => {
   const [client, server] = await channels();
   using exposed = await server.expose(allocate(64), { writable: true });
   const remote = client.open(exposed.handle);
@@ -59,7 +59,7 @@ test('ranges of remote memory: zero bytes within them are none, and what is outs
   for (const zeros of [0, 3, 24]) assert.throws(() => client.open(new Uint8Array(zeros)), /must be a handle/);
 });
 
-test('what a handler of requests must not answer fails the request, and warns the program that has it', async () => {
+test('an invalid answer of a handler fails the request and warns the handler’s program', async () => {
   const [client, server] = await channels();
   server.onRequest((bytes) => (String(bytes) === 'ok' ? 'fine' : ({ answer: 42 } as never)));
   const warned = once(process, 'warning');
@@ -71,7 +71,7 @@ test('what a handler of requests must not answer fails the request, and warns th
   assert.is(String(await client.request('ok')), 'fine');
 });
 
-test('a host that is none is a TypeError, not localhost or all addresses', async () => {
+test('an invalid host is a TypeError, not localhost or all addresses', async () => {
   const wrong = { host: '192.0.2.1' } as never;
   const refused = (error: Error & { code?: string }): boolean =>
     error instanceof TypeError && error.code === 'ERR_INVALID_ARG_TYPE' && /host/.test(error.message);
@@ -89,7 +89,7 @@ test('an address with an unknown scope: the error names it', async () => {
   assert.match(error.message, /no interface 'nosuch'/);
 });
 
-test('what does not connect is told in plain words, and the SPI has its say in the cause', async () => {
+test('a failed connect has a plain message, and the error of the SPI as its cause', async () => {
   const server = createChannelServer(() => {});
   const port = await listening(server);
   await server.close();
@@ -126,12 +126,12 @@ for (const kind of ['streams', 'channels'] as const) {
     });
     first.destroy();
     while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
-    // A client may know of its connection before the server does.
+    // A client may be notified of its connection before the server is.
     const entered = once(server, kind === 'streams' ? 'connection' : 'channel');
     const next = await meet();
     await entered;
     next.destroy();
-    // Several that come at once are counted, too.
+    // Several that arrive at once are also counted.
     while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
     const results = await Promise.allSettled([meet(), meet(), meet()]);
     assert.is(results.filter(({ status }) => status === 'fulfilled').length, 1);
@@ -139,7 +139,7 @@ for (const kind of ['streams', 'channels'] as const) {
   });
 }
 
-test('a message that the peer does not take fails at its sender with both sizes, and the channel goes on', async () => {
+test('a message that exceeds the peer’s limit fails at its sender with both sizes, and the channel continues', async () => {
   const [client, server] = await channels(
     { maxMessageBytes: 50 },
     { maxMessageBytes: 100, onRequest: (b) => b },
@@ -161,13 +161,13 @@ test('a message that the peer does not take fails at its sender with both sizes,
   assert.is((await server.receive())?.length, 100);
   assert.is((await client.request(new Uint8Array(50))).length, 50);
   const answer = await rejection(client.request(new Uint8Array(51)));
-  assert.equal([answer.code, /has 51 bytes; .* at most 50/.test(answer.message)], ['ERR_REMOTE', true]);
+  assert.equal([answer.code, /at most 50 bytes, .*; got 51/.test(answer.message)], ['ERR_REMOTE', true]);
   assert.is((await rejection(server.send(new Uint8Array(51)))).code, 'EMSGSIZE');
   await client.close();
   assert.is(client.error, undefined);
 });
 
-test('a limit below 8 bytes does not keep atomic operations from their answers', async () => {
+test('a limit below 8 bytes does not affect replies to atomic operations', async () => {
   const [client, server] = await channels({ maxMessageBytes: 1 });
   using exposed = await server.expose(allocate(64), { writable: true });
   const remote = client.open(exposed.handle);
@@ -186,7 +186,7 @@ test('a peer that sends a short message above the limit loses its connection', a
   assert.equal([error.code, /11 bytes/.test(error.message)], ['EPROTO', true]);
 });
 
-test('paths are no ports, and messages no events: the error says what there is', async () => {
+test('paths are not ports and messages are not events: the error names the alternative', async () => {
   const path = '/tmp/no.sock';
   for (const call of [
     () => connect(path as never),
@@ -207,7 +207,7 @@ test('paths are no ports, and messages no events: the error says what there is',
   assert.is(client.listenerCount('message'), 0);
 });
 
-test('what is no handler, no signal and no option is refused with what would be right', async () => {
+test('invalid handlers, signals and options are rejected with the expected type', async () => {
   const [client, , server] = await channels();
   const { port } = server.address()!;
   for (const call of [
@@ -254,7 +254,7 @@ test('what is no handler, no signal and no option is refused with what would be 
   await client.close();
 });
 
-test('options that node:net knows are taken, and timeout has its effect', async () => {
+test('options of node:net are accepted, and timeout takes effect', async () => {
   const server = createServer({ noDelay: true, keepAlive: true, highWaterMark: 1024 }, (socket) =>
     socket.resume(),
   );

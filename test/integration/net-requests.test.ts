@@ -1,4 +1,4 @@
-/** `networkdirect/net`: requests behind limits, and answers that come through whatever the programs leave lying. */
+/** `networkdirect/net`: requests that wait because of limits, and answers that arrive regardless of unread messages. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { channels, endAll, rejection } from '../helpers/net-pair.js';
@@ -11,7 +11,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 test('a program that asks back for every message gets its answers while further messages wait', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 256 });
   client.onRequest((question) => question);
-  // Each fills a slot: nothing is free for the messages behind the first four.
+  // Each fills a slot: none is free for the messages after the first four.
   const sends = Promise.all(Array.from({ length: 100 }, () => client.send(patternOf(200))));
   for (let n = 0; n < 100; n += 1) {
     assert.equal(await server.receive(), patternOf(200));
@@ -20,7 +20,7 @@ test('a program that asks back for every message gets its answers while further 
   await sends;
 });
 
-test('answers of any length pass messages of any length that nobody takes', async () => {
+test('answers of any length overtake unread messages of any length', async () => {
   const [client, server] = await channels({ slots: 2, slotBytes: 256 });
   client.onRequest((question) => question);
   const long = patternOf(2 ** 24);
@@ -67,7 +67,7 @@ for (const [name, length] of [
     });
     const first = client.request(Buffer.alloc(length, 'a'));
     while (finish === undefined) await turn();
-    // More than there are slots for: some wait there, and some here.
+    // More than there are slots: some wait there and some here.
     for (let n = 0; n < 10; n += 1) {
       const controller = new AbortController();
       const aborted = rejection(client.request(Buffer.alloc(length, 'b'), { signal: controller.signal }));
@@ -83,7 +83,7 @@ for (const [name, length] of [
   });
 }
 
-test('a side that closes answers the requests that wait behind its limit', async () => {
+test('a closing side answers the requests that wait because of its limit', async () => {
   const [client, server] = await channels({ slots: 8, slotBytes: 256, maxRequests: 1 });
   server.onRequest(async (bytes) => {
     await turn();

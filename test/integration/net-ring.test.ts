@@ -1,4 +1,4 @@
-/** `networkdirect/net`: memory that a busy stream gets besides its slots, and gives back. */
+/** `networkdirect/net`: memory that a busy stream gets in addition to its slots, and returns. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { programFile } from '../helpers/programs.js';
 import { seeded } from '../helpers/random.js';
 import { firstIf } from '../helpers/tiers.js';
 
-/** Waits until both ends have given back what they had; the other one may be still disconnecting. */
+/** Waits until both ends have returned their rings; the other end may still be disconnecting. */
 async function allGone(): Promise<void> {
   while (rings.bytes > 0) await setImmediate();
 }
@@ -25,7 +25,7 @@ test.after.each(async () => {
 const RING = 2 ** 22;
 const pattern = patternOf(300_007);
 
-/** Writes so many bytes of the pattern, in pieces of `next()` bytes. */
+/** Writes `length` bytes of the pattern in pieces of `next()` bytes. */
 async function pour(socket: Socket, bytes: number, next: () => number): Promise<void> {
   for (let sent = 0; sent < bytes; ) {
     const at = sent % pattern.length;
@@ -35,7 +35,7 @@ async function pour(socket: Socket, bytes: number, next: () => number): Promise<
   }
 }
 
-/** Reads so many bytes, which shall be the pattern. `each` is called, and awaited, for each piece. */
+/** Reads bytes that must match the pattern. `each` is called and awaited for each piece. */
 async function drink(socket: Socket, bytes: number, each: () => unknown = () => {}): Promise<void> {
   let read = 0;
   for await (const piece of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
@@ -55,7 +55,7 @@ async function drink(socket: Socket, bytes: number, each: () => unknown = () => 
   throw new Error(`The stream has ended after ${read} bytes.`);
 }
 
-/** Sends so many bytes from one socket to the other. Resolves with the most bytes that rings had meanwhile. */
+/** Sends bytes from one socket to the other. Resolves with the maximum size of all rings meanwhile. */
 async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536): Promise<number> {
   let most = 0;
   await Promise.all([
@@ -67,7 +67,7 @@ async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536):
   return most;
 }
 
-/** Looks until no ring is left. */
+/** Reclaims idle rings until none is left. */
 async function allGivenBack(): Promise<void> {
   while (rings.bytes > 0) {
     rings.reclaimIdle();
@@ -75,20 +75,20 @@ async function allGivenBack(): Promise<void> {
   }
 }
 
-test('a busy stream gets memory of its reader, an idle one gives it back, and a busy one gets it again', async () => {
+test('a busy stream gets a ring from its reader, an idle one returns it, and a busy one gets it again', async () => {
   const [client, server] = await sockets();
   assert.is(await carried(client, server, 200_000), 0);
   for (let times = 0; times < 2; times += 1) {
     assert.is(await carried(client, server, 40_000_000), RING);
     await allGivenBack();
   }
-  // The other direction has one of its own.
+  // The other direction has its own ring.
   const both = [carried(client, server, 40_000_000), carried(server, client, 40_000_000)];
   assert.ok(Math.max(...(await Promise.all(both))) >= 2 * RING);
   client.destroy();
 });
 
-test('a ring is as large as the smaller of both sides wants it, and none if one wants none', async () => {
+test('the size of a ring is the smaller value of both sides; there is none if one side sets 0', async () => {
   for (const [ours, theirs, smaller] of [
     [2 ** 20, 2 ** 22, 2 ** 20],
     // A unit for each of 16 slots.
@@ -137,12 +137,12 @@ for (const seed of [1, 2, 3]) {
   );
 }
 
-test('what the ring has is announced before the ring is given back', async () => {
+test('the bytes in the ring are announced before the ring is returned', async () => {
   const [client, server] = await sockets();
   await carried(client, server, 40_000_000);
   assert.ok(rings.bytes > 0);
   rings.reclaimIdle();
-  // Its frame waits for the end of the turn in which the ring is asked for.
+  // Its frame waits for the end of the turn in which the ring is requested.
   client.on('data', () => client.write(pattern.subarray(0, 8192)));
   server.write('x');
   rings.reclaimIdle();
@@ -151,7 +151,7 @@ test('what the ring has is announced before the ring is given back', async () =>
   client.destroy();
 });
 
-test('empty writes between others, which nobody reads for a while, spoil no byte', async () => {
+test('empty writes between others that are not read for a while corrupt no byte', async () => {
   const [client, server] = await sockets();
   await carried(client, server, 40_000_000);
   server.pause();
@@ -159,14 +159,14 @@ test('empty writes between others, which nobody reads for a while, spoil no byte
   for (let at = 0; at < bytes; at += 4096)
     for (const piece of [pattern.subarray(at, at + 4096), Buffer.alloc(0)]) {
       client.write(piece);
-      // Each goes in a Send of its own, and its credit may come back.
+      // Each is sent in its own Send, whose credit may return.
       for (let n = 0; n < 30; n += 1) await setImmediate();
     }
   await drink(server, bytes);
   client.destroy();
 });
 
-test('without memory for the receiver, or for the sender, the stream goes on with its slots', async () => {
+test('without memory for the receiver or the sender, the stream continues with its slots', async () => {
   for (const left of [0, RING]) {
     assert.ok(rings.take(MOST_BYTES - left));
     const [client, server] = await sockets();
@@ -176,7 +176,7 @@ test('without memory for the receiver, or for the sender, the stream goes on wit
     } finally {
       rings.release(MOST_BYTES - left);
     }
-    // There is memory again, and later it is asked for again.
+    // Memory is available again, and later requested again.
     while ((await carried(client, server, 40_000_000)) === 0);
     client.destroy();
     await once(server.resume(), 'close');
@@ -184,7 +184,7 @@ test('without memory for the receiver, or for the sender, the stream goes on wit
   }
 });
 
-test('a sender that is killed while the receiver gets its memory ends the stream, and the memory is given back', async () => {
+test('killing a sender while the receiver allocates memory ends the stream, and the memory is released', async () => {
   const server = createServer();
   const connected = once(server, 'connection') as Promise<[Socket]>;
   const port = await listening(server);

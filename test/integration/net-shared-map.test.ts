@@ -19,7 +19,7 @@ import { isWhole, type MapOrder } from '../helpers/shared-map-program.js';
 const program = programFile(new URL('../helpers/shared-map-program.js', import.meta.url));
 const children = new Set<ChildProcess>();
 const opened = new Set<{ close(): Promise<unknown> }>();
-/** Of values that take many packets. */
+/** For values that span many packets. */
 const SCALE = 2500;
 let names = 0;
 const newName = (): string => `map-${process.pid}.${++names}`;
@@ -36,7 +36,7 @@ function kept<T extends { close(): Promise<unknown> }>(one: T): T {
   return one;
 }
 
-/** A process that has begun, and its first message. */
+/** A started process and its first message. */
 async function forked(parameters: string[], options: object = {}): Promise<[ChildProcess, unknown]> {
   const child = fork(program, parameters, { env: { ...process.env, ND_OPTIONS: JSON.stringify(options) } });
   children.add(child);
@@ -50,13 +50,13 @@ async function ordered(to: ChildProcess | Worker, ...order: MapOrder): Promise<u
   return (await answer)[0];
 }
 
-/** Both sides of a connection over the network have ended: a disconnect whose peer is killed is repeated for a minute. */
+/** Both sides of a connection over the network have ended. A disconnect whose peer was killed is retransmitted for a minute. */
 async function ended(owner: ChildProcess, view: { close(): Promise<unknown> }): Promise<void> {
   await view.close();
   await ordered(owner, 'close');
 }
 
-/** A map of this process and a view of it in the same. */
+/** A map of this process and a view of it in the same process. */
 async function both(
   entries = 1000,
 ): Promise<[SharedMap<Uint8Array | string, Buffer>, SharedMapView<Uint8Array | string, Buffer>]> {
@@ -65,7 +65,7 @@ async function both(
   return [map, kept(await openSharedMap({ name }))];
 }
 
-test('a view in another process reads what the owner stores, and has it stored what it wants', async () => {
+test('a view in another process reads the owner’s values and makes it store others', async () => {
   const name = newName();
   const map = kept(await createSharedMap({ name, entries: 1000, bytes: 2 ** 20 }));
   const [child, direct] = await forked(['view', name]);
@@ -93,7 +93,7 @@ test("all that a view does, in the owner's own process", async () => {
   assert.is(view.getInto('none', target), -1);
   assert.ok(view.has('bytes') && !view.has('none'));
   assert.is(view.size, 1);
-  // Of one turn, in order.
+  // All in one turn, in order.
   const changes = [view.set('x', '1'), view.set('x', '2'), view.delete('bytes'), view.delete('bytes')];
   assert.equal(await Promise.all(changes), [undefined, undefined, true, false]);
   assert.is(String(map.get('x')), '2');
@@ -105,7 +105,7 @@ test("all that a view does, in the owner's own process", async () => {
   assert.ok(view.get('long 49')!.equals(long.subarray(49)));
 });
 
-test('a view stores what the caller had, though the caller changes its bytes at once; it closes once', async () => {
+test('a view stores the value at the time of the call although the caller changes its bytes at once; it closes once', async () => {
   const [map, view] = await both();
   const bytes = Buffer.from('first');
   const stored = [view.set('a', bytes)];
@@ -121,7 +121,7 @@ test('a view stores what the caller had, though the caller changes its bytes at 
   assert.throws(() => view.add('n', 1), /The view of the shared map is closed/);
 });
 
-test('opening ends by a signal, also while the owner is stopped', async () => {
+test('a signal aborts opening even while the owner is stopped', async () => {
   const name = newName();
   const [owner] = await forked(['own', name]);
   owner.kill('SIGSTOP');
@@ -170,7 +170,7 @@ test("codecs: each of ours, one of the program, and another one than the owner's
   assert.is(view.get('k'), 200);
 });
 
-test('where memory cannot be mapped, get says so, and everything else works', async () => {
+test('if memory cannot be mapped, get reports it, and everything else works', async () => {
   const name = newName();
   const [owner] = await forked(['own', name], { link: 'wire' });
   const view = kept(await openSharedMap({ name }));
@@ -253,7 +253,7 @@ test('no value is torn, and no key is missed, over a network that loses packets'
   const name = newName();
   const options = { link: 'wire', faults: { drop: 0.03, seed: 3 } };
   const [owner] = await forked(['own', name, '100', String(2 ** 20)], options);
-  // One entry of many packets, which is always there: replaced each 2 ms, so that two looks may see one version; then all the time.
+  // One entry of many packets that always exists: replaced every 2 ms, so that two lookups may see one version; then continuously.
   await ordered(owner, 'replace', SCALE, 2);
   const [reader, direct] = await forked(['view', name], options);
   assert.is(direct, false);
@@ -300,7 +300,7 @@ test('threads have views, too', async () => {
   await worker.terminate();
 });
 
-test('what is wrong is refused with a sentence', async () => {
+test('invalid arguments are rejected with a sentence', async () => {
   const name = newName();
   const wrong: [object, RegExp][] = [
     [{ name, entries: 0 }, /`entries` must be an integer from 1 to 67108864; got 0/],
@@ -332,7 +332,7 @@ test('what is wrong is refused with a sentence', async () => {
   );
 });
 
-test('a server that is no map is EPROTO, and requests that make no sense harm nobody', async () => {
+test('a server without a map is EPROTO, and malformed requests have no effect', async () => {
   const name = newName();
   const server = createChannelServer((channel) => channel.onRequest(() => '{"version":1}'));
   server.listen({ name });

@@ -9,7 +9,7 @@ import { patternOf } from '../helpers/net-pattern.js';
 
 test.after.each(endAll);
 
-/** Name, code and message of what is thrown. */
+/** Name, code and message of a thrown error. */
 function thrown(use: () => unknown): string {
   try {
     use();
@@ -51,7 +51,7 @@ test('a handle travels in a message; its memory is read and written, small and l
   assert.equal(Buffer.from(bytes.subarray(50_000, 90_000)), patternOf(40_000));
 });
 
-test('more reads at once than a link has places for', async () => {
+test('more concurrent reads than a link has entries for', async () => {
   const bytes = patternOf(65_536);
   const { remote } = await opened(bytes, false);
   await Promise.all(
@@ -76,7 +76,7 @@ test('counters of several peers lose nothing; compareExchange is a lock', async 
   assert.is(counters[2], -5n);
 });
 
-test('what the memory does not allow is refused here, and the connection stays', async () => {
+test('operations that the memory does not permit are rejected locally, and the connection stays', async () => {
   const { client, remote } = await opened(new Uint8Array(100), false);
   for (const [offset, length] of [
     [0, 101],
@@ -104,7 +104,7 @@ test('released memory cannot be reached: the connection ends', async () => {
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
 });
 
-test('memory of this process is read, written and changed at once, in any order with other operations', async () => {
+test('memory of this process is read, written and changed synchronously, in any order with other operations', async () => {
   const bytes = allocate(200_000);
   bytes.set(patternOf(200_000));
   const { remote, client, release } = await opened(bytes, true);
@@ -142,7 +142,7 @@ test('memory of this process is read, written and changed at once, in any order 
     ],
     [() => remote.fetchAddSync(4, 1n), /`offset` must be a multiple of 8/],
     [() => remote.fetchAddSync(0, 1 as never), /bigints; got number/],
-    [() => remote.compareExchangeSync(0, 2n ** 63n, 1n), /64 bits/],
+    [() => remote.compareExchangeSync(0, 2n ** 63n, 1n), /64-bit/],
   ] as const) {
     assert.match(thrown(use), error);
   }
@@ -181,7 +181,7 @@ test('an atomic operation overtakes no read, write or atomic operation that was 
   }
 });
 
-test('memory for reading only is not written to at once; what is not aligned is not changed', async () => {
+test('read-only memory is not written synchronously; unaligned atomic operations are rejected', async () => {
   const { remote } = await opened(allocate(64), false);
   assert.match(
     thrown(() => remote.writeSync(0, new Uint8Array(1))),
@@ -200,7 +200,7 @@ test('memory for reading only is not written to at once; what is not aligned is 
   assert.match((await rejection(other.fetchAdd(0, 1n))).message, /must be writable and aligned to 8 bytes/);
 });
 
-test('after close every use of memory says that this side has ended', async () => {
+test('after close, every use of memory reports that this side has ended', async () => {
   const [client, server] = await channels();
   const exposed = await server.expose(allocate(64));
   const remote = client.open(exposed.handle);

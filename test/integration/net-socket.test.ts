@@ -1,4 +1,4 @@
-/** `networkdirect/net`: streams, by the idioms of `node:net`. */
+/** `networkdirect/net`: streams, used as in `node:net`. */
 import { createHash } from 'node:crypto';
 import diagnostics from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
@@ -14,7 +14,7 @@ import { patternOf } from '../helpers/net-pattern.js';
 
 test.after.each(endAll);
 
-/** All bytes up to the end. Not by `for await`, which destroys the stream behind it. */
+/** All bytes up to the end. It does not use `for await`, which destroys the stream afterwards. */
 function all(stream: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   stream.on('data', (piece) => pieces.push(piece));
@@ -43,23 +43,23 @@ test('an echo server in the style of node:net: pipe, end, close without an error
   assert.is(client.bytesWritten, 11);
 });
 
-test('bytes arrive in order whatever the sizes of writes and slots are', async () => {
+test('bytes arrive in order for all sizes of writes and slots', async () => {
   const [client, server] = await sockets({ slots: 3, slotBytes: 100 });
   const bytes = patternOf(100_000);
   const reading = all(server);
   for (let at = 0, n = 1; at < bytes.length; at += n, n = (n * 7 + 3) % 500)
     client.write(bytes.subarray(at, at + n));
   client.end();
-  // The whole of it, because subarrays may overlap nowhere.
+  // The whole buffer, because subarrays must not overlap anywhere.
   assert.equal(await reading, bytes);
 });
 
-test('a reader that does not read makes write return false, and drain comes when it reads', async () => {
+test('write returns false if the peer does not read, and drain is emitted when it reads', async () => {
   const [client, server] = await sockets({ slots: 2, slotBytes: 1040 });
   const piece = patternOf(1024);
   let written = 0;
   while (client.write(piece)) written += 1;
-  // More than this can nowhere be: queues of both streams, slots of both sides.
+  // Upper bound of queued bytes: the queues of both streams and the slots of both sides.
   assert.ok(written < 200, `${written}`);
   let drained = false;
   client.once('drain', () => (drained = true));
@@ -156,7 +156,7 @@ test('destroy with an error: the peer gets ECONNRESET; without one, an end', asy
   assert.match(inspect(second), /Socket { closed, 0 bytes read, 10 written }/);
 });
 
-test('nobody listens: ECONNREFUSED and close; an aborted signal: AbortError', async () => {
+test('no listener: ECONNREFUSED and close; an aborted signal: AbortError', async () => {
   const [, , server] = await sockets();
   const { port } = server.address()!;
   await Promise.all([once(server, 'close'), server[Symbol.asyncDispose]()]);
@@ -174,7 +174,7 @@ test('nobody listens: ECONNREFUSED and close; an aborted signal: AbortError', as
   }
 });
 
-test('setTimeout tells of idle time, and of no time at all with 0', async () => {
+test('setTimeout reports idle time, and 0 disables it', async () => {
   const [client, server] = await sockets();
   let early = 0;
   server.setTimeout(1, () => (early += 1));
@@ -186,7 +186,7 @@ test('setTimeout tells of idle time, and of no time at all with 0', async () => 
   assert.is(client.destroyed, false);
 });
 
-test('addresses, states, and what diagnostics_channel tells', async () => {
+test('addresses, states, and events of diagnostics_channel', async () => {
   const told: string[] = [];
   const listeners = ['connect', 'accept', 'close'].map((name) => {
     const listener = (message: unknown): void => {
@@ -238,7 +238,7 @@ async function reading(onread: OnReadOptions): Promise<[client: Socket, server: 
   return [client, socket];
 }
 
-test('onread: bytes come in memory of the program, up to its size, and the end as ever', async () => {
+test('onread: bytes arrive in memory of the program, up to its size, and the end as usual', async () => {
   const bytes = patternOf(300_000);
   for (const size of [7, 1000, 65_536, 1_000_000]) {
     const buffer = Buffer.alloc(size);
@@ -258,7 +258,7 @@ test('onread: bytes come in memory of the program, up to its size, and the end a
   }
 });
 
-test('onread: a function gives new memory for each chunk', async () => {
+test('onread: a function returns new memory for each chunk', async () => {
   const bytes = patternOf(100_000);
   const came: Uint8Array[] = [];
   const [client, server] = await reading({
@@ -271,7 +271,7 @@ test('onread: a function gives new memory for each chunk', async () => {
   assert.equal(Buffer.concat(came), bytes);
 });
 
-test('onread: false holds the sender back until resume, also when the end has come', async () => {
+test('onread: false stops the sender until resume, even after the end has arrived', async () => {
   const bytes = patternOf(3_000_000);
   const came: Buffer[] = [];
   const news = new EventEmitter();
@@ -288,7 +288,7 @@ test('onread: false holds the sender back until resume, also when the end has co
   let paused = once(news, 'paused');
   server.end(bytes);
   await paused;
-  // Not more than 16 slots are on the way.
+  // At most 16 slots are in flight.
   assert.is(server.writableFinished, false);
   let total = came[0]!.length;
   while (total < bytes.length) {
@@ -324,7 +324,7 @@ test('onread: pause and resume, within the callback as well', async () => {
   assert.equal(Buffer.concat(came), bytes);
 });
 
-test('onread: what a callback throws is uncaught and loses no bytes; memory that is none ends the socket', async () => {
+test('onread: an exception in the callback is uncaught and loses no bytes; invalid memory ends the socket', async () => {
   const uncaught: unknown[] = [];
   const catches = (error: unknown): void => void uncaught.push(error);
   process.once('uncaughtException', catches);
@@ -351,7 +351,7 @@ test('onread: what a callback throws is uncaught and loses no bytes; memory that
   assert.is((error as { code: string }).code, 'ERR_INVALID_ARG_TYPE');
 });
 
-test('onread: options that are none are refused by name', () => {
+test('onread: invalid options are rejected by name', () => {
   const callback = (): void => {};
   for (const [onread, name] of [
     [5, 'onread'],
@@ -367,7 +367,7 @@ test('onread: options that are none are refused by name', () => {
   }
 });
 
-test('what waits for a reader comes in chunks of up to 256 KiB', async () => {
+test('bytes that wait for a reader are delivered in chunks of up to 256 KiB', async () => {
   const [client, server] = await sockets({ slots: 64, slotBytes: 8016, ringBytes: 0 });
   const bytes = patternOf(64 * 8000);
   server.pause();

@@ -1,5 +1,5 @@
-// Channels that the program has lost without closing them: they are collected, their connection ends, and a warning says so. And those
-// that are not lost, though the program has no reference to them.
+// Unreferenced channels that were not closed: they are collected, their connection ends, and a warning is emitted. Channels that are still
+// needed are kept, although the program has no reference to them.
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -18,7 +18,7 @@ import { firstIf } from '../helpers/tiers.js';
 const warnings: Error[] = [];
 process.on('warning', (warning) => warnings.push(warning));
 
-/** Collects until the condition holds. */
+/** Collects garbage until the condition holds. */
 async function collectUntil(condition: () => boolean): Promise<void> {
   while (!condition()) await collectOnce();
 }
@@ -28,7 +28,7 @@ async function collectOnce(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** As often as is enough for a channel that is lost, several times over. */
+/** Several times as often as is needed to collect an unreferenced channel. */
 async function collectALot(): Promise<void> {
   for (let n = 0; n < 20; n += 1) await collectOnce();
 }
@@ -54,7 +54,7 @@ test.after.each(async () => {
   }
 });
 
-test('a channel that the program has lost: the peer’s ends, and a warning names it', async () => {
+test('an unreferenced channel is collected: the peer’s end closes, and a warning names the peer', async () => {
   let ended: Error | undefined;
   const port = await listening((channel) => {
     channel.onRequest((bytes) => bytes);
@@ -78,7 +78,7 @@ test('a channel that the program has lost: the peer’s ends, and a warning name
   );
 });
 
-test('a channel that a server’s handler has lost: it is no longer one of the server’s', async () => {
+test('an unreferenced channel of a server’s handler is collected and removed from the server', async () => {
   const port = await listening(() => {});
   const channel = await connectChannel(port, '127.0.0.1');
   const closed = once(channel, 'close');
@@ -89,7 +89,7 @@ test('a channel that a server’s handler has lost: it is no longer one of the s
   assert.match(warnings[0]!.message, /^The channel to 127\.0\.0\.1:\d+ was garbage-collected/);
 });
 
-// A closure that refers to the channel keeps it, and so do all others of its function: each of these functions has one closure at most.
+// A closure that refers to the channel keeps it, and so do all others of its function. So each of these functions has at most one closure.
 
 const handled = (channel: Channel): Promise<Buffer> =>
   new Promise((resolve) => channel.onRequest(resolve as (bytes: Buffer) => undefined));
@@ -115,7 +115,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What keeps a channel that the program has no reference to. Each resolves with what shows that it is there. */
+/** What keeps an unreferenced channel alive. Each resolves with a proof that the channel still exists. */
 const kept: Record<string, (channel: Channel) => { shown: () => Promise<unknown>; is: unknown }> = {
   'a request that waits for its answer': (channel) => {
     const answer = channel.request('late');
@@ -183,7 +183,7 @@ for (const [n, [what, begin]] of Object.entries(kept).entries()) {
     });
     const { shown, is } = await (async () => begin(await connectChannel(port, '127.0.0.1')))();
     await collectALot();
-    // Channels of tests before may be collected only now.
+    // Channels of earlier tests may only be collected now.
     assert.equal(
       warnings.filter(({ message }) => message.includes(`:${port} `)),
       [],
@@ -203,7 +203,7 @@ test('a channel that was closed causes no warning', async () => {
   assert.equal(warnings, []);
 });
 
-test('a channel that is lost while long messages wait for room: it is collected, and the room is free again', async () => {
+test('an unreferenced channel with waiting long messages is collected, and its budget is released', async () => {
   const server = createChannelServer({ maxBufferedBytes: 2 ** 20 });
   servers.push(server);
   server.on('channel', () => {});

@@ -58,7 +58,7 @@ async function owner(options = {}, bytes = BYTES): Promise<Owner> {
   return { child, channel, order, expose: async (words) => channel.open(await order(`expose ${words}`)) };
 }
 
-/** The sum of the bytes, all of which are looked at. */
+/** The sum of all bytes, which reads every page. */
 const sum = (bytes: Uint8Array): number => bytes.reduce((total, byte) => total + byte, 0);
 
 direct('a view shows what the other process has, and writes to it stay here', async () => {
@@ -128,13 +128,13 @@ direct('a view outlives the release, the connection, and a process that is kille
   await kill(child);
   await closed;
   assert.is((await rejection(remote.map())).code, 'ECONNRESET');
-  // Pages that nobody has looked at yet, too.
+  // Also pages that have not been accessed yet.
   assert.is(sum(view), 4 * BYTES);
   view.fill(5);
   assert.is(sum(view), 5 * BYTES);
 });
 
-/** Views that this process has mapped, as the system lists them. */
+/** Views that this process has mapped, as listed by Linux. */
 const mapped = (): number =>
   readFileSync('/proc/self/maps', 'utf8').match(/rw-p .*memfd:networkdirect/g)?.length ?? 0;
 
@@ -213,7 +213,7 @@ direct('what is not allowed, or not possible, is refused with the reason', async
     refused.message,
     /map: the memory cannot be mapped: the peer did not expose it with views: true\. Use read/,
   );
-  // Whoever changes the handle gains nothing.
+  // Changing the handle gives no additional access.
   const { handle } = await server.expose(allocate(4096));
   const forged = Uint8Array.from(handle);
   forged[15]! |= 2;

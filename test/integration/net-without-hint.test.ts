@@ -1,6 +1,6 @@
 /**
- * `networkdirect/net` over a provider whose completion queues have no `shouldPoll`, so that notifications alone end its waits: streams,
- * messages, requests, and the end of connections, by the tests that also run with the hint.
+ * `networkdirect/net` over a provider whose completion queues lack `shouldPoll`, so that only notifications end its waits: streams,
+ * messages, requests, and the end of connections, with the tests that also run with the hint.
  */
 import '../helpers/without-poll-hint.js';
 import { test } from 'uvu';

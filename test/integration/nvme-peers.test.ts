@@ -1,4 +1,4 @@
-/** NVMe over RDMA with peers that do what they must not, that are silent, or that are killed. */
+/** NVMe over RDMA with peers that violate the protocol, do not respond, or are killed. */
 import { rejects } from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -38,7 +38,7 @@ import { ND, runNd } from '../helpers/nd-tool.js';
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
 const DATA_AT = 16_384;
-/** Less than the time for which a DREQ without an answer is repeated. */
+/** Less than the time for which an unanswered DREQ is retransmitted. */
 const CM_PATIENCE_MS = 60_000;
 const ending: (() => unknown)[] = [];
 
@@ -53,7 +53,7 @@ function serve(): NvmeTarget {
   return target;
 }
 
-/** Another host has its disk as if nothing had happened. */
+/** Asserts that the disk of another host is unaffected. */
 async function stillServes({ port }: NvmeTarget): Promise<void> {
   const controller = await NvmeController.connect({ port, subsystem: NQN, queues: 1 });
   const bytes = randomBytes(5000);
@@ -64,7 +64,7 @@ async function stillServes({ port }: NvmeTarget): Promise<void> {
   assert.ok(read.equals(bytes));
 }
 
-/** A host that sends what it is told to. */
+/** A host that sends arbitrary data. */
 class Stranger {
   readonly memory = Buffer.alloc(65_536);
   readonly side: SideV2;
@@ -86,14 +86,14 @@ class Stranger {
   }
 
   send(bytes: Buffer): void {
-    // Ends of earlier Sends, whose places are free then.
+    // The completions of earlier Sends, whose entries are then free.
     this.side.outbound.getResults([], 32);
     const at = 1024 + 256 * (this.#place++ % 32);
     bytes.copy(this.memory, at);
     this.side.send(0, this.side.sge(at, bytes.length));
   }
 
-  /** The completion of a command; undefined: the connection has ended. */
+  /** The completion of a command; undefined if the connection has ended. */
   async answer(bytes: Buffer): Promise<string | undefined> {
     this.send(bytes);
     const [received] = await this.side.received();
@@ -104,7 +104,7 @@ class Stranger {
     return nvmeStatusName(statusField >>> 1);
   }
 
-  /** Its memory, as a command names it. */
+  /** Its memory as a command describes it. */
   keyed(length: number) {
     const { address, token } = this.side.remote;
     return { sglType: Sgl.KEYED, address: address + BigInt(DATA_AT), keyedLength: length, key: token };
@@ -122,7 +122,7 @@ class Stranger {
     return bytes;
   }
 
-  /** Connected to an admin queue whose controller is enabled. */
+  /** Connects to an admin queue whose controller is enabled. */
   static async ready(target: NvmeTarget): Promise<Stranger> {
     const stranger = new Stranger();
     await stranger.connect(target);
@@ -196,7 +196,7 @@ test('descriptors that do not fit their command have a status each', async () =>
   await stillServes(target);
 });
 
-test('data behind the end of the capsule is not read', async () => {
+test('data beyond the end of the capsule is not read', async () => {
   const target = serve();
   const stranger = new Stranger();
   await stranger.connect(target);
@@ -211,7 +211,7 @@ test('data behind the end of the capsule is not read', async () => {
   await stillServes(target);
 });
 
-test('a completion takes the key back that its command has lent, if the command says so', async () => {
+test('a completion invalidates the key of its command if the command requests it', async () => {
   const target = serve();
   const stranger = await Stranger.ready(target);
   const { side } = stranger;
@@ -259,7 +259,7 @@ test('capsules of any bytes: each has an answer, or ends the connection', async 
   await stillServes(target);
 });
 
-/** A target that accepts a connection, and then does something. */
+/** A target that accepts a connection and then executes `next`. */
 async function strangeTarget(act: (side: SideV2, host: HostV2) => unknown): Promise<number> {
   const host = new HostV2();
   const side = host.newSide({ bytes: Buffer.alloc(8192) });
@@ -316,7 +316,7 @@ for (const [what, act, error] of strangeTargets) {
   });
 }
 
-test('nd nvme ends with 1 at a target that refuses it: that one is not lost', async () => {
+test('nd nvme exits with 1 if the target rejects it, because the target is not lost', async () => {
   const port = await strangeTarget((side) =>
     side.connector.reject(ConnectReject.make({ status: RejectStatus.NO_RESOURCES })),
   );
@@ -348,7 +348,7 @@ function start(...args: string[]): Running {
       if (found !== undefined) return found;
       await Promise.race([
         once(reader, 'line'),
-        // 'exit' may come before the last lines.
+        // 'exit' may be emitted before the last lines.
         once(child, 'close').then(([code, signal]) => {
           throw new Error(`nd nvme ${args[0]} ended with ${signal ?? code} before a line like ${form}.`);
         }),
@@ -373,7 +373,7 @@ async function withFile(run: (path: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('a target process that is killed and started again: no byte of a stream is lost', async () => {
+test('a target process that is killed and restarted: no byte of a stream is lost', async () => {
   await withFile(async (path) => {
     const [first, port] = await startTarget(path);
     const controller = await NvmeController.connect({ port, subsystem: NQN, reconnectMs: 20 });
@@ -394,7 +394,7 @@ test('a target process that is killed and started again: no byte of a stream is 
   });
 });
 
-test('a target process that stands still counts as lost after the keep-alive timeout', async () => {
+test('a stopped target process counts as lost after the keep-alive timeout', async () => {
   await withFile(async (path) => {
     const [target, port] = await startTarget(path);
     const settings = { port, subsystem: NQN, keepAliveMs: 1000, reconnectForMs: 0 };

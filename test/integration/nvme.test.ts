@@ -56,7 +56,7 @@ test.after.each(async () => {
   for (const end of ending.splice(0)) await end();
 });
 
-test('discovery names the subsystems that a host may see', async () => {
+test('discovery lists the subsystems that a host may access', async () => {
   const target = serve({ hosts: ['nqn.2026-11.io.example:friend'] });
   const friend = { port: target.port, hostName: 'nqn.2026-11.io.example:friend' };
   const [entry, ...others] = await NvmeController.discover(friend);
@@ -68,7 +68,7 @@ test('discovery names the subsystems that a host may see', async () => {
   await rejects(NvmeController.connect({ port: target.port, subsystem: NQN }), /CONNECT_INVALID_HOST/);
 });
 
-test('nd nvme info --json says the same as its lines for people', async () => {
+test('nd nvme info --json has the same data as its text', async () => {
   const { port } = serve({ blockSize: 4096 });
   const args = ['nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', String(port)];
   const [json, plain] = await Promise.all([runNd(...args, '--json'), runNd(...args)]);
@@ -85,7 +85,7 @@ test('nd nvme info --json says the same as its lines for people', async () => {
   ]);
 });
 
-test('a controller says what it is, and has the queues that were asked for', async () => {
+test('a controller reports its identity and has the requested queues', async () => {
   const controller = await connect(serve({ blockSize: 4096 }), { queues: 3 });
   assert.is(controller.identity.subsystem, NQN);
   assert.is(controller.ioQueues, 3);
@@ -122,7 +122,7 @@ test('reads and writes of any position and length, from several queues', async (
   }
 });
 
-test('the end of the disk: a read is shorter, a write is refused', async () => {
+test('the end of the disk: a read is shorter, a write is rejected', async () => {
   const disk = await (await connect(serve())).open();
   assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size - 30)).bytesRead, 30);
   assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size + 30)).bytesRead, 0);
@@ -220,7 +220,7 @@ test('a store that fails: the host gets a status, and the next command works', a
   assert.is((await disk.read(Buffer.alloc(512))).bytesRead, 512);
 });
 
-test('a target that goes and comes back: what was under way, and what waits, is done then', async () => {
+test('a target that is lost and returns: pending and queued commands are then executed', async () => {
   const memory = memoryStore(MEGABYTE);
   let holds = false;
   let reached = (): void => {};
@@ -256,7 +256,7 @@ test('a target that goes and comes back: what was under way, and what waits, is 
   assert.ok(read.equals(bytes));
 });
 
-test('a target that does not come back: what waits fails, and so does all later', async () => {
+test('a target that does not return: pending and later commands fail', async () => {
   const target = serve();
   const controller = await connect(target, { reconnectMs: 10, reconnectForMs: 200 });
   const disk = await controller.open();
@@ -267,7 +267,7 @@ test('a target that does not come back: what waits fails, and so does all later'
   await rejects(disk.read(Buffer.alloc(512)), /reconnecting failed/);
 });
 
-test('wrong options are refused with their names', async () => {
+test('invalid options are rejected by name', async () => {
   await rejects(NvmeController.connect({ subsystem: 'disk' }), /begins with nqn/);
   assert.throws(() => NvmeTarget.listen({ port: 0, subsystems: [] }), /subsystems/);
   const target = serve();

@@ -1,4 +1,7 @@
-/** Bytes that a process places in memory of another one: by a queue pair of ND v2, and by a busy stream of `networkdirect/net`. */
+/**
+ * Bytes that a process places directly in memory of another one: through a queue pair of ND v2, and through a busy stream of
+ * `networkdirect/net`.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
@@ -21,18 +24,18 @@ import { seeded } from '../helpers/random.js';
 const program = programFile(new URL('../helpers/place-program.js', import.meta.url));
 const children = new Set<ChildProcess>();
 
-/** Another process, and what gets its next message, which fails if it ends before. */
+/** Another process, and a function that waits for its next message, which fails if the process exits first. */
 function start(args: readonly (string | number)[], options: KernelOptionsInput = {}) {
   const env = { ...process.env, ND_OPTIONS: JSON.stringify(options) };
   const child = fork(program, args.map(String), { env });
   children.add(child);
-  // 'exit' may come before the last messages.
+  // 'exit' may be emitted before the last messages.
   const ended = once(child, 'close').then(([code, signal]): never => {
     throw new Error(`The process has ended with ${signal ?? code}.`);
   });
   const next = <T>(): Promise<T> => {
     const told = Promise.race([once(child, 'message'), ended]).then(([message]) => message as T);
-    // A test that has failed before it awaits this has already reported why.
+    // A test that fails before it awaits this has already reported why.
     told.catch(() => {});
     return told;
   };
@@ -61,7 +64,7 @@ needing(test, 'direct access')(
     const { queuePair } = side;
     const place = (bytes: Uint8Array, to: Nd2RemoteMemory, offset?: number) =>
       queuePair.direct!(Nd2Direct.WRITE, bytes, to, offset);
-    /** Where the other process finds other bytes than these. It clears its memory afterwards. */
+    /** The offset at which the other process finds bytes other than these. It clears its memory afterwards. */
     const wrong = async (at: number, count: number): Promise<number[]> => {
       const answer = next<{ wrong: number[] }>();
       child.send({ at, count });
@@ -87,7 +90,7 @@ needing(test, 'direct access')(
       assert.equal(await wrong(at, count), []);
     }
 
-    // Nothing of these.
+    // None of these.
     assert.is(place(Buffer.alloc(0), remote, 0), Nd2DirectResult.DONE);
     for (const offset of [BYTES - 3, BYTES, 2 ** 32, 2 ** 52, Number.MAX_SAFE_INTEGER])
       assert.is.not(place(patternOf(4), remote, offset), Nd2DirectResult.DONE);
@@ -194,7 +197,7 @@ for (const direct of [true, false]) {
       assert.ok(most > 0);
       const poured = await told;
       if (direct) assert.ok(poured.placed > 0, JSON.stringify(poured));
-      // All by Writes, as packets.
+      // All with Writes, in packets.
       else assert.ok(poured.written === 0 && poured.most > 0, JSON.stringify(poured));
     },
   );

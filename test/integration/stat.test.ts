@@ -1,4 +1,4 @@
-// nd stat and nd top look at another process.
+// nd stat and nd top observe another process.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ async function statisticsOf(pid: number): Promise<KernelStatistics> {
   return kernel!.statistics!;
 }
 
-test('a process is seen from outside: queue pairs, connections, registrations and counters', async () => {
+test('a process is observed from outside: queue pairs, connections, registrations and counters', async () => {
   const { child, pid, told } = await sharedOne();
   const before = await statisticsOf(pid);
   assert.equal([before.form, before.pid, before.node], [1, pid, process.versions.node]);
@@ -93,7 +93,7 @@ test('a process is seen from outside: queue pairs, connections, registrations an
   assert.ok(after.at > before.at);
 });
 
-test('no key, no address of memory and nothing that is held is told', async () => {
+test('no key, no memory address and no data is reported', async () => {
   const { pid, told } = await sharedOne();
   const text = JSON.stringify(await statisticsOf(pid));
   assert.not.ok(text.includes(told.secret.slice(0, 8)));
@@ -101,11 +101,11 @@ test('no key, no address of memory and nothing that is held is told', async () =
   for (const key of told.keys) {
     assert.not.match(text, new RegExp(`\\b(${key}|0x0*${key.toString(16)})\\b`, 'i'));
   }
-  // Addresses of memory have twelve hexadecimal digits here; no number is as large.
+  // Memory addresses have twelve hexadecimal digits here; no number is that large.
   for (const [number] of text.matchAll(/\b\d{14,}\b/g)) assert.unreachable(`${number} may be an address`);
 });
 
-test('the option statistics keeps a process from being seen', async () => {
+test('the option statistics prevents a process from being observed', async () => {
   const { pid } = await observed({ statistics: false });
   assert.equal(
     (await readProcesses({ pid, timeoutMs: 20_000 })).map(({ problem, statistics }) => [problem, statistics]),
@@ -116,7 +116,7 @@ test('the option statistics keeps a process from being seen', async () => {
   assert.match(stdout, 'its option statistics is false');
 });
 
-/** Stops a process. Its threads go on until the one that got the signal has the CPU. */
+/** Stops a process. Its threads continue until the one that got the signal has the CPU. */
 async function stop(child: ChildProcess): Promise<void> {
   child.kill('SIGSTOP');
   const threads = `/proc/${child.pid}/task`;
@@ -124,7 +124,7 @@ async function stop(child: ChildProcess): Promise<void> {
   while (!readdirSync(threads).every(isStopped)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a process that is stopped costs the time-out, and is named', async () => {
+test('a stopped process takes the timeout and is reported', async () => {
   const { child, pid } = await observed();
   await stop(child);
   const [kernel] = await readProcesses({ pid, timeoutMs: 200 });
@@ -133,14 +133,14 @@ test('a process that is stopped costs the time-out, and is named', async () => {
   assert.is((await statisticsOf(pid)).queuePairs.length, 2);
 });
 
-test('whoever looks is not seen, unless it uses RDMA itself', async () => {
+test('the observer is not listed unless it uses RDMA itself', async () => {
   const { pid } = await sharedOne();
   const seen = await readProcesses({ timeoutMs: 20_000 });
   assert.ok(seen.some((one) => one.pid === pid));
   assert.not.ok(seen.some((one) => one.pid === process.pid));
 });
 
-test('wrong arguments are named', async () => {
+test('invalid arguments are reported by name', async () => {
   for (const [options, text] of [
     [{ pid: 0 }, '`pid` must be a process id; got 0.'],
     [{ timeoutMs: 0 }, '`timeoutMs` must be a whole number from 1 to 60000; got 0.'],
@@ -192,7 +192,7 @@ interface TopRow {
   readonly rates?: Readonly<Record<string, number>>;
 }
 
-test('nd top --json: a line for each view, with the rates of what goes on', async () => {
+test('nd top --json: a line for each update, with the current rates', async () => {
   const { child, pid } = await sharedOne();
   const top = new NdTool(['top', '--json', '--delay', '0.2']);
   let busy = true;
@@ -222,7 +222,7 @@ long(test, 'nd top without a terminal prints one view and ends', async () => {
   assert.not.match(stdout, '\x1b');
 });
 
-test('nd top on a terminal draws again, sorts by a key, and leaves the screen as it was', async () => {
+test('nd top on a terminal redraws, sorts by a key, and restores the screen', async () => {
   const { pid } = await sharedOne();
   const line = `${process.execPath} ${ND} top -d 0.1`;
   const top = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -240,7 +240,7 @@ test('nd top on a terminal draws again, sorts by a key, and leaves the screen as
   assert.is(code, 0);
 });
 
-test('nd top --web serves its page and what goes on', async () => {
+test('nd top --web serves its page and the samples', async () => {
   const { pid } = await sharedOne();
   const top = new NdTool(['top', '--web', '--json', '-d', '0.1']);
   const { url } = JSON.parse((await top.printed(/^\{.*\}$/m))[0]) as { url: string };

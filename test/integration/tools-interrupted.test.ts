@@ -1,4 +1,4 @@
-// Ctrl-C: a job that is cut short exits with 130 and prints what it has measured; a command that runs until then exits with 0.
+// Ctrl-C: an interrupted job exits with 130 and prints what it has measured; a command that runs until it is stopped exits with 0.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { firstIf } from '../helpers/tiers.js';
 
 type Counters = KernelStatistics['counters'];
 
-/** Waits until something is seen that a running tool does. @throws Error if it ends before */
+/** Waits until a running tool shows some activity. @throws Error if it exits first */
 async function untilSeen(tool: NdTool, seen: () => boolean | Promise<boolean>): Promise<void> {
   let ended: Ended | undefined;
   tool.ended.then((one) => {
@@ -28,7 +28,7 @@ async function untilSeen(tool: NdTool, seen: () => boolean | Promise<boolean>): 
   }
 }
 
-/** Waits until the counters of a process are as they shall be. */
+/** Waits until the counters of a process satisfy a condition. */
 function until(tool: NdTool, enough: (counters: Counters) => boolean): Promise<void> {
   return untilSeen(tool, async () => {
     // A process with Workers has several HCAs.
@@ -42,7 +42,7 @@ const interrupt = (tool: NdTool): Promise<Ended> => {
   return tool.ended;
 };
 
-/** Commands that a test of this file interrupts, by their names. */
+/** Commands that a test of this file interrupts, by name. */
 const tested = new Set<string>();
 
 let port = 50_200;
@@ -88,7 +88,7 @@ for (const json of [true, false]) {
   });
 }
 
-test('mrrate: the sizes up to then are rows', async () => {
+test('mrrate: the finished sizes are rows', async () => {
   tested.add('mrrate');
   const args = ['--sizes', Array(2000).fill('8').join(','), '--iterations', '100', '127.0.0.1'];
   const [lines, json] = [new NdTool(['mrrate', ...args]), new NdTool(['mrrate', '--json', ...args])];
@@ -102,7 +102,7 @@ test('mrrate: the sizes up to then are rows', async () => {
   assert.ok(rows.length > 0 && rows.length < 2000, stdout);
 });
 
-test('conn: the connections up to then are counted, of either side', async () => {
+test('conn: the established connections are counted on either side', async () => {
   tested.add('conn');
   const server = await startServer('conn', '--json', '127.0.0.1:50231');
   const client = new NdTool(['conn', '-c', '--json', '--delay', '0', '--seconds', '3600', '127.0.0.1:50231']);
@@ -134,14 +134,14 @@ for (const [nth, who] of (['server', 'client'] as const).entries()) {
   });
 }
 
-test('a tool that has measured nothing says that it was interrupted, with --json in JSON', async () => {
+test('a tool that has measured nothing reports the interrupt, as JSON with --json', async () => {
   const server = await startServer('pingpong', '--json', '127.0.0.1:50232');
   const { code, stdout, stderr } = await interrupt(server);
   assert.equal([code, stderr.split('\n').at(-2)], [130, 'nd pingpong: interrupted']);
   assert.equal(JSON.parse(stdout), { tool: 'nd pingpong', error: { message: 'Interrupted.' } });
 });
 
-test('conformance: the cases up to then are reported; its other half runs until it is stopped', async () => {
+test('conformance: the finished cases are reported; its other half runs until it is stopped', async () => {
   tested.add('conformance');
   const run = new NdTool(['conformance', '--json']);
   await run.printed(/^\{"name".*\n\{"name"/m);
@@ -203,7 +203,7 @@ for (const { name, all } of [
 
 const NQN = 'nqn.2026-11.io.example:interrupted';
 
-test('nvme: a copy that is cut short says what the disk has; a target runs until it is stopped', async () => {
+test('nvme: an interrupted copy reports what the disk has; a target runs until it is stopped', async () => {
   tested.add('nvme');
   const target = new NdTool(['nvme', 'serve', '--json', '--nqn', NQN, '--size', '4', '--port', '0']);
   const at = JSON.parse((await target.printed(/^\{.*"listening".*\}$/m))[0]);
@@ -213,7 +213,7 @@ test('nvme: a copy that is cut short says what the disk has; a target runs until
   await target.printed(/"event":"gone"/);
   const ended = await interrupt(target);
   assert.equal([ended.code, ended.stderr], [0, '']);
-  // A disk that has finished the first write, and not the second, when the copy is cut short.
+  // A disk that has finished the first write but not the second when the copy is interrupted.
   const memory = memoryStore(4 << 20);
   const writes: number[] = [];
   let release = (): void => {};
@@ -253,10 +253,10 @@ test('top runs until it is stopped', async () => {
   assert.is((await interrupt(top)).code, 0);
 });
 
-/** They end by themselves, at once; they have no code of their own for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
+/** These exit at once on their own and have no code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
-test('every command has its test here; its help, the README and docs say what its exit status is', async () => {
+test('every command has its test here; its help, the README and docs document its exit status', async () => {
   const { stdout } = await runNd('--help');
   const names = [...stdout.matchAll(/^ {2}([a-z][\w-]*) (?:\[|<| )/gm)].map(([, name]) => name!);
   assert.ok(names.length > 15, stdout);

@@ -1,4 +1,4 @@
-// The tools with two sides, when the other side's process is killed: each ends with 3, which means a peer that was lost.
+// The tools with two sides, when the process of the other side is killed: each exits with 3, which means a lost peer.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ let port = 50_060;
 
 const tools = ['ping', 'pingpong', 'rping', 'rpingpong'] as const;
 
-/** When the peer is killed: after the warm-up, in one long round, and where rounds follow each other fast. */
+/** When the peer is killed: after the warm-up, in one long round, and where rounds follow in quick succession. */
 const moments = [
   { name: 'before the first round', way: ['--spi', 'v2', '-p'], args: ['--warmup', '5'], printed: /Using/ },
   {
@@ -34,7 +34,7 @@ const moments = [
 for (const [nth, name] of tools.entries()) {
   for (const [n, { name: moment, way, args, printed }] of moments.entries()) {
     for (const victim of ['server', 'client'] as const) {
-      // In the first tier: every tool, moment and victim, but not each with each.
+      // In the first tier: every tool, moment and victim, but not every combination.
       const isFirst = n === nth % moments.length && victim === (nth % 2 === 0 ? 'server' : 'client');
       firstIf(isFirst, test)(`${name} ${way.join(' ')}: a ${victim} that is killed ${moment}`, async () => {
         port += 1;
@@ -53,10 +53,10 @@ for (const [nth, name] of tools.entries()) {
   }
 }
 
-test('conn: a client whose server is killed ends before its time, with what it has measured', async () => {
+test('conn: a client whose server is killed ends early with its measurements', async () => {
   const server = await startServer('conn', '127.0.0.1:50059');
   const client = new NdTool(['conn', '-c', '--delay', '0', '--seconds', '3600', '127.0.0.1:50059']);
-  // Its output comes at the end. It sends once on each connection, and each of its two threads has one that is not counted yet.
+  // Its output appears at the end. It sends once on each connection, and each of its two threads has one that is not counted yet.
   await counts(client.process.pid!, (hca) => hca.sent_pkts! >= 10);
   server.process.kill('SIGKILL');
   const { code, stdout, stderr } = await client.ended;
@@ -93,7 +93,7 @@ for (const { at, args, packets } of [
 
 const NQN = 'nqn.2026-11.io.example:killed';
 
-test('nvme: a target that is killed, and not found again', async () => {
+test('nvme: a target that is killed and does not return', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd-killed-'));
   const disk = join(folder, 'disk');
   const target = new NdTool(
@@ -114,12 +114,12 @@ test('nvme: a target that is killed, and not found again', async () => {
   assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', error: { message: sentence } });
 });
 
-test('nvme: a target that was never there is another failure', async () => {
+test('nvme: a target that never existed is another failure', async () => {
   const { code, stderr } = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', '50058');
   assert.is(code, 1, stderr);
 });
 
-/** Waits until the counters of a process's HCA are as they shall be. */
+/** Waits until the counters of a process's HCA satisfy a condition. */
 async function counts(
   pid: number,
   enough: (hca: Readonly<Record<string, number>>) => boolean,

@@ -174,7 +174,7 @@ for (const spi of ['v1', 'v2']) {
   );
 }
 
-long(test, 'Ctrl-C ends what waits for a client, and what waits to begin', async () => {
+long(test, 'Ctrl-C ends tools that wait for a client or for their start', async () => {
   const waiting = await startServer('cat', '127.0.0.1');
   const accepting = await startServer('conn', '127.0.0.1');
   const begun = new NdTool(['mrlat', '127.0.0.1']);

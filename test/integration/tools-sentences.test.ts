@@ -1,4 +1,4 @@
-// Wrong command lines, and output that cannot be written: one sentence where the usage does not help, and JSON with --json.
+// Invalid command lines, and output that cannot be written: one sentence where the usage does not help, and JSON with --json.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { ND, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
 
 const UNKNOWN = 'no.such.host.invalid';
 
-test('a host that is not found is one sentence, of every tool', async () => {
+test('an unknown host is reported as one sentence by every tool', async () => {
   for (const args of [['ping', '-c'], ['adapterinfo']]) {
     const { code, stdout, stderr } = await runNd(...args, UNKNOWN);
     assert.equal([code, stdout], [2, '']);
@@ -21,7 +21,7 @@ test('a host that is not found is one sentence, of every tool', async () => {
   assert.match(JSON.parse(nvme.stdout).error.message, /^Host name .* cannot be resolved/);
 });
 
-test('nvme without an address says so, and where its usage is; with --json in JSON, too', async () => {
+test('nvme without an address reports that and its usage; also as JSON with --json', async () => {
   const plain = await runNd('nvme', 'discover');
   assert.equal([plain.code, plain.stdout], [2, '']);
   assert.match(
@@ -40,7 +40,7 @@ test('nvme without an address says so, and where its usage is; with --json in JS
   );
 });
 
-test('what goes wrong with nvme is one sentence with its cause and what to do, with --json in JSON, too', async () => {
+test('errors of nvme are one sentence with cause and cure, also as JSON with --json', async () => {
   const NQN = 'nqn.2026-11.io.example:sentences';
   const target = new NdTool(['nvme', 'serve', '--nqn', NQN, '--size', '1', '--port', '0']);
   const port = (await target.printed(/^listening on .* port (\d+):/))[1]!;
@@ -100,7 +100,7 @@ test('what goes wrong with nvme is one sentence with its cause and what to do, w
   assert.is((await target.ended).code, 0);
 });
 
-test('output that nobody reads ends the tool in silence, and that which cannot be written is one sentence', async () => {
+test('a closed output ends the tool silently; output that cannot be written is reported as one sentence', async () => {
   const ended = async (stdout: 'pipe' | number): Promise<{ code: number; stderr: string }> => {
     const tool = spawn(process.execPath, [ND, 'stat', '--all'], { stdio: ['ignore', stdout, 'pipe'] });
     tool.stdout?.destroy();

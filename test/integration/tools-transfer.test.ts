@@ -1,4 +1,4 @@
-// The tools that measure transfers, each as two processes: their output, in both versions and both ways to wait.
+// The tools that measure transfers, each as two processes: their output, in both versions and with both ways to wait.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
@@ -16,7 +16,7 @@ interface Report {
 
 const QUICK = ['--warmup', '5', '--iterations', '40'];
 
-/** The product of a tool's Latency and Bytes/Sec: counted transfers, times latencies, per iteration. */
+/** The product of a tool's Latency and Bytes/Sec: transfers that are counted, times latencies, per iteration. */
 const tools = [
   { name: 'ping', port: 54_324, factor: 1, args: [[], []] },
   { name: 'pingpong', port: 54_325, factor: 1, args: [[], []] },
@@ -73,7 +73,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
         );
         for (const { size, latency, cpu, bytesPerSecond } of report.rows) {
           assert.ok(latency > 0 && cpu >= 0);
-          // Half round trips in both directions, or whole ones in one: the product is the size each time.
+          // Half round trips in both directions, or whole ones in one: the product is always the size.
           const product = (bytesPerSecond * latency) / 1e6;
           assert.ok(Math.abs(product / size - 1) < 1e-6, `${product} of ${size}`);
         }
@@ -82,7 +82,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
   });
 }
 
-test('the table has the columns that people know, and the banner around it', async () => {
+test('the table has the usual columns and the banner around it', async () => {
   const server = await startServer('pingpong', '127.0.0.1:50001');
   const { code, stdout } = await runNd(
     ...['pingpong', '-C', '-P', '--warmup', '0', '--iterations', '20', '--sizes', '1,64', '127.0.0.1:50001'],
@@ -127,7 +127,7 @@ test('versions of the SPI can be mixed, and warm-up transfers come before the ta
   assert.is((await server.ended).code, 0);
 });
 
-test('a client without a server says how to start one', async () => {
+test('a client without a server reports how to start one', async () => {
   for (const spi of ['v1', 'v2']) {
     const { code, stdout, stderr } = await runNd('rping', '-c', '--spi', spi, '127.0.0.1');
     assert.equal([code, stdout], [1, 'Beginning test: nd rping\n']);
@@ -138,7 +138,7 @@ test('a client without a server says how to start one', async () => {
   }
 });
 
-long(test, 'wrong arguments: a sentence, the usage, and exit code 2', async () => {
+long(test, 'invalid arguments: a sentence, the usage, and exit code 2', async () => {
   const wrong = [
     [['ping', '127.0.0.1'], /^nd ping: give one of -s \(server\) and -c \(client\)$/m],
     [['ping', '-s', '-c', '127.0.0.1'], /give one of -s/],
@@ -167,7 +167,7 @@ long(test, 'wrong arguments: a sentence, the usage, and exit code 2', async () =
   await Promise.all(wrong.map(check));
 });
 
-test('what the adapter cannot do is told with the limit', async () => {
+test('requests beyond the adapter’s limits are rejected with the limit', async () => {
   const many = await runNd('ping', '-s', '-n', '200', '127.0.0.1');
   assert.is(many.code, 1);
   assert.match(many.stderr, /^nd ping: This adapter takes at most \d+ scatter\/gather entries, not 200\.$/m);

@@ -1,4 +1,4 @@
-// UDP port 4791 is opened by the first thing that needs it, and by nothing that the option `link: 'local'` allows.
+// UDP port 4791 is opened by the first operation that needs it, and by none that the option `link: 'local'` permits.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { suite } from 'uvu';
@@ -36,7 +36,7 @@ test.after.each(async () => {
 });
 test.after(({ hosts }) => hosts.end());
 
-/** A connection that is not there ends soon. */
+/** A connection without a peer ends soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 12, maxRetries: 0 } };
 
 interface NeedRun extends NeedReport {
@@ -54,9 +54,9 @@ function run({ hosts: [a, b] }: TwoHosts, need: string, kernel: KernelOptionsInp
   return { ...(JSON.parse(stdout) as NeedReport), errors: stderr };
 }
 
-// ── What opens it
+// ── Operations that open it
 
-test('a program of the loopback address opens nothing', ({ hosts }) => {
+test('a program on the loopback address opens nothing', ({ hosts }) => {
   const { before, after, status, errors } = run(hosts, 'loopback');
   assert.equal([before, after, status, errors], [[], [], 'SUCCESS', '']);
 });
@@ -192,9 +192,9 @@ firstIf(true, test)('processes that need it at the same time all have it', async
   for (const { errors } of all) assert.is(errors, '');
 });
 
-// ── What is told of it
+// ── Reports of its state
 
-test('statistics, nd stat, nd top and the report say what is open', async () => {
+test('statistics, nd stat, nd top and the report show what is open', async () => {
   const started = await Promise.all(
     kinds.map(async (link) => {
       const peer = await Peer.start({ kernel: { link } });
@@ -217,7 +217,7 @@ test('statistics, nd stat, nd top and the report say what is open', async () => 
   assert.equal(await states(), ['open', 'never', 'open']);
 });
 
-// ── Another program has it
+// ── Another program owns it
 
 const HOLDER = `
 import socket, sys
@@ -245,7 +245,7 @@ needing(test, 'python3')(
     await link.send('past the holder');
     assert.is((await accepted.results(0, 1)).receives[0]!.text, 'past the holder');
     assert.equal([server.errors, client.errors], ['', '']);
-    // Processes of this user reach each other there, too.
+    // Processes of this user also reach each other there.
     const listener = await server.listen('nd2', host.address);
     await server.said(/UDP port 4791 \(RoCEv2\) on IPv4 is held by process \d+ \(python3\)/);
     const [second] = await connectTo(listener, client, { from: host.address });

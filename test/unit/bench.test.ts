@@ -14,7 +14,7 @@ import { bytesText, each, figureOf, Parts, perSecond, quantile, timed } from '..
 
 const everything = plan(1, /(?:)/);
 
-test('rows have names of their own and begin with this library; targets name contestants', () => {
+test('rows have unique names and start with this library; targets name contestants', () => {
   assert.is(new Set(everything.map(({ name }) => name)).size, everything.length);
   for (const { name, contestants, targets } of everything) {
     assert.is(contestants[0].label, US, name);
@@ -25,7 +25,7 @@ test('rows have names of their own and begin with this library; targets name con
   }
 });
 
-test('jobs are what the programs take, at any scale', () => {
+test('jobs are valid for the programs at any scale', () => {
   for (const scale of [0.001, 1, 10]) {
     for (const { name, contestants } of plan(scale, /(?:)/)) {
       for (const contestant of contestants) {
@@ -52,7 +52,7 @@ test('requests have 20,000 others as a warm-up at any scale from a tenth on, and
   assert.ok(warmUps(0.001).every(([, warmUp]) => warmUp === 200));
 });
 
-test('a pattern chooses rows by name', () => {
+test('a pattern selects rows by name', () => {
   assert.equal(
     plan(1, /^rate/).map(({ name }) => name),
     ['rate local 64'],
@@ -146,7 +146,7 @@ const outcome: RowOutcome = outcomeOf(latencyRow, [
   { label: 'broken', samples: [], failed: 'exit code 1' },
 ]);
 
-test('ratios take medians where both tell them and means elsewhere; targets are judged by them', () => {
+test('ratios use medians if both report them and means otherwise; targets are judged by them', () => {
   const [ours, both, meanOnly, absent] = outcome.outcomes;
   assert.equal(ours!.figure, { value: 2, least: 1, most: 3 });
   assert.is(ours!.ratio, undefined);
@@ -179,7 +179,7 @@ test('where more is better, targets ask for at least', () => {
   );
 });
 
-test('a target may be of another of our figures, and stands beside that', () => {
+test('a target may apply to another of our figures and is shown next to it', () => {
   const row: Row = {
     ...everything.find(({ name }) => name === 'connect')!,
     targets: [{ factor: 3000 }, { of: `${US}, compiled`, factor: 3000 }],
@@ -201,7 +201,7 @@ test('a target may be of another of our figures, and stands beside that', () => 
   assert.match(markdown([made]), /compiled \| 4000 .*≥ 3000 \/s \| met \|/);
 });
 
-test('the table says who is missing, what failed, and which targets are missed', () => {
+test('the table shows missing contestants, failures, and missed targets', () => {
   const text = table([outcome]);
   assert.match(text, /both .*4\.00 µs .*0\.500 × .*≤ 0\.500 × .*met/);
   assert.match(text, /mean <only> .*10\.0 µs \(mean\) .*0\.800 × .*MISSED/);
@@ -214,13 +214,13 @@ test('the table says who is missing, what failed, and which targets are missed',
   ]);
 });
 
-test('a local row says when its messages went by UDP, a row of the wire does not', () => {
+test('a local row shows when its messages went over UDP, a wire row does not', () => {
   const one = (name: string) =>
     table([
       outcomeOf({ ...latencyRow, name, targets: [] }, [{ label: US, samples: [{ mean: 1, link: 'UDP' }] }]),
     ]);
   assert.match(one('ping-pong local 8'), /networkdirect \(by UDP\)/);
-  assert.not.match(one('ping-pong wire 8'), /by UDP/);
+  assert.not.match(one('ping-pong wire 8'), /over UDP/);
 });
 
 test('the table for documents has the same cells', () => {

@@ -1,4 +1,4 @@
-/** `networkdirect build` compiles the sources that the package was packed with, and no others. */
+/** `networkdirect build` compiles only the sources with which the package was packed. */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ function write(file: string, content: string | Buffer): void {
   writeFileSync(file, content);
 }
 
-/** An archive of sources whose build writes `word` to the file `built`, and the names of what is beside it. */
+/** An archive of sources whose build writes `word` to the file `built`, and the names of the files in its folder. */
 function archiveOf(folder: string, word: string): Buffer {
   const stage = join(folder, `stage-${word}`);
   const program = `
@@ -41,11 +41,11 @@ function archiveOf(folder: string, word: string): Buffer {
 
 interface Package {
   readonly folder: string;
-  /** Installs the package of the sources. */
+  /** Installs the source package. */
   install(version: string, archive: Buffer): void;
-  /** Lets npm fetch that. */
+  /** Makes npm download it. */
   offer(archive: Buffer): void;
-  /** Runs `networkdirect build`: what was compiled, and what it said. */
+  /** Runs `networkdirect build`. Returns what was compiled, and the output. */
   build(): { built: string; said: string; fetched: string };
 }
 
@@ -58,7 +58,7 @@ function packageOf(own: (folder: string) => Buffer): Package {
   for (const name of ['build.js', 'command-line.js', 'interrupts.js', 'peer-lost.js']) {
     write(join(folder, 'dist/nd/cli', name), readFileSync(join(dirname(compiled), name)));
   }
-  // The statuses, which commands that use no RDMA have for their errors as well.
+  // The statuses, which commands without RDMA also use for their errors.
   const statuses = pathToFileURL(join(root, 'dist/nd/index.js'));
   write(join(folder, 'dist/nd/index.js'), `export * from ${JSON.stringify(statuses)};`);
   mkdirSync(modules);
@@ -72,7 +72,7 @@ function packageOf(own: (folder: string) => Buffer): Package {
      handleInterrupts();
      buildCommand(fail).parse(['node', 'build']);`,
   );
-  // What npx runs: it notes what it is asked for, and packs what is offered.
+  // The npm that npx runs: it records its requests and packs what is offered.
   write(
     join(folder, 'npm/npm-cli.js'),
     `import { spawn, spawnSync } from 'node:child_process';
@@ -118,7 +118,7 @@ test('installed sources of another version are not: npm fetches those of this on
   assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
 });
 
-test('a tarball that an earlier run has left is not compiled', ({ made }) => {
+test('a tarball left by an earlier run is not compiled', ({ made }) => {
   made.offer(archiveOf(made.folder, 'left'));
   const left = join(made.folder, 'build/fetched');
   mkdirSync(left, { recursive: true });
@@ -127,7 +127,7 @@ test('a tarball that an earlier run has left is not compiled', ({ made }) => {
   assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
 });
 
-test('files that an earlier run has unpacked are not compiled with the others', ({ made }) => {
+test('files unpacked by an earlier run are not compiled with the others', ({ made }) => {
   write(join(made.folder, 'build/source/left.cc'), 'int left;');
   made.install('1.2.3', own(made.folder));
   assert.equal(made.build(), { built: 'own', said: '', fetched: '' });
@@ -149,7 +149,7 @@ for (const [where, put] of [
   });
 }
 
-test('a registry that has nothing is a sentence', ({ made }) => {
+test('an empty registry is reported as a sentence', ({ made }) => {
   const { built, said } = made.build();
   assert.equal([built, said], ['', 'nd: npm did not download @networkdirect/source@1.2.3.\n']);
 });
@@ -165,7 +165,7 @@ test('Ctrl-C ends the compiler and what it has started, and then the command', a
   const exited = once(build, 'exit');
   await once(build.stdout, 'data');
   build.kill('SIGINT');
-  // Its output has ended: that of the compiler, too.
+  // Its output has ended, including that of the compiler.
   assert.is(await text(build.stderr), 'nd build: interrupted\n');
   assert.equal(await exited, [130, null]);
 });

@@ -1,4 +1,4 @@
-/** What peers make channels hold, apart from connections: the bound, its shares, and that whoever waits gets on. */
+/** The memory that peers make channels hold, without connections: the bound, its shares, and progress of waiting payloads. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Account, Admission, Budget, type Charge, Class } from '../../nd/net/channel/budget.js';
@@ -9,14 +9,14 @@ const MIB = 2 ** 20;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const owners: object[] = [];
-/** An account whose owner is not collected, which would end it. */
+/** An account whose owner is never collected, which would end it. */
 function accountIn(budget: Budget): Account {
   const owner = {};
   owners.push(owner);
   return new Account(budget, owner);
 }
 
-/** Lets payloads of these MiB in; returns the charges of those that have entered. */
+/** Passes payloads of these sizes in MiB. Returns the charges of admitted ones. */
 function entering(admission: Admission, ...mebibytes: number[]): Charge[] {
   const charges: Charge[] = [];
   for (const size of mebibytes) admission.pass(size * MIB, (charge) => charges.push(charge));
@@ -31,13 +31,13 @@ test('a connection holds no more than it leaves to the others', () => {
   assert.is(budget.free, 16 * MIB);
 });
 
-test('whoever holds nothing gets on: one payload of each class beside the bound, in turns', async () => {
+test('a connection that holds nothing makes progress: one payload of each class beyond the bound, round-robin', async () => {
   const budget = new Budget(64 * MIB);
   const admissions = Array.from({ length: 4 }, () => new Admission(budget, Class.MESSAGES));
   const charges = admissions.map((admission) => entering(admission, 40));
   const entered = (): number[] => charges.map(({ length }) => length);
   assert.equal(entered(), [1, 0, 0, 0]);
-  // Replies wait for replies alone.
+  // Replies only wait for replies.
   const reply = entering(new Admission(budget, Class.REPLIES), 40);
   assert.is(reply.length, 1);
   for (let n = 0; n < 3; n += 1) {
@@ -59,7 +59,7 @@ test('a server’s bound is one within that of the thread', async () => {
   const own = entering(new Admission(server, Class.REQUESTS), 4, 4, 4);
   assert.is(own.length, 2);
   const others = [0, 1, 2].flatMap(() => entering(new Admission(thread, Class.REQUESTS), 16));
-  // 8 + 16 are held in it, so the second of 16 fits, and the third one is beside it.
+  // 8 + 16 are held within the bound, so the second payload of 16 fits, and the third one exceeds it.
   assert.is(others.length, 3);
   const late = entering(new Admission(server, Class.REQUESTS), 4);
   assert.is(late.length, 1);
@@ -103,7 +103,7 @@ test('in random orders the bound holds, and everything gets in', async () => {
       if (below(4) === 0) await turn();
       for (const level of [budget, part]) assert.ok(level.held <= level.bytes && level.held >= 0);
     }
-    // Each class gets on by itself: nothing of the others is released meanwhile.
+    // Each class progresses independently: nothing of the others is released meanwhile.
     for (const kind of [Class.REPLIES, Class.REQUESTS, Class.MESSAGES])
       for (;;) {
         await turn();
@@ -116,7 +116,7 @@ test('in random orders the bound holds, and everything gets in', async () => {
   }
 });
 
-test('the end of a connection releases what nobody can take, and messages when they were taken', async () => {
+test('the end of a connection releases payloads that cannot be received, and messages once received', async () => {
   const budget = new Budget(64 * MIB);
   const account = accountIn(budget);
   const messages = entering(account.messages, 4, 4);
@@ -137,13 +137,13 @@ test('the end of a connection releases what nobody can take, and messages when t
   assert.is(budget.held, 0);
 });
 
-/** A responder with so many places, whose handler never answers. */
+/** A responder with a limit, whose handler never answers. */
 function stuck(limit: number): IncomingRequests {
   const answering: Partial<Answering> = { limit, full: () => false, whenReleased: () => {}, idle: () => {} };
   return new IncomingRequests(answering as Answering, () => new Promise(() => {}));
 }
 
-test('to cancel what is not there takes as long however many requests wait', () => {
+test('the time to cancel an unknown request does not depend on the number of waiting requests', () => {
   const responder = stuck(1);
   let looked = 0;
   for (let id = 0; id < 10_000; id += 1)
@@ -163,7 +163,7 @@ test('to cancel what is not there takes as long however many requests wait', () 
   assert.ok(responder.busy);
 });
 
-test('answers that peers do not take keep further requests from beginning, but for one of each connection', async () => {
+test('unread answers prevent further requests from starting, except one per connection', async () => {
   const budget = new Budget(16 * MIB);
   const [hog, honest] = [accountIn(budget), accountIn(budget)];
   const held = [hog.answers.hold(12 * MIB), hog.answers.hold(12 * MIB)];

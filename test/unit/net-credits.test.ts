@@ -37,7 +37,7 @@ test('bytes of a stream leave the last credit to END', () => {
   assert.ok(own.allows(Frame.END, own.data));
 });
 
-test('more credits than there are, and frames without one, are the peer’s faults', () => {
+test('excess credits and frames without a credit are protocol violations', () => {
   const own = credits();
   own.spend();
   assert.ok(own.returned(1, 0));

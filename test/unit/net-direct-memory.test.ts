@@ -1,4 +1,4 @@
-/** `networkdirect/net`: what methods in `Sync` make of the answers of a queue pair. */
+/** `networkdirect/net`: how `Sync` methods handle the results of a queue pair. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2Direct, Nd2DirectResult, Nd2RemoteMemory, NdError, Status } from '../../nd/index.js';
@@ -9,7 +9,7 @@ import { rejection } from '../helpers/net-pair.js';
 const { DONE, NOT_MAPPED, REFUSED, UNKNOWN } = Nd2DirectResult;
 const remote = new Nd2RemoteMemory(4096n, 1);
 
-/** A link whose queue pair gives these answers, the last of them for ever; to the question whether there is a way, `DONE` or `REFUSED`. */
+/** A link whose queue pair returns these results, repeating the last one; the query for direct access returns `DONE` or `REFUSED`. */
 function answering(answers: Nd2DirectResult[], reachable = true) {
   const asked: number[] = [];
   const queuePair = {
@@ -49,7 +49,7 @@ test('the mapping is awaited without blocking, until the connection ends', async
   assert.is(never.asked.length, 1);
 });
 
-test('a peer that never offers its memory is waited for once, whatever its handles', () => {
+test('a peer that never offers its memory is waited for once, regardless of its handles', () => {
   const answers: Nd2DirectResult[] = [NOT_MAPPED];
   const { asked, read } = answering(answers);
   const error = /readSync: .* the peer did not offer its memory\. Use read\(\)\./;
@@ -62,13 +62,13 @@ test('a peer that never offers its memory is waited for once, whatever its handl
   read();
 });
 
-test('what is refused says why', () => {
+test('rejections give the reason', () => {
   assert.throws(answering([REFUSED]).read, /the peer has released it/);
   assert.throws(answering([REFUSED], false).read, /the peer is on another host/);
   assert.throws(answering([UNKNOWN]).read, /may have been executed/);
 });
 
-/** A link whose queue pair gives these answers to `view`; what it throws is an error among them. */
+/** A link whose queue pair returns these results to `view`; an error among them is thrown. */
 function viewing(answers: (Uint8Array<ArrayBuffer> | 1 | 2 | Error)[]) {
   let asked = 0;
   const queuePair = {
@@ -97,7 +97,7 @@ test('a view is awaited without blocking', async () => {
   assert.ok(turns > 0);
 });
 
-test('a view that cannot be says why, and what to use instead', async () => {
+test('an impossible view is reported with the reason and the alternative', async () => {
   const never = viewing([NOT_MAPPED]);
   const error = await rejection(never.map());
   assert.is(error.code, 'ENOTSUP');

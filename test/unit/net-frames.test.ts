@@ -1,10 +1,10 @@
-/** Frames of `networkdirect/net`: which types, flags, ids and lengths a connection of each kind has. All others end it. */
+/** Frames of `networkdirect/net`: the types, flags, ids and lengths that are valid on each kind of connection. All others end it. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Kind, malformed } from '../../nd/net/connection/frames.js';
 import { Atomic, isAtomic } from '../../nd/net/memory/exposed-memory.js';
 
-/** As docs/internals/net.md has them: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
+/** As in docs/internals/net.md: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
 const documented = {
   [Kind.STREAM]: { 1: [[0], false, 'any'], 7: [[0], false, 0] },
   [Kind.CHANNEL]: {
@@ -45,7 +45,7 @@ test('atomic operations: the two that there are, with zeros where they have noth
       const payload = new Uint8Array(32);
       payload[0] = operation;
       payload[at] = 1;
-      // Zeros, the token, the offset and the first operand; then the second one.
+      // Zeros, the token, the offset and the first operand, followed by the second.
       const means = at >= 24 ? operation === Atomic.COMPARE_EXCHANGE : at >= 4;
       assert.is(isAtomic(payload), known.includes(operation) && means, `operation ${operation}, byte ${at}`);
     }

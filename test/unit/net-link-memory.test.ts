@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { IND2Adapter } from '../../nd/index.js';
 import { type LinkMemory, LinkMemoryPool } from '../../nd/net/connection/link-memory.js';
 
-/** A pool, and the lengths of the memory that is registered at present, by other pools, too. */
+/** A pool, and the lengths of currently registered memory, including that of other pools. */
 function pool(limit = 2 ** 40, registered: number[] = []) {
   const adapter = {
     createMemoryRegion() {
@@ -66,7 +66,7 @@ test('a region that no link needed between two checks is released', async () => 
   memories.close();
 });
 
-test('memory that comes back after the end is released, and memory that cannot be had leaves nothing', async () => {
+test('memory returned after the end is released, and failed allocations leave nothing', async () => {
   const { pool: memories, registered } = pool(150);
   const memory = await memories.take(100);
   const refused = await memories.take(60).catch((error: Error) => error);

@@ -8,15 +8,15 @@ const waiting = (seen: string[] = [], name = ''): Waiting => ({
   reject: (error) => seen.push(`${name} ${String(error)}`),
 });
 
-test('an id of a request that waits is not given again, although ids wrap', () => {
+test('the id of a waiting request is not reused although ids wrap', () => {
   const questions = new PendingRequests();
   assert.is(questions.nextId(), 1);
-  // Those of the round before.
+  // Those of the previous round.
   for (const id of [2, 3, 5]) questions.add(id, waiting());
   assert.equal([questions.nextId(), questions.nextId()], [4, 6]);
 });
 
-test('whoever waits is answered once, or told that nobody answers any more', () => {
+test('each waiting request is settled once, or rejected at the end', () => {
   const questions = new PendingRequests();
   const seen: string[] = [];
   for (const id of [1, 2, 3]) questions.add(id, waiting(seen, `${id}`));

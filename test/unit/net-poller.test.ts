@@ -7,13 +7,13 @@ import { FakeRequest } from '../helpers/fake-winverbs.js';
 
 const taker: ResultTaker = { completed: () => {}, delivered: () => {}, touched: false };
 
-/** A completion queue by hand. It logs the calls. */
+/** A completion queue that the test controls. It logs the calls. */
 class Queue {
   entries = 256;
   log: string[] = [];
-  /** Results that each poll takes, from now on; then 0. */
+  /** The numbers of results of the next polls; then 0. */
   results: number[] = [];
-  /** What the hint says to each call, from now on; then false. */
+  /** The results of the next calls of the hint; then false. */
   hints: boolean[] = [];
   readonly shouldPoll?: () => boolean;
   #notification = new FakeRequest<void>('notify');
@@ -40,7 +40,7 @@ class Queue {
     return this.#notification.overlapped;
   }
 
-  /** An event that finds so many results. */
+  /** Delivers an event with this many results. */
   async event(...results: number[]): Promise<void> {
     this.log = [];
     this.results = results;
@@ -50,7 +50,7 @@ class Queue {
   }
 }
 
-/** So many turns of the event loop that whatever is due has happened. */
+/** Waits for enough turns of the event loop that everything due has happened. */
 async function turns(): Promise<void> {
   for (let n = 0; n < 10; n += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -74,7 +74,7 @@ test('it polls as long as the hint says so, once more, and then requests a notif
   poller.wake();
   assert.equal(queue.log, [], 'not before its turn');
   await turns();
-  // The notification of the first wait is still there.
+  // The notification of the first wait is still pending.
   assert.equal(queue.log, [...Array(20).fill(['more', 'poll 0']).flat(), 'last', 'poll 0']);
 });
 
@@ -88,7 +88,7 @@ test('results begin another wait, in the next turn', async () => {
   assert.equal(queue.log, ['more', 'poll 0', 'more', 'poll 3', 'last', 'poll 0']);
 });
 
-test('without the hint a post makes no poll, and an event those that empty the queue', async () => {
+test('without the hint, a post causes no poll, and an event only polls until the queue is empty', async () => {
   const { poller, queue } = await polled(false);
   assert.equal(queue.log, ['notify']);
   poller.wake();
@@ -100,7 +100,7 @@ test('without the hint a post makes no poll, and an event those that empty the q
   assert.equal(queue.log, ['poll 0', 'notify']);
 });
 
-test('after an event the hint is asked for the next wait only', async () => {
+test('after an event, the hint is queried for the next wait only', async () => {
   const { queue } = await polled(true);
   await queue.event(0);
   assert.equal(queue.log, ['poll 0', 'notify']);

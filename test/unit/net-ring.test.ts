@@ -1,4 +1,4 @@
-/** The rings of a stream apart from a connection: both sides agree about every part, and memory that was refused costs nothing. */
+/** The rings of a stream without a connection: both sides agree on every part, and refused memory has no cost. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,7 +10,7 @@ import { REMOTE_OPERATIONS } from '../../nd/net/connection/operations.js';
 import { type OutRing, rings, StreamRings } from '../../nd/net/connection/stream-rings.js';
 import { seeded } from '../helpers/random.js';
 
-/** What stands for registered memory: its bytes by their number. */
+/** Replaces registered memory: its bytes by number. */
 class FakePlace {
   readonly registered: Uint8Array[] = [];
   released = 0;
@@ -29,14 +29,16 @@ class FakePlace {
   }
 }
 
-/** A Write that has not completed. Until it has, it may have to be repeated. */
+/** A Write that has not completed and may have to be retransmitted. */
 interface Write {
   readonly ring: OutRing;
   readonly source: Uint8Array;
   readonly bytes: Uint8Array;
 }
 
-/** Two sides of a stream, whose Writes are executed at once and completed later. What `direct` answers; undefined: there is none. */
+/**
+ * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns the given result; undefined: there is none.
+ */
 function pair(
   bytes: number,
   parts = 16,
@@ -69,7 +71,7 @@ function pair(
   return { place, sender, receiver, queuePair, writes, carrier };
 }
 
-/** Much comes in slots, and what is said then is heard. */
+/** Receives much data in slots, and exchanges the resulting notices. */
 async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
   for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   await setImmediate();
@@ -79,7 +81,7 @@ async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
   assert.is(sender.receive(offer.kind, offer.payload), undefined);
 }
 
-/** It is tried to place bytes until there is memory for Writes. */
+/** Attempts to place bytes until there is memory for Writes. */
 async function inVain(
   sender: StreamRings,
   queuePair: Pick<IND2QueuePair, 'write' | 'direct'>,
@@ -108,13 +110,13 @@ for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
       let send = 0;
       for (let step = 0; step < 2000; step += 1) {
         const action = below(3);
-        // There is a credit for each slot that holds nothing.
+        // There is a credit for each empty slot.
         if (action === 0 && held.length < parts && writes.length < REMOTE_OPERATIONS) {
           const length = 2 + below(sender.room - 1);
           const one = 1 + below(length - 1);
           const pieces = [Buffer.alloc(one, step), Buffer.alloc(length - one, step)];
           if (!sender.put(queuePair, send, pieces, length)) {
-            // The Write of the part's last bytes has not completed.
+            // The Write of the part's previous bytes has not completed.
             assert.ok(writes.length > 0 && placed !== Nd2DirectResult.DONE);
             continue;
           }
@@ -136,7 +138,7 @@ for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
       assert.ok(send > 2 * parts);
       if (placed === Nd2DirectResult.DONE) assert.is(writes.length, 0);
       for (const { ring } of writes.splice(0)) ring.wrote();
-      // No more than a part has, and not nothing.
+      // At least one byte, and at most the size of a part.
       assert.is(receiver.in.take(send, bytes / parts + 1, carrier), undefined);
       assert.is(receiver.in.take(send, 0, carrier), undefined);
       sender.end();
@@ -184,7 +186,7 @@ test('a sender has at most as many Writes in flight as the send queue has places
   receiver.end();
 });
 
-test('a ring that was taken back is freed by its sender when its Writes have completed, by its receiver when all was taken', async () => {
+test('a withdrawn ring is freed by its sender when its Writes have completed, by its receiver when all bytes were read', async () => {
   const { place, sender, receiver, queuePair, writes, carrier } = pair(2 ** 20);
   await busy(sender, receiver);
   sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
@@ -205,11 +207,11 @@ test('a ring that was taken back is freed by its sender when its Writes have com
   assert.is(place.released, 1);
   writes[0]!.ring.wrote();
   assert.equal([place.released, rings.bytes], [2, 0]);
-  // It is not there twice.
+  // The ring cannot be returned twice.
   assert.match(receiver.receive(given.kind, given.payload) ?? '', /returned a ring/);
 });
 
-test('memory that is refused is asked for again only after much more has come', async () => {
+test('after a refusal, memory is requested again only after much more data has arrived', async () => {
   const { place, sender, receiver } = pair(2 ** 20);
   place.refuses = true;
   await busy(sender, receiver);
@@ -225,7 +227,7 @@ test('memory that is refused is asked for again only after much more has come', 
   assert.is(rings.bytes, 0);
 });
 
-test('a sender that must write and is refused memory gives the ring back', async () => {
+test('a sender that must write but has no memory returns the ring', async () => {
   const { place, sender, receiver, queuePair } = pair(2 ** 20);
   for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   await setImmediate();
@@ -240,7 +242,7 @@ test('a sender that must write and is refused memory gives the ring back', async
   assert.equal([sender.room, rings.bytes], [0, 0]);
 });
 
-test('a connection that ends while memory is being registered gives it back', async () => {
+test('memory registered for a connection that ends meanwhile is released', async () => {
   const { place, receiver } = pair(2 ** 20);
   for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   assert.is(rings.bytes, 2 ** 20);

@@ -1,5 +1,5 @@
-// No runner of tests repeats what has failed: a case that fails only the first time makes each of them exit with 1, also where CI=true.
-// The runner of test/unit and its neighbours has a test of its own (run-tests.test.ts).
+// No test runner retries failures: a case that only fails the first time makes each of them exit with 1, also with CI=true. The runner of
+// test/unit and its neighbors has its own test (run-tests.test.ts).
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 const moduleOf = (source: string): string => `data:text/javascript,${encodeURIComponent(source)}`;
 
-/** What a program prints on either output, and its exit code. */
+/** The output of a program, and its exit code. */
 interface Ended {
   readonly code: number | null;
   readonly output: string;
@@ -27,7 +27,7 @@ function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = 
   return { code: status, output: stdout + stderr };
 }
 
-/** Runs a program of dist/test with other modules in place of some that it imports, by their specifiers. */
+/** Runs a program of dist/test with some of its imported modules replaced, by specifier. */
 function runWith(program: string, modules: Readonly<Record<string, string>>, ...args: string[]): Ended {
   const urls = Object.fromEntries(
     Object.entries(modules).map(([specifier, source]) => [specifier, moduleOf(source)]),
@@ -138,7 +138,7 @@ test('the simulation', () => {
   assert.match(output, /^1 failures\.$/m);
 });
 
-/** Compiles tests in C++ into a program. */
+/** Compiles C++ tests to a program. */
 function compiled(folder: string, tests: string): string {
   const [compiler, ...words] = (process.env.CXX || 'g++').split(' ');
   const [source, program] = [join(folder, 'tests.cc'), join(folder, 'tests')];
@@ -167,7 +167,7 @@ test('C++: values that differ fail their test, and are printed', ({ folder }) =>
   assert.match(output, /^2 tests, 2 checks, 1 failed$/m);
 });
 
-/** The script works on a copy of its tree, with programs on its PATH in place of Wine and of what prepares it. */
+/** The script runs in a copy of its tree, with replacements of Wine and its setup on its PATH. */
 test('Windows', ({ folder }) => {
   const write = (file: string, text: string, mode = 0o644) => {
     const path = join(folder, file);
@@ -181,7 +181,7 @@ test('Windows', ({ folder }) => {
   stub('bash', '[ -z "$2" ] || touch "$2"'); // builds a file, or prepares something
   stub('ip', 'exit 1'); // no namespaces
   stub('node', 'echo 1');
-  // As node.exe it runs a test.
+  // As node.exe, it runs a test.
   stub(
     'wine64',
     `case $1 in

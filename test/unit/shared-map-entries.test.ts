@@ -15,7 +15,7 @@ import {
 } from '../../nd/net/shared-map/map-layout.js';
 import { seeded } from '../helpers/random.js';
 
-/** A map of so many entries and bytes, the memory, its owner and a reader of its own. */
+/** A map with a number of entries and bytes, its memory, its owner and a separate reader. */
 function map(entries: number, bytes: number, hashOf = (): KeyHash => new KeyHash(11, -12)) {
   const clock = { now: 1 };
   const now = (): number => clock.now;
@@ -47,12 +47,12 @@ function map(entries: number, bytes: number, hashOf = (): KeyHash => new KeyHash
   };
 }
 
-/** A value that shows its key and its turn, of a length. */
+/** A value of a given length that identifies its key and its turn. */
 function valueAt(key: string, turn: number, length: number): Buffer {
   return Buffer.alloc(length, `${key}#${turn};`);
 }
 
-/** Hashes all keys alike. */
+/** Hashes all keys to the same value. */
 class ConstantHash extends KeyHash {
   override of(key: string): void {
     super.of(key);
@@ -61,7 +61,7 @@ class ConstantHash extends KeyHash {
   }
 }
 
-test('keys of one hash are told apart by each of their bytes', () => {
+test('keys with the same hash are distinguished by each of their bytes', () => {
   const { set, reader } = map(100, 2 ** 16, () => new ConstantHash(1, 2));
   const name = 'key:12345';
   const keys = [...name].map((_, at) => `${name.slice(0, at)}_${name.slice(at + 1)}`);
@@ -70,7 +70,7 @@ test('keys of one hash are told apart by each of their bytes', () => {
   for (const key of keys) assert.is(String(reader.get(key)), key);
 });
 
-test('short values that a reader has got stay as they were', () => {
+test('short values that a reader returned do not change', () => {
   const { set, reader } = map(100, 2 ** 16);
   const got: Buffer[] = [];
   for (let turn = 0; turn < 1000; turn += 1) {
@@ -80,7 +80,7 @@ test('short values that a reader has got stay as they were', () => {
   for (const [turn, value] of got.entries()) assert.equal(value, valueAt('key', turn, turn % 97));
 });
 
-test('values come back, of all lengths, by get and getInto', () => {
+test('values of all lengths are returned by get and getInto', () => {
   const { set, reader, lookup, geometry } = map(100, 2 ** 20);
   const lengths = [0, 1, 7, 8, 95, 96, 97, 4096, mostValueBytes(geometry)];
   for (const length of lengths) set(`key ${length}`, valueAt('key', length, length));
@@ -147,7 +147,7 @@ test('whatever happens, a reader finds the last value of a key, or none if it wa
   }
 });
 
-test('nothing is evicted while all fits, though values change their lengths for ever', () => {
+test('nothing is evicted while everything fits, although the lengths of values keep changing', () => {
   const random = seeded(3);
   const { set, reader, store } = map(64, 2 ** 17);
   const turns = new Map<string, [number, number]>();
@@ -163,7 +163,7 @@ test('nothing is evicted while all fits, though values change their lengths for 
     assert.ok(reader.get(key)?.equals(valueAt(key, turn, length)), key);
 });
 
-test('nothing is evicted while there is room, though another key comes and goes beside it', () => {
+test('nothing is evicted while there is room, although another key is stored and removed repeatedly', () => {
   for (const [count, length] of [
     [1, 100_000],
     [40, 10_000],
@@ -181,7 +181,7 @@ test('nothing is evicted while there is room, though another key comes and goes 
   }
 });
 
-test('what has expired goes before what lives, if there are too many', () => {
+test('if there are too many entries, expired ones are removed before live ones', () => {
   const { set, reader, store, clock } = map(200, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`long ${n}`, 'x');
   for (let n = 0; n < 100; n += 1) set(`short ${n}`, 'x', 10);
@@ -192,11 +192,11 @@ test('what has expired goes before what lives, if there are too many', () => {
   assert.ok(Array.from({ length: 100 }, (_, n) => reader.has(`long ${n}`)).filter(Boolean).length >= 99);
 });
 
-test('entries that are used stay, others go, oldest first', () => {
+test('used entries stay, others are evicted, oldest first', () => {
   const { set, touch, reader, store } = map(100, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');
   for (let n = 0; n < 100; n += 2) touch(`old ${n}`);
-  // A full bucket evicts one of its own, which may be any: seldom.
+  // A full bucket rarely evicts one of its own, which may be any.
   for (let n = 0; n < 50; n += 1) set(`new ${n}`, 'x');
   const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
   assert.is(store.count, 100);
@@ -204,7 +204,7 @@ test('entries that are used stay, others go, oldest first', () => {
   assert.ok(left.filter((is, n) => is && n % 2 === 1).length <= 1);
 });
 
-test('what is used stays, too, when there is no room', () => {
+test('used entries also stay when there is no room', () => {
   const { set, touch, reader } = map(1000, 2 ** 17);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, valueAt('old', n, 1000));
   for (let turn = 0; turn < 10; turn += 1) {
@@ -216,7 +216,7 @@ test('what is used stays, too, when there is no room', () => {
   assert.is(left.slice(10).filter(Boolean).length, 0);
 });
 
-test('an entry that would end behind the heap is none', () => {
+test('an entry that would end beyond the heap is not found', () => {
   const { set, reader, memory, geometry } = map(10, 2 ** 16);
   set('key', 'value');
   assert.ok(reader.has('key'));
@@ -245,14 +245,14 @@ test('entries that have expired are not found, and make room', () => {
   assert.is(reader.get('short 0'), undefined);
   assert.is(reader.getInto('short 0', Buffer.alloc(200)), -1);
   assert.not(reader.has('short 0'));
-  // Each change looks at two slots, of which there are three for an entry.
+  // Each change checks two slots, and there are three per entry.
   for (let n = 0; n < 100; n += 1) set('another', 'x');
   assert.is(store.count, 26);
   set('short 0', 'again');
   assert.is(String(reader.get('short 0')), 'again');
 });
 
-test('memory full of nonsense yields values or none, and never an end', () => {
+test('arbitrary memory contents yield values or none, and reading always terminates', () => {
   const random = seeded(5);
   const { set, delete: remove, reader, memory } = map(100, 2 ** 16);
   for (let round = 0; round < 40; round += 1) {

@@ -5,7 +5,7 @@ import { KeyHash } from '../../nd/net/shared-map/key-hash.js';
 import { MOST_KEY_BYTES } from '../../nd/net/shared-map/map-layout.js';
 import { seeded } from '../helpers/random.js';
 
-/** HalfSipHash-c-d with an output of 64 bits, as its authors describe it, step by step. */
+/** HalfSipHash-c-d with a 64-bit output, step by step as its authors describe it. */
 function halfSipHash(key: [number, number], bytes: Uint8Array, c: number, d: number): [number, number] {
   const rotated = (value: number, by: number): number => ((value << by) | (value >>> (32 - by))) >>> 0;
   const v = [key[0], key[1], 0x6c796765 ^ key[0], 0x74656462 ^ key[1]].map((one) => one >>> 0);
@@ -71,7 +71,7 @@ test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () 
       () => letters[Math.floor(random() * letters.length)],
     ).join('');
     const hash = new KeyHash(...key);
-    // What an earlier, longer key has left does not count.
+    // Remains of an earlier, longer key do not matter.
     hash.of('x'.repeat(300));
     hash.of(text);
     const [tag, high] = halfSipHash(key, Buffer.from(text), 1, 3);
@@ -81,7 +81,7 @@ test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () 
   }
 });
 
-test('halves of surrogate pairs are refused: they all have one form in UTF-8', () => {
+test('lone surrogates are rejected: they all have the same form in UTF-8', () => {
   const hash = new KeyHash(1, 2);
   for (const key of ['\ud800', 'x\udfff', '\udc00\ud800'])
     assert.throws(() => hash.of(key, 'name'), /`name` must be a well-formed string; got a lone surrogate/);

@@ -70,7 +70,7 @@ function kernel(change: Partial<KernelStatistics> = {}, pid = 0): ObservedKernel
   return { pid, slot: 2, statistics };
 }
 
-test('rates are differences by time; a counter that wraps, a new queue pair and a successor of a process are no leaps', () => {
+test('rates are differences over time; a wrapping counter, a new queue pair and a successor process cause no jumps', () => {
   const sampler = new Sampler();
   const [first] = sampler.take([kernel({ queuePairs: [{ ...pair, sent: 2 ** 32 - 10 }] })]);
   assert.is(first!.rates, undefined);
@@ -94,7 +94,7 @@ test('rates are differences by time; a counter that wraps, a new queue pair and 
   assert.is(successor!.rates, undefined);
 });
 
-test('a process that tells nothing has a row that says why', () => {
+test('a process that reports nothing has a row with the reason', () => {
   const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
   assert.match(formatProcesses(rows), /^ *0 +4 +\(does not respond: it is stopped/m);
   assert.match(formatTop(rows, 'messages').text, 'does not answer');
@@ -124,7 +124,7 @@ test('rows are sorted by the column, and by process ids among equals', () => {
   );
 });
 
-test('nd top has whole columns at every width, the program among them', () => {
+test('nd top shows whole columns at every width, including the program', () => {
   const sampler = new Sampler();
   const many = (at: number, sent: number) => [
     kernel({ at, queuePairs: [{ ...pair, sent, inFlight: 117 }] }, 4_100_000),
@@ -152,7 +152,7 @@ test('nd top has whole columns at every width, the program among them', () => {
     assert.ok(shown.length >= before, `${width} has fewer columns than ${width - 1}`);
     assert.equal(shown[0], 'PID');
     assert.equal(shown.at(-1), 'PROGRAM');
-    // Every cell but the program is one of the whole table.
+    // Every cell except the program is one of the whole table.
     for (const line of lines.slice(1)) {
       for (const cell of line.split(/ {2,}/))
         assert.ok(cell === '' || cells.has(cell) || cell.endsWith('…'), cell);
@@ -195,7 +195,7 @@ async function serve(
   return new URL(view.url);
 }
 
-/** A request with headers that `fetch` does not let one set. */
+/** A request with headers that `fetch` does not permit to set. */
 async function ask(
   url: URL,
   options: { method?: string; path?: string; headers?: Record<string, string> } = {},
@@ -213,7 +213,7 @@ async function ask(
   return { status: response.statusCode, headers: response.headers, text };
 }
 
-test('the page is one document that loads nothing, and no other may run a script in it', async () => {
+test('the page is one document that loads nothing and permits no other scripts', async () => {
   const url = await serve();
   const { status, headers, text } = await ask(url);
   assert.equal([status, headers['content-type']], [200, 'text/html; charset=utf-8']);
@@ -230,7 +230,7 @@ test('the page is one document that loads nothing, and no other may run a script
   for (const [, link] of text.matchAll(/(?:src|href|action)\s*=\s*"([^"]*)"/g))
     assert.match(link!, /^data:image\/svg\+xml,/);
   assert.not.match(text.replaceAll('http://www.w3.org/2000/svg', ''), /https?:\/\//);
-  // Names of programs come from others.
+  // Names of programs are untrusted.
   assert.not.match(script, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
   new Script(script);
   assert.match(
@@ -239,7 +239,7 @@ test('the page is one document that loads nothing, and no other may run a script
   );
 });
 
-test('whoever does not know the address, or comes by another name, gets nothing', async () => {
+test('requests with another path or host name get nothing', async () => {
   const url = await serve();
   const own = `127.0.0.1:${url.port}`;
   const wrongToken = url.pathname.replace(/.(?=\/$)/, (letter) => (letter === 'A' ? 'B' : 'A'));
@@ -277,7 +277,7 @@ test('whoever does not know the address, or comes by another name, gets nothing'
   assert.equal([head.status, head.text], [200, '']);
 });
 
-test('bytes that are no request end their connection, and the view goes on', async () => {
+test('malformed requests end their connection, and the view continues', async () => {
   const url = await serve();
   for (const bytes of [
     '\0\0\0',
@@ -307,7 +307,7 @@ async function openPage(url: URL): Promise<{ heard: Heard; close(): void }> {
   return { heard: new Heard(response), close: () => sent.destroy() };
 }
 
-test('processes are asked while a page is open, and left in peace afterwards', async () => {
+test('processes are sampled only while a page is open', async () => {
   let looks = 0;
   let seen: (() => void) | undefined;
   const url = await serve(async () => {
@@ -324,7 +324,7 @@ test('processes are asked while a page is open, and left in peace afterwards', a
   first.close();
   second.close();
   await Promise.all([first.heard.end(), second.heard.end()]);
-  // The server hears of these ends a little later. Then nothing must come, so there is nothing to wait for but time.
+  // The server is notified of these ends a little later. Then nothing must arrive, so only time can be waited for.
   for (let last = ''; last !== 'quiet'; ) {
     const more = new Promise<string>((resolve) => {
       seen = () => resolve('asked');
@@ -333,7 +333,7 @@ test('processes are asked while a page is open, and left in peace afterwards', a
   }
 });
 
-test('a look that fails is told, and the next is made', async () => {
+test('a failed sample is reported, and the next one is taken', async () => {
   let looks = 0;
   const url = await serve(async () => {
     looks += 1;
@@ -346,7 +346,7 @@ test('a look that fails is told, and the next is made', async () => {
   close();
 });
 
-test('connections that ask for nothing, more than the server keeps, lock nobody out', async () => {
+test('idle connections beyond the limit lock nobody out', async () => {
   const url = await serve();
   const opened = await openPage(url);
   const idle = Array.from({ length: 600 }, (_, n) => {
@@ -360,7 +360,7 @@ test('connections that ask for nothing, more than the server keeps, lock nobody 
   assert.is((await ask(url)).status, 200);
   const page = await openPage(url);
   await page.heard.until('event: view');
-  // Whoever has named the address stays.
+  // Connections that have sent the right path stay.
   opened.heard.text = '';
   await opened.heard.until('event: view');
   for (const socket of idle) socket.destroy();
@@ -368,7 +368,7 @@ test('connections that ask for nothing, more than the server keeps, lock nobody 
   opened.close();
 });
 
-test('connections that have named the address are a few, too', async () => {
+test('connections with the right path are also limited', async () => {
   const url = await serve();
   const agent = new Agent({ keepAlive: true, maxSockets: 65 });
   // None is read, so each keeps its connection.
@@ -385,7 +385,7 @@ test('connections that have named the address are a few, too', async () => {
   agent.destroy();
 });
 
-test('no more pages are served than a few', async () => {
+test('the number of served pages is limited', async () => {
   const url = await serve();
   const pages = await Promise.all(Array.from({ length: 16 }, () => openPage(url)));
   assert.is((await ask(url, { path: `${url.pathname}events` })).status, 503);

@@ -1,4 +1,4 @@
-// The report about RDMA devices, from a tree of files in place of the system's.
+// The report about RDMA devices, from a tree of files that replaces that of the OS.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { collectReport, formatReport, type SystemRoots } from '../../nd/cli/verb
 
 const noDevices = () => ({ devices: [] });
 
-/** A system with a NIC. @returns where it is; the test removes `root`. */
+/** An OS with a NIC. @returns its location; the test removes `root` */
 function system(): { root: string; roots: SystemRoots; put(path: string, text: string): void } {
   const root = mkdtempSync(join(tmpdir(), 'nd-report-'));
   const put = (path: string, text: string): void => {
@@ -86,7 +86,7 @@ test('a report has device, driver, firmware, link, GIDs and versions, and nothin
     assert.not.ok(all.includes(secret), secret);
 });
 
-test('what stands in the way comes with what helps', () => {
+test('detected problems are reported with their cures', () => {
   const { root, roots, put } = system();
   put('proc/self/limits', 'Max locked memory         65536                65536                bytes\n');
   rmSync(join(root, 'lib'), { recursive: true });
@@ -117,7 +117,7 @@ test('a device file that this user may not open is named', () => {
   assert.ok(advice.some((sentence) => sentence.includes('uverbs0') && sentence.includes('udev')));
 });
 
-test('devices as this package has opened them: real ones, and nothing that names the host', () => {
+test('devices as opened by this package: real ones, without data that names the host', () => {
   const { root, roots } = system();
   const gid = {
     index: 0,
