@@ -73,7 +73,7 @@ test('each row has a bound, and a test that exists', () => {
   }
 });
 
-/** The names that rows of this kind have. */
+/** The names in rows of this kind. */
 function namesOf(kind: RegExp): Set<string> {
   const of = rows.filter(({ what }) => kind.test(what));
   return new Set(of.flatMap(({ what }) => [...what.matchAll(/`(\w+)`/g)].map(([, name]) => name!)));

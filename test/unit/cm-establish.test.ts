@@ -59,7 +59,7 @@ test('each side starts sending with the PSN that the other announced', () => {
   assert.is(active.reply?.sendPsn, 0xe2f838);
 });
 
-test('depths arrive from the receiver's point of view, never above the request', () => {
+test('depths arrive from the receiver’s point of view, never above the request', () => {
   const pair = new Pair();
   pair.onTaken = (side) =>
     side.connection.accept(
@@ -342,7 +342,7 @@ test('a lost REJ is retransmitted for a repeated REQ without involving the appli
   assert.equal(pair.end(), []);
 });
 
-test('the same after an MRA, which has extended the peer's wait', () => {
+test('the same after an MRA, which has extended the peer’s wait', () => {
   const pair = new Pair({ mraServiceTimeoutCode: 22 });
   pair.onTaken = undefined;
   pair.network.lose('server', 'REJ', 1);

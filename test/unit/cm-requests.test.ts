@@ -184,7 +184,7 @@ test('requests are taken in the order in which they came', () => {
   assert.is(pair.take(), undefined);
 });
 
-test('without an owner's limit, a flood of requests is still bounded; further ones are dropped, not refused', () => {
+test('without an owner’s limit, a flood of requests is still bounded; further ones are dropped, not refused', () => {
   const pair = new Pair();
   pair.taking = false;
   for (let i = 0; i < ListenerLimits.perListener + 10; i++) pair.connect({ qp: qp(0x100 + i) });

@@ -55,7 +55,7 @@ test('the owner of an active connection is notified of every end that it did not
   }
 });
 
-test('an owner's calls never report events from within the call', () => {
+test('an owner’s calls never report events from within the call', () => {
   const calls = ['connect', 'accept', 'ready', 'reject', 'disconnect', 'packetSeen', 'abandon'] as const;
   for (const state of cmStates) {
     for (const call of calls) {

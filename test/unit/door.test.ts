@@ -77,24 +77,27 @@ door('bytes are copied: later changes to the input do not reach the kernel', () 
   assert.equal(pending.getResult({ wait: true }), u32(1));
 });
 
-door('requests that complete in order are delivered in order, whenever they are awaited, in every layer', async () => {
-  const file = start().open(device);
-  const release = () => file.ioctl(EchoCode.releaseAll, null, 4);
-  const order: string[] = [];
-  const note = (name: string) => () => order.push(name);
-  const pend = (name: string) =>
-    file.ioctlOverlapped(EchoCode.pend, u32(order.length), 4, same).map(note(name));
-  const requests = ['awaited before it completed', 'awaited afterwards', 'awaited last', 'never'].map(pend);
-  const [first, second, third] = requests;
-  const all = [first!.then(note('1'))];
-  release();
-  // They have all completed, and the event loop has delivered none of them.
-  assert.ok(requests.every(({ completed }) => completed));
-  assert.equal(order, []);
-  all.push(third!.then(note('3')), second!.then(note('2')));
-  await Promise.all(all);
-  assert.equal(order, ['awaited before it completed', 'awaited afterwards', 'awaited last', '1', '2', '3']);
-});
+door(
+  'requests that complete in order are delivered in order, whenever they are awaited, in every layer',
+  async () => {
+    const file = start().open(device);
+    const release = () => file.ioctl(EchoCode.releaseAll, null, 4);
+    const order: string[] = [];
+    const note = (name: string) => () => order.push(name);
+    const pend = (name: string) =>
+      file.ioctlOverlapped(EchoCode.pend, u32(order.length), 4, same).map(note(name));
+    const requests = ['awaited before it completed', 'awaited afterwards', 'awaited last', 'never'].map(pend);
+    const [first, second, third] = requests;
+    const all = [first!.then(note('1'))];
+    release();
+    // They have all completed, and the event loop has delivered none of them.
+    assert.ok(requests.every(({ completed }) => completed));
+    assert.equal(order, []);
+    all.push(third!.then(note('3')), second!.then(note('2')));
+    await Promise.all(all);
+    assert.equal(order, ['awaited before it completed', 'awaited afterwards', 'awaited last', '1', '2', '3']);
+  },
+);
 
 door('the output is never longer than requested or written', () => {
   const file = start().open(device);
@@ -146,7 +149,7 @@ door('an output for which there is no memory ends in a status instead of waiting
   assert.equal(await file.ioctlOverlapped(EchoCode.echo, long, long.length, same), long);
 });
 
-door('a refused open has the kernel's message', () => {
+door('a refused open has the kernel’s message', () => {
   const kernel = start();
   throwsStatus(() => kernel.open('nonsense'), Status.NO_SUCH_DEVICE, /there is no device nonsense/);
 });

@@ -51,7 +51,7 @@ function violations(includes: readonly Include[]): string[] {
     .map(({ file, target }) => `${file} includes ${target}`);
 }
 
-test('every room includes what it may, and nothing else', () => {
+test('every folder includes only what it may', () => {
   const files = sources(engine);
   assert.equal([...new Set(files.map((file) => file.split('/')[0]!))].sort(), Object.keys(allowed).sort());
   const includes = files.flatMap((file) => includesOf(file, readFileSync(join(engine, file), 'utf8')));
@@ -103,7 +103,7 @@ test('the addon of real HCAs includes what it may, and nothing else', () => {
   );
 });
 
-test('what knows the system is found', () => {
+test('OS-specific code is found', () => {
   for (const line of [
     '#include <sys/uio.h>',
     '#include <netinet/in.h>',
@@ -131,7 +131,7 @@ test('what is allowed goes one way', () => {
   for (const room of Object.keys(allowed)) assert.not.ok(reaches(room, room), `${room} reaches itself`);
 });
 
-test('what the rules are against is found', () => {
+test('violations of the rules are found', () => {
   for (const [file, line] of [
     ['base/mad.h', '#include "platform/unique_fd.h"'],
     ['platform/local_names.cc', '#include "slots/slots.h"'],

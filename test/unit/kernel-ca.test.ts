@@ -1,4 +1,4 @@
-// Verbs of the IRP-based verbs RFC (2005) on an HCA instance: events, attributes with their size rules, changes.
+// Verbs of the IRP-based verbs RFC (2005) on an HCA instance: events, attributes and their sizes, modifications.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
@@ -40,7 +40,7 @@ function change(rig: KernelRig, address: string, up = true): void {
   rig.kernel.ports.refresh(true);
 }
 
-test('port events: several requests wait, each event completes the oldest one with what happened', () => {
+test('port events: several requests may be pending, and each event completes the oldest one', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const [first, second, third] = [portEvent(ca), portEvent(ca), portEvent(ca)];
@@ -55,7 +55,7 @@ test('port events: several requests wait, each event completes the oldest one wi
   assert.is(name(portEvent(ca, 2)), 'INVALID_PORT_HANDLE');
 });
 
-test('port events that nobody waits for are kept for the next request', () => {
+test('port events without a pending request are kept for the next one', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   change(rig, '192.0.2.3/24');
@@ -79,7 +79,7 @@ test('fatal events: one request is completed per event, one event is kept', () =
   assert.equal([second, fatal(ca), fatal(ca)].map(name), ['SUCCESS', 'SUCCESS', 'PENDING']);
 });
 
-test('call-backs are told instead, members may be missing, and requests may wait beside them', () => {
+test('callbacks are called instead, members are optional, and requests may be pending as well', () => {
   const rig = new KernelRig();
   const told: string[] = [];
   const both = openedCa(rig, {
@@ -112,7 +112,7 @@ test('event requests can be cancelled one by one, and all end in CANCELED when t
   assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELED', 'CANCELED']);
 });
 
-test('CiQueryCa: whole, in part with the size needed, or too small for even that', () => {
+test('CiQueryCa: complete, truncated with the size needed, or too small even for that', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const query = (bytes: number) => {
@@ -162,7 +162,7 @@ test('CiQueryPort: attributes, GID and P_Key tables', () => {
   assert.is(name(new Asked<number>((irp) => ciQueryPort(ca, 1, new Uint8Array(3), irp))), 'BUFFER_TOO_SMALL');
 });
 
-test('CiModifyCa takes the fields that the flags select', () => {
+test('CiModifyCa sets the fields selected by the flags', () => {
   const rig = new KernelRig();
   const [ca, other] = [openedCa(rig), openedCa(rig)];
   const systemImage = (): bigint => {
@@ -181,7 +181,7 @@ test('CiModifyCa takes the fields that the flags select', () => {
   assert.is(systemImage(), 7n);
 });
 
-test('CiModifyPort: a capability has one holder, who gives it up by clearing it or by closing', () => {
+test('CiModifyPort: a capability has one holder, which releases it by clearing it or by closing', () => {
   const rig = new KernelRig();
   const [ca, other] = [openedCa(rig), openedCa(rig)];
   const { SET_CAPABILITIES: SET, CLEAR_CAPABILITIES: CLEAR, INIT_TYPE } = ModifyPortFlag;

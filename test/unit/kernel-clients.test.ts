@@ -1,4 +1,4 @@
-// Clients of the verbs in the kernel: references, contexts, events by request or call-back, requests that pend.
+// Kernel clients of the verbs: references, contexts, events by request or callback, pending requests.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/door/user-verbs.js';
@@ -121,7 +121,7 @@ function fault(rig: KernelRig, code: number): Submitted {
   return asked;
 }
 
-test('an open access layer holds the client’s device, and that its driver, until it is closed', () => {
+test('an open access layer references the client’s device, which references its driver, until it is closed', () => {
   const rig = new KernelRig();
   const driver = openAl(rig.kernel).client as DeviceObject['driver'];
   const device = new DeviceObject(driver, '\\Device\\client', undefined);
@@ -151,7 +151,7 @@ test('an open access layer holds the client’s device, and that its driver, unt
   assert.equal(rig.faults, []);
 });
 
-test('two clients: a capability belongs to one, and both hear of each change of the port', () => {
+test('two clients: a capability belongs to one, and both are notified of each change of the port', () => {
   const rig = new KernelRig();
   const [one, two] = [openedCa(rig), openedCa(rig)];
   const modify = (ca: IbCa, flags: number) =>
@@ -179,7 +179,7 @@ test('two clients: a capability belongs to one, and both hear of each change of 
   assert.is(name(modify(two, SET_CAPABILITIES)), 'SUCCESS');
 });
 
-test('a new P_Key table is a PARTITION event, and the port has it', () => {
+test('a new P_Key table raises a PARTITION event, and the port uses it', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const modify = (pkeys: number[], mode: 'user' | 'kernel' = 'kernel') =>
@@ -198,7 +198,7 @@ test('a new P_Key table is a PARTITION event, and the port has it', () => {
   assert.is(name(portEvent(ca)), 'PENDING', 'the same table is no event');
 });
 
-/** A driver's table of call-backs need not be an object that obeys. */
+/** A driver's table of callbacks may be any object. */
 class BrokenTable {
   get fatalEvent(): never {
     throw new Error('no such call-back');
@@ -208,7 +208,7 @@ class BrokenTable {
   }
 }
 
-test('clients without call-backs, or with a broken table of them, keep no event from the others', () => {
+test('clients without callbacks, or with a broken table, do not block the events of others', () => {
   const rig = new KernelRig();
   const heard: unknown[] = [];
   const broken = openedCa(rig, new BrokenTable());
@@ -232,7 +232,7 @@ test('clients without call-backs, or with a broken table of them, keep no event 
   assert.equal(rig.faults.length, 2, 'a fault for each event that the broken table has lost');
 });
 
-test('queues are made without call-backs, and their events come by request', () => {
+test('queues may be created without callbacks, with events by request', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const pd = pdOf(ca);
@@ -266,7 +266,7 @@ test('queues are made without call-backs, and their events come by request', () 
   assert.equal(rig.faults, []);
 });
 
-test('events of a queue pair: by request in their order, or by call-back with the client’s context', () => {
+test('events of a queue pair: by request in order, or by callback with the client’s context', () => {
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
   const told: unknown[] = [];
@@ -308,7 +308,7 @@ test('events of a queue pair: by request in their order, or by call-back with th
   assert.equal(rig.faults, []);
 });
 
-test('events of a shared receive queue by call-back; members may be missing', () => {
+test('events of a shared receive queue by callback; members are optional', () => {
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
   const told: string[] = [];
@@ -335,7 +335,7 @@ test('events of a shared receive queue by call-back; members may be missing', ()
   assert.equal(rig.faults, []);
 });
 
-test('slow verbs pend: a large registration and a join complete later, or are cancelled and have done nothing', () => {
+test('slow verbs pend: a large registration and a join complete later, or are cancelled without effect', () => {
   const rig = new KernelRig();
   const { work } = rig.kernel.io;
   const pd = pdOf(openedCa(rig));
@@ -370,7 +370,7 @@ test('slow verbs pend: a large registration and a join complete later, or are ca
   assert.equal(rig.faults, []);
 });
 
-test('requests for the host’s interfaces pend at the door, and can be cancelled; a closing file ends them', () => {
+test('requests that read the host’s interfaces pend and can be cancelled; closing the file ends them', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile('\\\\.\\WinVerbs') as FileObject;
@@ -396,7 +396,7 @@ test('requests for the host’s interfaces pend at the door, and can be cancelle
   assert.is(io.counters.abandonedIrps, 0);
 });
 
-test('a file that is closed with a registration that waits leaves nothing', () => {
+test('closing a file with a pending registration leaves nothing', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -420,7 +420,7 @@ test('a file that is closed with a registration that waits leaves nothing', () =
   assert.is(rig.kernel.hcaDriver.find(ethGuid)!.extension.instances.size, 0);
 });
 
-test('a kernel client gets no file whose driver opens it later; that file is closed again', () => {
+test('a kernel client cannot open a file that its driver opens asynchronously; that file is closed again', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const waiting: Irp[] = [];
@@ -450,7 +450,7 @@ test('a kernel client gets no file whose driver opens it later; that file is clo
   assert.equal(rig.faults, []);
 });
 
-test('the end of a driver’s verbs unpins its memory, and nothing can be posted any more', () => {
+test('the end of a driver’s verbs unpins its memory, and nothing more can be posted', () => {
   const rig = new KernelRig();
   const al = openAl(rig.kernel);
   const tables = rig.kernel.filter.openTables(al);
@@ -485,7 +485,7 @@ test('the end of a driver’s verbs unpins its memory, and nothing can be posted
   assert.equal(rig.faults, []);
 });
 
-test('PD_CANCEL and QP_CANCEL end the pending registrations and joins of their object alone', () => {
+test('PD_CANCEL and QP_CANCEL end the pending registrations and joins of their object only', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -525,7 +525,7 @@ test('PD_CANCEL and QP_CANCEL end the pending registrations and joins of their o
   assert.equal(rig.faults, []);
 });
 
-test('VerbInfo carries the provider’s command to the driver, and the driver’s status back', () => {
+test('VerbInfo passes the provider’s command to the driver, and the driver’s status back', () => {
   const rig = new KernelRig();
   const file = new WvFile(openAl(rig.kernel));
   const input = s.WvIoId.encode({ id: 1n, verbInfo: 0x8123_4567 });
@@ -550,7 +550,7 @@ test('VerbInfo carries the provider’s command to the driver, and the driver’
   assert.is(s.WvIoId.decode(pd.output).verbInfo, 0, 'the software HCA has no status of its own');
 });
 
-test('the driver reads the provider’s command and answers its status, at the door and for kernel clients', () => {
+test('the driver reads the provider’s command and returns its status, for programs and for kernel clients', () => {
   const rig = new KernelRig();
   const opened = (command: number) => {
     const input = s.WvIoDeviceOpen.encode({ guid: ethGuid });
@@ -589,7 +589,7 @@ test('the driver reads the provider’s command and answers its status, at the d
   assert.is(device.references.users, before + 1);
 });
 
-test('on the file of an HCA, Information is the handle of what an IOCTL has made', () => {
+test('on the file of an HCA, Information is the handle of the object created by an IOCTL', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -613,7 +613,7 @@ test('on the file of an HCA, Information is the handle of what an IOCTL has made
   io.closeFile(file);
 });
 
-test('a device is removed in order only while no file is open on it, and comes back', () => {
+test('query-remove removes a device only while no file is open on it, and the device can come back', () => {
   const rig = new KernelRig();
   const device = rig.device();
   assert.is(name(fault(rig, FaultsCode.QUERY_REMOVE)), 'DEVICE_BUSY');

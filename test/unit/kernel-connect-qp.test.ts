@@ -55,7 +55,7 @@ function queuePair(type: number, { gone = false, status = Status.SUCCESS as numb
 
 const failed = `modify 11 ${QpMask.state} ${QpState.ERROR}`;
 
-test('a queue pair that was connected remembers what it was given', () => {
+test('a connected queue pair remembers its attributes', () => {
   const reliable = QpMask.initiatorDepth | QpMask.responderResources | QpMask.retryCount;
   for (const type of [QpType.RC, QpType.UC]) {
     const { qp, asked } = queuePair(type);
@@ -67,7 +67,7 @@ test('a queue pair that was connected remembers what it was given', () => {
   }
 });
 
-test('a count as large as there is means patience, a smaller one itself', () => {
+test('the largest RNR count stands for a time limit, a smaller one for itself', () => {
   const { responder, requester } = RnrPatience;
   const cases: [
     rnrRetry: number,
@@ -90,7 +90,7 @@ test('a count as large as there is means patience, a smaller one itself', () => 
   }
 });
 
-test('only a peer that is known to be this package gets what the standard does not have', () => {
+test('only a peer of this package gets extensions beyond the standard', () => {
   for (const peerExtensions of [undefined, 0, 7, ALL_PEER_EXTENSIONS]) {
     const { qp, given } = queuePair(QpType.RC);
     const peer = peerExtensions === undefined ? {} : { peerExtensions };
@@ -99,7 +99,7 @@ test('only a peer that is known to be this package gets what the standard does n
   }
 });
 
-test('what is refused, by the driver or by the HCA, leaves the queue pair in ERROR', () => {
+test('a refusal by the driver or the HCA leaves the queue pair in ERROR', () => {
   const busy = Status.INVALID_DEVICE_STATE;
   const cases: [what: ReturnType<typeof queuePair>, pathMtu: number, status: number, asked: string[]][] = [
     [queuePair(QpType.RC, { gone: true }), 1024, Status.FILE_FORCED_CLOSED, [failed]],

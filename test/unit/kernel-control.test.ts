@@ -1,4 +1,4 @@
-/** The control device: its names, its table of codes, and what it refuses. */
+/** The control device: its names, its table of codes, and refused requests. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as bridge from '../../kernel-bridge/index.js';
@@ -19,7 +19,7 @@ function rig() {
   return { kernel, open, status };
 }
 
-/** An input of each request that is complete, and how the rig's kernel ends it. */
+/** A complete input for each request, and its result with the rig's kernel. */
 const requests: Readonly<Record<string, readonly [input: Uint8Array, status: string]>> = {
   QUERY: [nothing, 'SUCCESS'],
   INTERFACES: [nothing, 'SUCCESS'],
@@ -33,7 +33,7 @@ const requests: Readonly<Record<string, readonly [input: Uint8Array, status: str
   AWAIT_CHANGE: [ChangeCount.encode({ count: 0 }), 'SUCCESS'],
 };
 
-test('each of its names opens the device, which serves every code of the table', () => {
+test('each name opens the device, which serves every code of the table', () => {
   const { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } = bridge;
   for (const name of [COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE])
     assert.ok(controlNames.includes(name));
@@ -53,7 +53,7 @@ test('each of its names opens the device, which serves every code of the table',
   }
 });
 
-test('codes are distinct, and those of other devices are unknown to it, as its own are to them', () => {
+test('codes are distinct, and each device refuses those of the others', () => {
   const { kernel, open, status } = rig();
   const codes = controlTable.map(({ code }) => code);
   assert.is(new Set(codes).size, codes.length);
@@ -66,7 +66,7 @@ test('codes are distinct, and those of other devices are unknown to it, as its o
   }
 });
 
-test('an input or output shorter than its structure is refused, and an input of another form', () => {
+test('short inputs and outputs, and malformed inputs, are refused', () => {
   const { open, status } = rig();
   const file = open(CONTROL_DEVICE).answer!.information;
   for (const { name, code, input, output } of controlTable) {

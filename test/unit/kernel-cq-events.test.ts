@@ -1,4 +1,4 @@
-// Events of completion queues for kernel clients: by call-back, or by requests that wait in the driver.
+// Events of completion queues for kernel clients: by callback, or by requests pending in the driver.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
@@ -66,7 +66,7 @@ function raise(rig: KernelRig, cq: IbCq, event: number): void {
   rig.events();
 }
 
-test('a call-back is told of completions and of the overrun, its queue is the argument; members may be missing', () => {
+test('callbacks report completions and the overrun with the queue as argument; members are optional', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const told: unknown[] = [];
@@ -94,7 +94,7 @@ test('a call-back is told of completions and of the overrun, its queue is the ar
   assert.equal(rig.faults, []);
 });
 
-test('a call-back that throws is a fault of its client: it is counted, and what comes after it goes on', () => {
+test('a callback that throws is a fault of its client: it is counted, and later events are delivered', () => {
   const rig = new KernelRig();
   const told: string[] = [];
   const broken = {
@@ -112,7 +112,7 @@ test('a call-back that throws is a fault of its client: it is counted, and what 
   assert.equal(rig.faults.map(String), ['DriverFault: Error: broken client']);
 });
 
-test('requests of kernel clients wait in the driver: all of an event’s kind are told, and one event is kept', () => {
+test('requests of kernel clients pend in the driver: an event completes all of its kind, and one event is kept', () => {
   const rig = new KernelRig();
   const cq = createCq(openedCa(rig), {}).information!;
   const [any, solicited, error] = [wait(cq, NEXT_COMPLETION), wait(cq, SOLICITED), wait(cq, ERROR)];
@@ -133,7 +133,7 @@ test('requests of kernel clients wait in the driver: all of an event’s kind ar
   assert.equal(rig.faults, []);
 });
 
-test('they can be cancelled, end with their queue, with a fatal error, and with the HCA', () => {
+test('they can be cancelled, and end with their queue, a fatal error, or the HCA', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const cq = createCq(ca, {}).information!;
@@ -155,7 +155,7 @@ test('they can be cancelled, end with their queue, with a fatal error, and with 
   assert.equal(rig.faults, []);
 });
 
-test('CQ_NOTIFY by IOCTL of a kernel client waits in the driver, too', () => {
+test('CQ_NOTIFY as an IOCTL of a kernel client also pends in the driver', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -182,7 +182,7 @@ test('CQ_NOTIFY by IOCTL of a kernel client waits in the driver, too', () => {
   assert.equal(rig.faults, []);
 });
 
-test('the HCA itself calls back: armed, a completion comes as one event; not armed, none', async () => {
+test('the HCA reports one event for a completion if armed, otherwise none', async () => {
   let woken: () => void = () => {};
   // The HCA itself does not keep the event loop alive.
   const alive = setInterval(() => {}, 1000);

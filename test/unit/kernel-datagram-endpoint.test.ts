@@ -87,7 +87,7 @@ class Datagrams {
     expect(this.listen(id), Status.SUCCESS);
     return { id, control: this.rig.cm.sidrListeners.at(-1)! };
   }
-  /** An endpoint with a received look-up. */
+  /** An endpoint with a received lookup. */
   asked(port = 6000): { id: bigint; inquiry: FakeInquiry } {
     const { id: listener, control } = this.listener(port);
     const id = this.create();
@@ -231,7 +231,7 @@ const expectedSignals: Record<DatagramState, Partial<Record<DatagramSignal, Data
   destroying: {},
 };
 
-test('every happening in every state', () => {
+test('every event in every state', () => {
   for (const state of datagramStates.filter((one) => one !== 'destroying')) {
     for (const signal of datagramSignals) {
       const { it, id } = scene(state);

@@ -14,7 +14,7 @@ import { ask, scene } from '../helpers/endpoint-scene.js';
 import { expect } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
-/** Status and next state by state and request; missing ones are INVALID_DEVICE_STATE and change nothing. */
+/** Status and next state by state and request; missing ones end in INVALID_DEVICE_STATE without effect. */
 const expectedRequests: Record<
   EndpointState,
   Partial<Record<EndpointRequest, [status: number, next: EndpointState]>>
@@ -164,9 +164,9 @@ function expectedSignal(state: EndpointState, signal: EndpointSignal): [Endpoint
 }
 
 for (const state of endpointStates) {
-  test(`every happening in state ${state}`, () => {
+  test(`every event in state ${state}`, () => {
     for (const signal of endpointSignals) {
-      // These two only occur with a request of the listener's, see below.
+      // These two occur only with a request of the listener, see below.
       if (state === 'queued' && (signal === 'delivered' || signal === 'unassigned')) continue;
       const it = scene(state);
       const { ignoredSignals } = it.endpoint;

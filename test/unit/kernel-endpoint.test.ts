@@ -15,7 +15,7 @@ import { cmReply } from '../helpers/rig-cm.js';
 
 // ── Binding and listening ───────────────────────────────────────────────────────────────────────────────────
 
-test('port 0 is granted and claimed at once, and the device is told', () => {
+test('port 0 is granted and claimed at once, and the device is returned', () => {
   const { rig, id } = scene('idle');
   const before = rig.hca.claims.size;
   const bound = s.WvIoEpBind.decode(rig.bind(id).output);
@@ -40,7 +40,7 @@ test('an explicit port is claimed by Listen; connectors may be bound to a listen
   expect(rig.ioctl('EP_LISTEN', s.WvIoEpListen.encode({ id: second })), Status.SUCCESS);
 });
 
-test('binding takes own addresses and wildcards only', () => {
+test('binding accepts local addresses and wildcards only', () => {
   const { rig } = scene('idle');
   expect(rig.bind(rig.endpoint(), 0, '192.0.2.9'), Status.INVALID_ADDRESS);
   expect(rig.bind(rig.endpoint(), 0, '0.0.0.0'), Status.SUCCESS);
@@ -51,13 +51,13 @@ test('binding takes own addresses and wildcards only', () => {
   assert.is(device.deviceGuid, 0n);
 });
 
-test('endpoint types are checked: there are those of connections and of datagrams', () => {
+test('endpoint types are checked: only those of connections and datagrams exist', () => {
   const { rig } = scene('idle');
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 0x111n })), Status.SUCCESS);
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 6n })), Status.INVALID_PARAMETER);
 });
 
-test('EP_CREATE makes one endpoint, whatever room its output has, and none that the file’s table has no room for', () => {
+test('EP_CREATE creates one endpoint for any output size, and none if the file’s table is full', () => {
   const rig = new KernelRig();
   const [file] = [...rig.kernel.io.fileObjects].map(({ context }) => context);
   assert.ok(file instanceof WvFile);
@@ -78,7 +78,7 @@ test('EP_CREATE makes one endpoint, whatever room its output has, and none that 
   expect(rig.ioctl('EP_CREATE', input, 8), Status.SUCCESS);
 });
 
-test('routes: from an own and the bound address, to a host, in one family, with the smaller MTU', () => {
+test('routes: from a local and the bound address, to a host, in one family, with the smaller MTU', () => {
   const { rig, id } = scene('addressBound');
   expect(rig.route(id, { sgid: gidOfAddress('192.0.2.3') }), Status.INVALID_ADDRESS);
   expect(rig.route(id, { sgid: gidOfAddress('127.0.0.1') }), Status.INVALID_ADDRESS);
@@ -146,7 +146,7 @@ test('E9: a GetRequest that is refused leaves its endpoint as it was', () => {
   assert.is(endpointOf(rig, fresh).state, 'idle');
 });
 
-test('requests that came before a GetRequest are taken in order of arrival', () => {
+test('requests that arrived before a GetRequest are taken in order of arrival', () => {
   const { rig, listener } = scene('idle');
   for (const peerPort of [1, 2]) listener.control.arrive({ peerPort });
   const endpoints = [rig.endpoint(), rig.endpoint()];
@@ -166,7 +166,7 @@ test('E10: what happens right after a request was taken reaches its new owner', 
   expect(rig.accept(id, 0n), Status.CONNECTION_ABORTED);
 });
 
-test('Connect and GetRequest tell with their end what Query would answer, where there is room', () => {
+test('Connect and GetRequest return the attributes of Query, if there is room', () => {
   const { size } = s.WvIoEpAttributes;
   const { rig, id, listener, qp } = scene('routeResolved');
   const connect = rig.connect(id, qp);
@@ -190,7 +190,7 @@ test('Connect and GetRequest tell with their end what Query would answer, where 
   assert.equal(rig.faults, []);
 });
 
-test('the caches of the user side are invalidated when the peer gives up, or the device goes, before anybody can have queried again', () => {
+test('the user-side caches are invalidated when the peer gives up, or the device is removed, before the next query', () => {
   for (const state of ['activeReplied', 'passiveConnect'] as const) {
     const { rig, connection, id } = scene(state);
     const before = rig.cacheEpochs;
@@ -227,7 +227,7 @@ test('E11: an accepted endpoint knows its local address with the listener’s po
   assert.is(attributes.param.connect.dataLength, 56);
 });
 
-test('a listener’s attributes carry its backlog', () => {
+test('a listener’s attributes include its backlog', () => {
   const { rig, listener } = scene('idle');
   assert.is(rig.query(listener.id).param.backlog, 4n);
   assert.is(listener.control.parameters.backlog, 4);
@@ -236,7 +236,7 @@ test('a listener’s attributes carry its backlog', () => {
 
 // ── Connecting ──────────────────────────────────────────────────────────────────────────────────────────────
 
-test('Connect hands CM what the REQ needs', () => {
+test('Connect passes the parameters of the REQ to the CM', () => {
   const { rig, id } = scene('routeResolved');
   const param = {
     responderResources: 99n,
@@ -275,7 +275,7 @@ test('N8: only a queue pair with a shared receive queue asks its peer to wait wi
   assert.equal(told(true), [true, 7]);
 });
 
-test('UC: the REQ says so and no depths; each step carries what an unreliable queue pair takes', () => {
+test('UC: the REQ has the type and no depths; each step sets the attributes of an unreliable queue pair', () => {
   const { rig, id } = scene('routeResolved');
   const device = rig.device();
   const pd = rig.pd(device);
@@ -346,7 +346,7 @@ test('a QP of another device, or one that is connected, cannot be used', () => {
   expect(rig.ioctl('QP_DESTROY', rig.id(qp)), Status.DEVICE_BUSY);
 });
 
-test('a REQ that cannot leave ends Connect at once, and Connect may be tried again', () => {
+test('a REQ that cannot be sent ends Connect at once, and Connect may be retried', () => {
   for (const status of [Status.HOST_UNREACHABLE, Status.NETWORK_UNREACHABLE]) {
     const it = scene('routeResolved');
     it.rig.hca.sendStatus = status;
@@ -374,7 +374,7 @@ test('E1: a second Connect or Accept is busy, and the first still gets its own a
   assert.equal(passive.connection!.calls, ['accept']);
 });
 
-test('a refused Connect leaves the QP as it was, shows the peer’s data, and can be repeated', () => {
+test('a refused Connect leaves the QP unchanged, returns the peer’s data, and can be repeated', () => {
   const it = scene('activeConnect');
   it.rig.hca.modifyQp(it.handle, 1, { state: QpState.INIT });
   it.connection!.events.rejected!({
@@ -388,7 +388,7 @@ test('a refused Connect leaves the QP as it was, shows the peer’s data, and ca
   expect(it.rig.connect(it.id, it.qp), Status.PENDING);
 });
 
-test('data beyond the structure’s 56 bytes follows it where the output has room, without the message’s padding', () => {
+test('data beyond the structure’s 56 bytes follows it if the output has room, without the message’s padding', () => {
   const it = scene('activeConnect');
   const said = Uint8Array.from({ length: 148 }, (_, i) => (i < 100 ? i + 1 : 0));
   it.connection!.events.rejected!({ reason: 28, ari: new Uint8Array(0), privateData: said });
@@ -471,7 +471,7 @@ test('the passive QP gets the attributes of REQ and REP before the REP goes out'
   assert.ok(it.rig.hca.wills.has(it.handle));
 });
 
-test('with an SRQ at the peer RNR retries may be for ever; without responder resources nobody may read', () => {
+test('with an SRQ at the peer RNR retries may be unlimited; without responder resources reads are not allowed', () => {
   const it = scene('activeConnect');
   it.connection!.events.replied!(cmReply({ peerUsesSrq: true, responderResources: 0 }));
   it.rig.accept(it.id, 0n);
@@ -524,7 +524,7 @@ test('E5: Reject while Connect waits withdraws the REQ and ends the Connect', ()
   assert.is(it.endpoint.state, 'disconnected');
 });
 
-test('Reject carries the data of either side, 148 bytes at most', () => {
+test('Reject sends the data of either side, 148 bytes at most', () => {
   for (const state of ['activeReplied', 'passiveConnect'] as const) {
     const it = scene(state);
     const reject = (length: number) => {
@@ -538,7 +538,7 @@ test('Reject carries the data of either side, 148 bytes at most', () => {
   }
 });
 
-test('a packet before the RTU is told to CM, which then says established', () => {
+test('a packet before the RTU is reported to the CM, which then reports established', () => {
   const it = scene('passiveAccepting');
   it.rig.hca.events.push({
     type: 'qp',
@@ -552,14 +552,14 @@ test('a packet before the RTU is told to CM, which then says established', () =>
   expect(it.waiting!, Status.PENDING);
 });
 
-test('Accept of the active side takes the QP of Connect and no other', () => {
+test('Accept of the active side requires the QP of Connect', () => {
   const it = scene('activeReplied');
   expect(it.rig.accept(it.id, it.rig.queuePair().qp), Status.INVALID_PARAMETER);
   assert.is(it.endpoint.state, 'activeReplied');
   expect(it.rig.accept(it.id, 0n), Status.SUCCESS);
 });
 
-test('arguments that Accept refuses leave the request acceptable', () => {
+test('after refused arguments the request can still be accepted', () => {
   const it = scene('passiveConnect');
   const param = { retryCount: 7, rnrRetryCount: 6 };
   expect(it.rig.accept(it.id, 0n), Status.NOT_FOUND);

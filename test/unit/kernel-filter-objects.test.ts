@@ -15,7 +15,7 @@ import { expect, KernelRig, sound } from '../helpers/kernel-rig.js';
 
 // ── Memory ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('memory is registered and deregistered by keys; bad ranges, lengths and flags are told apart', () => {
+test('memory is registered and deregistered by keys; bad ranges, lengths and flags have different statuses', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   const access = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ;
@@ -49,7 +49,7 @@ test('memory is registered and deregistered by keys; bad ranges, lengths and fla
   sound(rig);
 });
 
-test('regions for fast registration are allocated by their greatest length, and end as others do', () => {
+test('regions for fast registration are allocated with a maximum length, and freed like others', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   const allocate = (bufferLength: bigint) =>
@@ -104,7 +104,7 @@ test('K3: a window that cannot be made leaves nothing to destroy', () => {
 
 // ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a CQ has the entries of its ring; sizes that cannot be are refused', () => {
+test('a CQ has the entries of its ring; invalid sizes are refused', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const made = rig.ioctl('CQ_CREATE', rig.cqInput(device, 10, { entries: 16 }));
@@ -139,7 +139,7 @@ test('a CQ is resized to a new ring', () => {
   assert.is(overflow.output.length, 0);
 });
 
-test('CQ_NOTIFY is completed natively by the HCA; the books follow with the event', () => {
+test('CQ_NOTIFY is completed natively by the HCA; the bookkeeping follows with the event', () => {
   const rig = new KernelRig();
   const cq = rig.cq(rig.device());
   const handle = [...rig.hca.cqs][0]!;
@@ -159,7 +159,7 @@ test('CQ_NOTIFY is completed natively by the HCA; the books follow with the even
   sound(rig);
 });
 
-test('CQ_NOTIFY: one is cancelled alone, CQ_CANCEL cancels the rest, a late notification changes nothing', () => {
+test('CQ_NOTIFY: one is cancelled individually, CQ_CANCEL cancels the rest, a late notification has no effect', () => {
   const rig = new KernelRig();
   const cq = rig.cq(rig.device());
   const handle = [...rig.hca.cqs][0]!;
@@ -198,7 +198,7 @@ test('K13: a waiter that the HCA refuses ends in the HCA’s status', () => {
   sound(rig);
 });
 
-test('destroying a CQ cancels who waits, but not while a QP uses it', () => {
+test('destroying a CQ cancels its pending requests, but not while a QP uses it', () => {
   const rig = new KernelRig();
   const { cq, qp } = rig.queuePair();
   const wait = rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0);
@@ -210,7 +210,7 @@ test('destroying a CQ cancels who waits, but not while a QP uses it', () => {
   sound(rig);
 });
 
-test('a QP is made over its ring, with what was asked for told back and the handle for the provider', () => {
+test('a QP is created over its ring, and returns the granted sizes and the provider’s handle', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const pd = rig.pd(device);
@@ -246,7 +246,7 @@ test('K15: QP creation refuses what it cannot do: flags, depths, types, SRQs, CQ
   sound(rig);
 });
 
-test('QP_MODIFY: INIT takes its attributes, the answer is the state, options are honoured', () => {
+test('QP_MODIFY: INIT sets its attributes, the output is the state, options are respected', () => {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
   const modify = (more: object, outputLength = 4) =>
@@ -284,7 +284,7 @@ test('K11: QP_MODIFY without output does its work; an output too short for a sta
   assert.is(rig.qpState(handle), QpState.ERROR);
 });
 
-test('QP_QUERY tells what it was made with and what it is', () => {
+test('QP_QUERY returns the creation parameters and the current attributes', () => {
   const rig = new KernelRig();
   const { qp } = rig.queuePair();
   const attributes = s.WvIoQpAttributes.decode(rig.ioctl('QP_QUERY', rig.id(qp)).output);

@@ -17,7 +17,7 @@ const nothing = new Uint8Array(0);
 
 // ── Files and names ─────────────────────────────────────────────────────────────────────────────────────────
 
-test('device files open by name, in any case; others are refused with a sentence', () => {
+test('device files open by name, ignoring case; other names are refused with the reason', () => {
   const rig = new KernelRig();
   for (const name of ['\\\\.\\winverbs', '\\DosDevices\\WinVerbs', '\\Device\\WinVerbs', '\\\\.\\IBAT']) {
     expect(rig.open(name), Status.SUCCESS, name);
@@ -30,7 +30,7 @@ test('device files open by name, in any case; others are refused with a sentence
   sound(rig);
 });
 
-test('so many files can be open, and no more until one is closed', () => {
+test('the number of open files is limited, until one is closed', () => {
   const rig = new KernelRig();
   assert.is(rig.kernel.io.mostFiles, MOST_FILES);
   rig.kernel.io.mostFiles = rig.kernel.io.openFiles + 3;
@@ -67,7 +67,7 @@ test('requests to closed files end in FILE_CLOSED, to files that never were in I
 
 // ── The table's promises ────────────────────────────────────────────────────────────────────────────────────
 
-test('every IOCTL refuses an input or output one byte short, and takes them at full size', () => {
+test('every IOCTL refuses an input or output one byte short, and accepts the full size', () => {
   const rig = new KernelRig();
   for (const { name, input, output } of ioctlTable) {
     const size = input?.size ?? 0;
@@ -95,7 +95,7 @@ test('unknown codes end in PROCEDURE_NOT_FOUND, those of ibat too', () => {
   sound(rig);
 });
 
-test('every request with an id of nothing says NOT_FOUND, device requests NO_SUCH_DEVICE', () => {
+test('every request with an unknown id ends in NOT_FOUND, device requests in NO_SUCH_DEVICE', () => {
   const rig = new KernelRig();
   const device = new Set([
     'DEVICE_OPEN',
@@ -120,7 +120,7 @@ test('every request with an id of nothing says NOT_FOUND, device requests NO_SUC
   sound(rig);
 });
 
-test('whatever bytes come, each IOCTL ends in a status and no rule is broken', () => {
+test('for any bytes, each IOCTL ends in a status and no rule is violated', () => {
   const rig = new KernelRig();
   rig.queuePair();
   rig.listener();
@@ -218,7 +218,7 @@ test('a device opens by GUID with the provider’s limits, and its attributes ar
   sound(rig);
 });
 
-test('a provider output that is too short is refused before anything is made', () => {
+test('a provider output that is too short is refused before anything is created', () => {
   const rig = new KernelRig();
   const { pd, cq, device } = rig.queuePair();
   const short = [
@@ -282,7 +282,7 @@ test('K5, K6: an interface that goes answers FILE_FORCED_CLOSED, its objects can
   sound(rig);
 });
 
-test('DEVICE_NOTIFY waits, is answered one per event, accumulates meanwhile, and can be cancelled', () => {
+test('DEVICE_NOTIFY pends, completes once per event, accumulates in between, and can be cancelled', () => {
   const rig = new KernelRig();
   const id = rig.device();
   const notify = (data = 1) => rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id, data }), 4);
@@ -319,7 +319,7 @@ test('K8: a stale id is never another object', () => {
   expect(rig.ioctl('PD_DEALLOCATE', rig.id(second)), Status.SUCCESS);
 });
 
-test('an object table: generations, reuse of places, limit, ids that cannot be', () => {
+test('an object table: generations, reuse of indexes, limit, invalid ids', () => {
   const table = new ObjectTable<string>(2);
   const a = table.add('a');
   table.add('b');
@@ -336,14 +336,14 @@ test('an object table: generations, reuse of places, limit, ids that cannot be',
   for (const id of [0n, -1n, 1n << 63n, 0xffff_ffff_ffff_ffffn]) assert.is(table.get(idOf(id)), undefined);
 });
 
-test('ids of one file mean nothing in another', () => {
+test('ids of one file are unknown in another', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const other = rig.open('\\\\.\\WinVerbs').answer!.information;
   expect(rig.ioctl('DEVICE_QUERY', rig.id(device), 1024, other), Status.NO_SUCH_DEVICE);
 });
 
-test('nothing is destroyed while it is used, and nothing cascades', () => {
+test('nothing is destroyed while in use, and nothing cascades', () => {
   const rig = new KernelRig();
   const { device, pd, cq, qp } = rig.queuePair();
   const order = [
@@ -359,7 +359,7 @@ test('nothing is destroyed while it is used, and nothing cascades', () => {
   sound(rig);
 });
 
-test('closing a file frees everything it owned, in order, and answers all that waited', () => {
+test('closing a file destroys all of its objects in order, and completes all pending requests', () => {
   const rig = new KernelRig();
   const { device, pd, cq, qp } = rig.queuePair();
   rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd }));
@@ -390,7 +390,7 @@ test('closing a file frees everything it owned, in order, and answers all that w
   sound(rig);
 });
 
-test('the end of the channel closes every file, and tells once', () => {
+test('the end of the channel closes every file, and is reported once', () => {
   const rig = new KernelRig();
   rig.queuePair();
   rig.file = rig.open('\\\\.\\WinVerbs').answer!.information;
@@ -408,7 +408,7 @@ test('the end of the channel closes every file, and tells once', () => {
   sound(rig);
 });
 
-test('cancelling what is done, or never was, does nothing', () => {
+test('cancelling a completed or unknown request has no effect', () => {
   const rig = new KernelRig();
   const done = rig.ioctl('GUID_QUERY', nothing, 64);
   done.cancel();

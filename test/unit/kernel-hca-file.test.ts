@@ -70,7 +70,7 @@ test('its codes are control codes of their own, buffered, with read and write ac
   assert.is(guidText(0xabn), '00000000000000ab');
 });
 
-test('every verb works there, ids are the file’s, and nothing is left when it closes', () => {
+test('every verb works there, ids belong to the file, and nothing is left when it closes', () => {
   const rig = onHca();
   const { device, pd, cq, qp } = rig.queuePair();
   assert.is(name(rig.ioctl('QP_QUERY', rig.id(qp))), 'SUCCESS');
@@ -88,7 +88,7 @@ test('every verb works there, ids are the file’s, and nothing is left when it 
   sound(rig);
 });
 
-test('it is no door to what is not a verb, nor WinVerbs to what only an HCA’s file takes', () => {
+test('it refuses IOCTLs that are not verbs, and WinVerbs refuses those of an HCA’s file', () => {
   const rig = onHca();
   for (const row of ioctlTable) {
     if (!/^(GUID_QUERY|LIBRARY_QUERY|EP_)/.test(row.name)) continue;
@@ -103,7 +103,7 @@ test('it is no door to what is not a verb, nor WinVerbs to what only an HCA’s 
   sound(rig);
 });
 
-test('the file says which HCA is opened; a GUID may only say the same', () => {
+test('the file determines the HCA; a GUID must match it', () => {
   const rig = onHca();
   const open = (guid: bigint) => rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid }));
   assert.equal([open(0n), open(ethGuid), open(1n)].map(name), ['SUCCESS', 'SUCCESS', 'NO_SUCH_DEVICE']);
@@ -111,7 +111,7 @@ test('the file says which HCA is opened; a GUID may only say the same', () => {
   assert.is(name(open(loGuid)), 'NO_SUCH_DEVICE', 'another HCA that is there');
 });
 
-test('CA_QUERY and CA_PORT_QUERY: whole, in part with the size needed, or too small for even that', () => {
+test('CA_QUERY and CA_PORT_QUERY: complete, truncated with the size needed, or too small even for that', () => {
   const rig = onHca();
   const id = rig.device();
   const port = s.WvIoDevicePortQuery.encode({ id, portNumber: 1 });
@@ -135,7 +135,7 @@ test('CA_QUERY and CA_PORT_QUERY: whole, in part with the size needed, or too sm
   assert.is(name(own(rig, 'CA_PORT_QUERY', wrong, 1024)), 'INVALID_PORT_HANDLE');
 });
 
-test('user mode changes nothing; kernel mode does, by the same IOCTL', () => {
+test('user mode cannot modify; kernel mode can, with the same IOCTL', () => {
   const rig = onHca();
   const device = rig.device();
   const modify = (id: bigint) => IbIoCaModify.encode({ id, flags: 1, systemImageGuid: 0x77n });
@@ -171,7 +171,7 @@ test('user mode changes nothing; kernel mode does, by the same IOCTL', () => {
 
   const waiting = request(HcaFileCode.CA_FATAL_EVENT, s.WvIoObject.encode({ id }));
   assert.is(name(waiting), 'PENDING');
-  // No request of the door can name a kernel client's file.
+  // No request of the channel can refer to a kernel client's file.
   assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(id), 1024, kernel.id)), 'FILE_CLOSED');
   assert.is(name(rig.close(kernel.id)), 'FILE_CLOSED');
   io.closeFile(kernel);
@@ -212,7 +212,7 @@ test('events: one request per event, each can be cancelled, DEVICE_CANCEL and th
   sound(rig);
 });
 
-test('a file holds its HCA: removal waits for it, its requests end in DEVICE_REMOVED, and new ones are refused', () => {
+test('a file references its HCA: removal waits for it, its requests end in DEVICE_REMOVED, and new ones are refused', () => {
   const rig = onHca();
   const id = rig.device();
   const cq = rig.cq(id);
@@ -242,7 +242,7 @@ test('a file holds its HCA: removal waits for it, its requests end in DEVICE_REM
   sound(rig);
 });
 
-test('the filter’s instances hold the HCA’s file until they are closed, by DEVICE_CLOSE or with their own file', () => {
+test('the filter’s instances reference the HCA’s file until they are closed, by DEVICE_CLOSE or with their own file', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const device = rig.device();

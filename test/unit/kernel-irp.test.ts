@@ -29,7 +29,7 @@ function irp(more: { input?: Uint8Array; outputLength?: number } = {}) {
   return { irp: one, completions };
 }
 
-/** Brings an IRP into each state by the shortest allowed way. */
+/** Moves an IRP to each state by the shortest allowed path. */
 const ways: Record<IrpState, IrpEvent[]> = {
   allocated: [],
   dispatched: ['dispatch'],
@@ -40,7 +40,7 @@ const ways: Record<IrpState, IrpEvent[]> = {
   completed: ['dispatch', 'complete', 'returnStatus'],
 };
 
-test('the IRP table: every state is reached as it says, every other step is a fault that names the rule', () => {
+test('the IRP table: every state is reached as defined, and every other step is a fault with the rule', () => {
   for (const [state, way] of Object.entries(ways) as [IrpState, IrpEvent[]][]) {
     let at: IrpState = 'allocated';
     for (const event of way) {
@@ -55,7 +55,7 @@ test('the IRP table: every state is reached as it says, every other step is a fa
   }
 });
 
-test('an IRP goes by the table: each step from each state', () => {
+test('an IRP follows the table: each step from each state', () => {
   for (const [state, way] of Object.entries(ways) as [IrpState, IrpEvent[]][]) {
     const steps: Record<IrpEvent, (one: Irp) => unknown> = {
       dispatch: (one) => one.dispatch(() => Status.PENDING),
@@ -99,7 +99,7 @@ test('an IRP goes by the table: each step from each state', () => {
   }
 });
 
-test('a request completed inline tells its status, one marked pending tells PENDING first', () => {
+test('a request completed inline returns its status, one marked pending returns PENDING first', () => {
   const inline = irp();
   assert.is(
     inline.irp.dispatch((one) => one.complete(Status.SUCCESS, 3)),
@@ -128,7 +128,7 @@ test('completing while still dispatching is allowed once it was marked', () => {
   assert.equal(completions, [Status.SUCCESS]);
 });
 
-test('broken rules are detected: forgotten, completed twice, PENDING unmarked, another status returned', () => {
+test('violations are detected: never completed, completed twice, PENDING unmarked, another status returned', () => {
   const fault = (run: () => unknown, rule: RegExp) =>
     assert.throws(run, (e: unknown) => e instanceof DriverFault && rule.test(e.message));
   fault(() => irp().irp.dispatch(() => Status.SUCCESS), /neither completed nor marked pending/);
@@ -146,7 +146,7 @@ test('broken rules are detected: forgotten, completed twice, PENDING unmarked, a
   fault(() => pended.complete(Status.SUCCESS), /twice/);
 });
 
-test('completing with the cancel routine still set is a fault, and the caller gets no answer twice', () => {
+test('completing with the cancel routine still set is a fault, and the caller gets only one result', () => {
   const { irp: one, completions } = irp();
   one.dispatch(() => one.markPending());
   one.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELED));
@@ -154,7 +154,7 @@ test('completing with the cancel routine still set is a fault, and the caller ge
   assert.equal(completions, []);
 });
 
-test('cancel takes the routine away before it runs; a second cancel finds none', () => {
+test('cancel clears the routine before it runs; a second cancel finds none', () => {
   const { irp: one, completions } = irp();
   let runs = 0;
   one.dispatch(() => one.markPending());
@@ -169,7 +169,7 @@ test('cancel takes the routine away before it runs; a second cancel finds none',
   assert.equal(completions, [Status.CANCELED]);
 });
 
-test('a driver that has no routine set keeps the IRP and sees that it is to be cancelled', () => {
+test('a driver without a cancel routine keeps the IRP and can check that cancellation was requested', () => {
   const { irp: one } = irp();
   one.dispatch(() => one.markPending());
   assert.not.ok(one.cancel());
@@ -193,7 +193,7 @@ test('K10: writing the output does not change the input', () => {
   assert.equal(input, Uint8Array.of(1, 2, 3, 4));
 });
 
-test('memory of an output that was answered is zero for the next request, and nobody has it twice', () => {
+test('reused output memory is zero for the next request, and is never shared by two', () => {
   const outputOf = (length: number) => irp({ outputLength: length }).irp;
   const [first, other] = [outputOf(48), outputOf(48)];
   first.output.fill(0xee);
@@ -207,7 +207,7 @@ test('memory of an output that was answered is zero for the next request, and no
   assert.ok(next.output.every((byte) => byte === 0));
   assert.is.not(another.output, used);
   assert.ok(other.output.every((byte) => byte === 0xdd));
-  // A late reader of an answer that was returned gets other bytes.
+  // A late reader of a released output gets other bytes.
   assert.is.not(first.output, used);
   for (const length of [0, 47, 49, 513]) {
     const one = outputOf(length);
@@ -218,13 +218,13 @@ test('memory of an output that was answered is zero for the next request, and no
   }
 });
 
-test('a gigabyte of output buffer costs no gigabyte', () => {
+test('an output buffer of a gigabyte does not cost a gigabyte', () => {
   const { irp: one } = irp({ outputLength: 0xffff_ffff });
   assert.ok(one.outputCapacity <= 1 << 23);
   assert.is(one.stack.outputLength, 0xffff_ffff);
 });
 
-test('a queue gives IRPs back in order, and only once, also when one in the middle is cancelled', () => {
+test('a queue returns IRPs in order and only once, even if one in the middle is cancelled', () => {
   const cancelled: string[] = [];
   const queue = new IrpQueue<string>((_irp, name) => cancelled.push(name));
   const [a, b, c] = [irp(), irp(), irp()];
@@ -239,7 +239,7 @@ test('a queue gives IRPs back in order, and only once, also when one in the midd
   assert.not.ok(a.irp.cancel(), 'taken out: the cancel routine is gone');
 });
 
-test('references: the end comes with the last release, and no new user after it was asked for', () => {
+test('references: the end follows the last release, and new users are refused once it was requested', () => {
   const references = new References();
   let ended = 0;
   references.acquire();
@@ -260,7 +260,7 @@ const dispatch = {
   close: () => {},
 };
 
-test('unloading a driver waits for its devices, removing a device for its users', () => {
+test('unloading a driver waits for its devices, and removing a device for its users', () => {
   const driver = new DriverObject('d', dispatch);
   const device = new DeviceObject(driver, '\\Device\\x', undefined);
   const order: string[] = [];
@@ -291,7 +291,7 @@ test('names: case does not matter, links are followed, the longest device name w
   assert.throws(() => names.add(new DeviceObject(driver, '\\DEVICE\\IBAL', undefined)), /already in use/);
 });
 
-test('a request whose work throws ends in INTERNAL_ERROR, or as it was completed; the fault is reported', () => {
+test('a request whose work item throws ends in INTERNAL_ERROR, or with the status it was completed with; the fault is reported', () => {
   const faults: string[] = [];
   const work = new WorkItems((item) => {
     try {

@@ -1,4 +1,4 @@
-// Limits of verbs: they must not wait, and requests of user mode change no device.
+// Limits of verbs: they must not block, and user-mode requests cannot modify a device.
 import vm from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -25,7 +25,7 @@ import { otherGid } from '../helpers/rig-cm.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
 
-test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is inside another', () => {
+test('DISPATCH_LEVEL lasts as long as the routine, even if it fails or is nested', () => {
   const refused = (): void => assert.throws(() => assertPassive('reading'), /reading may block/);
   assertPassive('reading');
   atDispatchLevel(() => {
@@ -40,7 +40,7 @@ test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is ins
   assertPassive('reading');
 });
 
-test('at DISPATCH_LEVEL the last look at the host’s interfaces counts, and a new one is queued, once', () => {
+test('at DISPATCH_LEVEL the last scan of the host’s interfaces is used, and a new one is queued, once', () => {
   const network = new FakeNetwork();
   const work = new WorkItems();
   let now = 0;
@@ -64,7 +64,7 @@ test('at DISPATCH_LEVEL the last look at the host’s interfaces counts, and a n
   assert.throws(() => atDispatchLevel(() => work.run()), /work items may block/);
 });
 
-test('code that is broken off without its finally blocks does not change the level', () => {
+test('code interrupted without its finally blocks does not change the level', () => {
   const code = (): number => atDispatchLevel(() => spin());
   const spin = (): never => {
     for (;;);
@@ -78,7 +78,7 @@ test('code that is broken off without its finally blocks does not change the lev
   });
 });
 
-test('work items that queue others without end give way after some rounds, and go on later', async () => {
+test('work items that keep queueing others yield after some rounds, and continue later', async () => {
   const work = new WorkItems();
   let runs = 0;
   const again = (): void => {
@@ -91,7 +91,7 @@ test('work items that queue others without end give way after some rounds, and g
   assert.is(runs, 101);
 });
 
-test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that were last read long ago', () => {
+test('every verb reached by IOCTLs works at DISPATCH_LEVEL, even if the interfaces were last read long ago', () => {
   const rig = new KernelRig();
   // Every scan of the interfaces inside a verb throws, however fresh the table is, so the verbs must work without.
   const { device, pd, cq, qp } = rig.queuePair();
@@ -118,7 +118,7 @@ test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that
   assert.equal(rig.faults, []);
 });
 
-test('user mode changes no device', () => {
+test('user mode cannot modify a device', () => {
   const rig = new KernelRig();
   assert.is(name(openCa(rig, {}, 'user')), 'SUCCESS');
   const ca = openedCa(rig, { portEvent: () => {} });

@@ -9,14 +9,14 @@ function message(run: () => unknown): string {
   return throwsStatus(run, Status.INVALID_PARAMETER).message;
 }
 
-test('no options give the defaults', () => {
+test('without options the defaults apply', () => {
   const options = resolveKernelOptions(undefined, {});
   assert.is(options.keepAliveMs, 10_000);
   assert.is(options.cm.maxRetries, 15);
   assert.is(options.rc.ackTimeoutCode, 17);
   assert.equal(resolveKernelOptions({}, {}), options);
   assert.equal(resolveKernelOptions(undefined, { ND_OPTIONS: ' ' }), options);
-  // Changing one's own options changes nobody else's.
+  // Changing the returned options does not change the defaults.
   options.cm.maxRetries = 3;
   assert.is(resolveKernelOptions(undefined, {}).cm.maxRetries, 15);
 });
@@ -28,7 +28,7 @@ test('ND_OPTIONS serves programs that pass none, and only those', () => {
   assert.is(resolveKernelOptions({ window: 3 }, environment).keepAliveMs, 10_000);
 });
 
-test('a wrong option is named with its value and its limit', () => {
+test('an invalid option is reported with its value and limit', () => {
   const nested = message(() => resolveKernelOptions({ cm: { maxRetries: 99 } }, {}));
   assert.match(nested, 'cm.maxRetries');
   assert.match(nested, '99');
@@ -44,14 +44,14 @@ test('a wrong option is named with its value and its limit', () => {
   );
 });
 
-test('a path that a NUL character would cut is refused', () => {
+test('a path with a NUL character is refused', () => {
   const text = message(() =>
     resolveKernelOptions(undefined, { ND_OPTIONS: '{"capture":"a.pcapng\\u0000b"}' }),
   );
   assert.match(text, /capture.*must be a path without NUL characters/);
 });
 
-test('an option that does not exist is named, with those that do', () => {
+test('an unknown option is reported with the valid ones', () => {
   const misspelt = (value: unknown): string =>
     message(() => resolveKernelOptions(value as KernelOptionsInput, {}));
   const top = misspelt({ keepaliveMs: 5 });
@@ -67,7 +67,7 @@ test('an option that does not exist is named, with those that do', () => {
   assert.match(mad, 'number of a CM attribute');
 });
 
-test('messages to drop are CM attributes that there are, and as many as the HCA counts', () => {
+test('messages to drop must be known CM attributes, with a count that the HCA supports', () => {
   const dropMads = (value: Record<string, number>) =>
     resolveKernelOptions({ faults: { dropMads: value } }, {});
   assert.equal(dropMads({ 16: 1, 26: 0xffff_ffff }).faults.dropMads, { 16: 1, 26: 0xffff_ffff });
@@ -84,7 +84,7 @@ test('messages to drop are CM attributes that there are, and as many as the HCA 
   );
 });
 
-test('what marks packets is checked: a DSCP above two bits of 0, and ECN as yes or no', () => {
+test('packet marks are checked: a DSCP above two zero bits, and ECN as a boolean', () => {
   const trafficClass = (value: number) => ({ rc: { trafficClass: value } });
   for (const good of [0, 4, 0xa0, 0xfc]) {
     assert.is(resolveKernelOptions(trafficClass(good), {}).rc.trafficClass, good);
@@ -115,7 +115,7 @@ test('icrc is solved or exact', () => {
   }
 });
 
-test('the kernel is chosen among those that this system has', () => {
+test('the kernel is selected from those available on this host', () => {
   assert.is(resolveKernelOptions(undefined, {}).kernel, 'auto');
   assert.is(resolveKernelOptions({ kernel: 'soft' }, {}).kernel, 'soft');
   assert.match(
@@ -124,7 +124,7 @@ test('the kernel is chosen among those that this system has', () => {
   );
 });
 
-test('ND_OPTIONS that cannot be used says so by name', () => {
+test('an invalid ND_OPTIONS is reported by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
     'ND_OPTIONS must be JSON',

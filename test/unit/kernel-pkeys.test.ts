@@ -1,4 +1,4 @@
-// P_Key tables in the kernel: options, the HCA's tables, the ports' answers, and the entry of a connection.
+// P_Key tables in the kernel: options, the HCA's tables, the ports' attributes, and the entry of a connection.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
@@ -8,7 +8,7 @@ import { managementPkey, pkeyIndexFor, pkeysFit } from '../../kernel-bridge/kern
 import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { ethGuid, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 
-test('members of a partition may talk if at least one is a full one', () => {
+test('members of a partition may communicate if at least one is a full member', () => {
   assert.ok(pkeysFit(0x8001, 0x8001) && pkeysFit(0x8001, 1) && pkeysFit(1, 0x8001));
   assert.not.ok(
     pkeysFit(1, 1) || pkeysFit(0x8001, 0x8002) || pkeysFit(0x8000, 0x8000) || pkeysFit(0, 0x8000),
@@ -22,7 +22,7 @@ test('an entry for a peer: a full membership first, none if there is no common p
   assert.is(pkeyIndexFor([0xffff], 0x8001), -1);
 });
 
-test('management datagrams go by the default partition, and without it by the one that is wanted', () => {
+test('management datagrams use the default partition, or the wanted one if the port is not in it', () => {
   assert.is(managementPkey([0x8001, 0x7fff, 0xffff], 0x8001), 0xffff);
   assert.is(managementPkey([0x8001, 0x7fff], 0x8001), 0x7fff);
   assert.is(managementPkey([0x8001, 2], 0x8002), 2);
@@ -31,7 +31,7 @@ test('management datagrams go by the default partition, and without it by the on
   assert.is(managementPkey([], undefined), 0xffff);
 });
 
-test('options: one list for all or one for each interface; what cannot be is refused by name', () => {
+test('options: one list for all or one for each interface; invalid ones are refused by name', () => {
   assert.equal(kernelOptionsSchema.parse({}).pkeys, [0xffff]);
   assert.equal(resolveKernelOptions({ pkeys: { eth0: [1] } }).pkeys, { eth0: [1] });
   const wrong = [
@@ -55,7 +55,7 @@ test('options: one list for all or one for each interface; what cannot be is ref
 const port = (id: bigint) => s.WvIoDevicePortQuery.encode({ id, portNumber: 1 });
 const ethTable = (rig: KernelRig) => [...rig.hca.pkeyTables].find(([, { pkeys }]) => pkeys.length === 2)!;
 
-test('every port has a table with its P_Keys and addresses; queue pairs are made in it; it goes with its HCA', () => {
+test('every port has a table with its P_Keys and addresses; queue pairs use it; it is removed with its HCA', () => {
   const rig = new KernelRig({ pkeys: { eth0: [0x8001, 0x7fff] } });
   assert.is(rig.hca.pkeyTables.size, rig.kernel.ports.all().length);
   const [handle, table] = ethTable(rig);
@@ -79,7 +79,7 @@ test('every port has a table with its P_Keys and addresses; queue pairs are made
   assert.equal(rig.faults, []);
 });
 
-test('DEVICE_PKEY_QUERY, port attributes, their counters and IBAT tell of the table', () => {
+test('DEVICE_PKEY_QUERY, port attributes, their counters and IBAT report the table', () => {
   const rig = new KernelRig({ pkeys: { eth0: [0x8001, 0x7fff] } });
   const id = rig.device();
   Object.assign(ethTable(rig)[1], { badPkeys: 7, badQkeys: 2 ** 33 });
@@ -93,7 +93,7 @@ test('DEVICE_PKEY_QUERY, port attributes, their counters and IBAT tell of the ta
   assert.equal(rig.kernel.ports.get(ethGuid)!.pkeys, [0x8001, 0x7fff]);
 });
 
-test('a route is in a partition of its port; Connect tells the CM the P_Key, and the queue pair gets the index', () => {
+test('a route is in a partition of its port; Connect passes the P_Key to the CM, and the queue pair gets the index', () => {
   const rig = new KernelRig({ pkeys: [0xffff, 0x8001, 0x0002] });
   const { qp } = rig.queuePair();
   const id = rig.endpoint();
@@ -104,7 +104,7 @@ test('a route is in a partition of its port; Connect tells the CM the P_Key, and
   assert.is(rig.cm.connections[0]!.parameters!.path.pkey, 0x0002);
 });
 
-test('Accept uses the entry that fits the request; a request that fits none any more is refused before anything is done', () => {
+test('Accept uses the entry that matches the request; if none matches any more, it is refused before anything is done', () => {
   const rig = new KernelRig({ pkeys: [0xffff, 0x0001, 0x8001] });
   const { qp, handle } = rig.queuePair();
   const { id: listener, control } = rig.listener();

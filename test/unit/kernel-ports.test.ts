@@ -26,7 +26,7 @@ import { tableOf } from '../helpers/port-table.js';
 
 const addon = loadAddon();
 
-test('the active MTU is the largest that a netdev MTU carries with 80 bytes of headers', () => {
+test('the active MTU is the largest that fits the interface MTU with 80 bytes of headers', () => {
   const expected = [
     [65_536, 4096],
     [4176, 4096],
@@ -43,7 +43,7 @@ test('the active MTU is the largest that a netdev MTU carries with 80 bytes of h
   assert.is(mtuBytes(6), 0);
 });
 
-test('a CA GUID is the EUI-64 of the MAC with the universal bit flipped', () => {
+test('a CA GUID is the EUI-64 of the MAC with the universal bit inverted', () => {
   assert.is(guidOfMac(Uint8Array.of(2, 0xfc, 0, 0, 0, 1)), 0x00fc_00ff_fe00_0001n);
   assert.is(guidOfMac(Uint8Array.of(0xe4, 0x1d, 0x2d, 7, 8, 9)), 0xe61d_2dff_fe07_0809n);
   assert.is(ethernetMac(new Uint8Array(6)), undefined);
@@ -59,7 +59,7 @@ test('an interface without MAC has a GUID that is stable, local, and differs by 
   assert.is(Number(guid >> 56n) & 3, 0);
 });
 
-test('every interface is a device, link-local addresses come first, twins of a MAC get GUIDs of their own', () => {
+test('every interface is a device, link-local addresses come first, interfaces with the same MAC get different GUIDs', () => {
   const network = new FakeNetwork();
   network.list.push(hostInterface('eth0.7', 9, ['10.7.0.1/24'], { mac: network.list[2]!.mac }));
   const ports = tableOf(network);
@@ -122,7 +122,7 @@ const routeTo = (ports: PortTable, remote: string, from?: string, scopeId = 0) =
   return route && [addressOfGid(route.source), route.port.interfaceName, route.pathMtu];
 };
 
-test('packets fill the way out, where both the route and the path MTU allow it', () => {
+test('packets fill the outgoing link, if both the route and the path MTU allow it', () => {
   const network = new FakeNetwork();
   network.list.push(
     hostInterface('eth1', 5, ['198.51.100.1/24', '2001:db8::1/64'], { mtu: 9000 }),
@@ -162,7 +162,7 @@ test('packets fill the way out, where both the route and the path MTU allow it',
   assert.is(ports.packetBytes(...path, 4096), 7936, 'the MTU has fallen since');
 });
 
-test('no more routes are remembered than fit', () => {
+test('the number of cached routes is limited', () => {
   const network = new FakeNetwork();
   const ports = tableOf(network);
   const source = gidOfAddress('192.0.2.2');
@@ -178,7 +178,7 @@ test('no more routes are remembered than fit', () => {
   );
 });
 
-test('a path begins at an own address, or where the system says; its MTU is that of the way out', () => {
+test('a path begins at a local address, or at the one selected by the OS; its MTU is that of the outgoing link', () => {
   const network = new FakeNetwork();
   network.list.push(
     hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']),
@@ -206,7 +206,7 @@ test('a path begins at an own address, or where the system says; its MTU is that
   assert.equal(routeTo(ports, 'fe80::99', undefined, 4), ['fe80::fc:ff:fe00:1', 'eth0', 1024]);
 });
 
-test('without a socket to ask by, a route is INSUFFICIENT_RESOURCES, not missing', () => {
+test('if no socket can be created, a route lookup ends in INSUFFICIENT_RESOURCES', () => {
   const answer = (status: number) =>
     new SystemNetwork({
       ...addon,
@@ -220,13 +220,13 @@ test('without a socket to ask by, a route is INSUFFICIENT_RESOURCES, not missing
   assert.is(answer(Status.SUCCESS)?.interfaceIndex, 3);
 });
 
-test('cached paths are invalid when routes have changed, while somebody has a device', () => {
+test('cached paths are invalidated when routes change, while a device is open', () => {
   const rig = new KernelRig();
   const begun = rig.cacheEpochs;
   assert.is(rig.network.routeWatchers.size, 0);
   rig.device();
   assert.is(rig.network.routeWatchers.size, 1);
-  // What was cached before is older than the watch.
+  // Earlier cache entries are older than the watch.
   assert.ok(rig.cacheEpochs > begun);
   const watched = rig.cacheEpochs;
   for (const changed of rig.network.routeWatchers) changed();
@@ -238,7 +238,7 @@ test('the real host has a loopback device with its address', () => {
   assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
 });
 
-test('an interface is an active port only with carrier; without it is there all the same, with MTU and addresses', () => {
+test('an interface is an active port only with a carrier; without one it still has its MTU and addresses', () => {
   const one = (name: string, index: number, up: boolean, running: boolean) => ({
     name,
     index,
@@ -287,7 +287,7 @@ function ibat() {
   };
 }
 
-test('IBAT tells device, P_Key and port of own addresses, and NOT_FOUND of all others', () => {
+test('IBAT returns device, P_Key and port of local addresses, and NOT_FOUND for all others', () => {
   const { port } = ibat();
   const record = s.IbatPortRecord.decode(port('192.0.2.2').output);
   assert.equal(record, { caGuid: ethGuid, portGuid: ethGuid, pKey: 0xffff, portNum: 1 });
@@ -310,7 +310,7 @@ test('IBAT path records: GIDs, MTU of the local port, hop limit, packet life', (
   assert.is(path('192.0.2.2', '192.0.2.9').output.length, 64);
 });
 
-test('IBAT chooses the local address, keeps loopback on the host, and says what is no destination', () => {
+test('IBAT selects the local address, keeps loopback on the host, and refuses invalid destinations', () => {
   const { path } = ibat();
   const ends = (local: string | undefined, remote: string) => {
     const { sgid, dgid } = s.IbPathRecord.decode(path(local, remote).output);
@@ -329,7 +329,7 @@ test('IBAT chooses the local address, keeps loopback on the host, and says what 
   assert.is(path('192.0.2.2', '192.0.2.9', 7).status, Status.INVALID_PARAMETER);
 });
 
-test('IBAT refuses short buffers, unknown families, unknown codes, and what belongs to WinVerbs', () => {
+test('IBAT refuses short buffers, unknown families, unknown codes, and codes of WinVerbs', () => {
   const { raw, rig } = ibat();
   assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(31), 24).status, Status.BUFFER_TOO_SMALL);
   assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(32), 23).status, Status.BUFFER_TOO_SMALL);

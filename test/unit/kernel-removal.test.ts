@@ -1,4 +1,4 @@
-// Devices that are removed or fail: every waiting request ends, everything can be freed, nothing is left.
+// Devices that are removed or fail: every pending request ends, everything can be freed, nothing is left.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -32,7 +32,7 @@ const ways: Record<string, (rig: KernelRig) => void> = {
   },
 };
 
-test('a network that tells of changes is looked at when it tells, and else not', () => {
+test('a network that reports changes is scanned only when it reports one', () => {
   const rig = new KernelRig();
   rig.network.tells = true;
   rig.queuePair();
@@ -86,7 +86,7 @@ function busy(rig: KernelRig) {
 const closeCa = (ca: IbCa) => new Asked<number>((irp) => ciCloseCa(ca, irp));
 
 for (const [what, unplug] of Object.entries(ways)) {
-  test(`K6: ${what} ends all that waits in DEVICE_REMOVED, and leaves nothing`, () => {
+  test(`K6: ${what} ends all pending requests in DEVICE_REMOVED, and leaves nothing`, () => {
     const rig = new KernelRig();
     const { ids, handles, ca, requests, verbs } = busy(rig);
     const all = { ...requests, ...verbs };
@@ -140,7 +140,7 @@ test('an unplugged device comes back as a new one', () => {
   sound(rig);
 });
 
-test('K7: devices beside it keep their requests, connections and events', () => {
+test('K7: other devices keep their requests, connections and events', () => {
   const rig = new KernelRig();
   const lo = rig.device(rig.kernel.hcaDriver.guids()[0]!);
   const cq = rig.cq(lo);
@@ -162,7 +162,7 @@ test('K7: devices beside it keep their requests, connections and events', () => 
   sound(rig);
 });
 
-test('a fatal error: one request per instance is told, the rest is FILE_FORCED_CLOSED until all are closed', () => {
+test('a fatal error: one request per instance reports it, verbs return FILE_FORCED_CLOSED until all are closed', () => {
   const rig = new KernelRig();
   const { ids, handles, ca, requests, verbs } = busy(rig);
   const second = rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: ids.device, data: 1 }), 4);
@@ -189,7 +189,7 @@ test('a fatal error: one request per instance is told, the rest is FILE_FORCED_C
   sound(rig);
 });
 
-test('the faults’ device file refuses what it does not know', () => {
+test('the faults’ device file refuses unknown requests', () => {
   const rig = new KernelRig();
   for (const code of Object.values(FaultsCode)) {
     if (code !== FaultsCode.PLUG) assert.is(name(fault(rig, code, 1n)), 'NO_SUCH_DEVICE');

@@ -1,4 +1,4 @@
-// IOCTLs of shared receive queues: their answers, and the receivers of the HCA's events.
+// IOCTLs of shared receive queues: their outputs, and the receivers of the HCA's events.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -27,7 +27,7 @@ function world() {
 
 const names = (waits: Submitted[]): string[] => waits.map(({ status }) => statusName(status));
 
-test('SRQ_CREATE grants at least what was asked for, arms the limit, and tells the provider the handle', () => {
+test('SRQ_CREATE grants at least the requested size, arms the limit, and returns the handle to the provider', () => {
   const { rig, pd } = world();
   const made = rig.ioctl('SRQ_CREATE', rig.srqInput(pd, { maxWr: 12, maxSge: 3, srqLimit: 4 }));
   expect(made, Status.SUCCESS);
@@ -39,7 +39,7 @@ test('SRQ_CREATE grants at least what was asked for, arms the limit, and tells t
   sound(rig);
 });
 
-test('SRQ_CREATE refuses what cannot be, and leaves nothing', () => {
+test('SRQ_CREATE refuses invalid parameters, and leaves nothing', () => {
   const { rig, pd } = world();
   const refused = (status: number, attributes: object, ring: object = {}) =>
     expect(
@@ -67,7 +67,7 @@ test('SRQ_CREATE refuses what cannot be, and leaves nothing', () => {
   sound(rig);
 });
 
-test('SRQ_QUERY answers size and limit', () => {
+test('SRQ_QUERY returns size and limit', () => {
   const { rig, srq, handle } = world();
   rig.hca.srqs.get(handle)!.limit = 5;
   const output = rig.ioctl('SRQ_QUERY', s.WvIoSrqAttributes.encode({ id: { id: srq } })).output;
@@ -76,7 +76,7 @@ test('SRQ_QUERY answers size and limit', () => {
   expect(rig.ioctl('SRQ_QUERY', s.WvIoSrqAttributes.encode({ id: { id: 7n } })), Status.NOT_FOUND);
 });
 
-test('SRQ_MODIFY with a ring moves the queue there; without one it changes the limit alone', () => {
+test('SRQ_MODIFY with a ring moves the queue there; without one it changes only the limit', () => {
   const { rig, srq, handle } = world();
   const modify = (more: object, ring?: object) =>
     rig.ioctl(
@@ -104,7 +104,7 @@ test('SRQ_MODIFY with a ring moves the queue there; without one it changes the l
   sound(rig);
 });
 
-test('a QP on a shared queue has no receive queue of its own, and keeps the shared one', () => {
+test('a QP on a shared queue has no receive queue of its own, and references the shared one', () => {
   const { rig, pd, cq, srq, handle, withSrq } = world();
   const qp = withSrq();
   const [, { parameters }] = [...rig.hca.qps].at(-1)!;
@@ -128,7 +128,7 @@ test('a shared queue of another HCA is refused', () => {
   sound(rig);
 });
 
-test('K13: the limit event ends all that wait; one that finds nobody is kept, once', () => {
+test('K13: the limit event completes all pending requests; without any it is kept, once', () => {
   const { rig, notify, raise } = world();
   const waits = [notify(), notify()];
   assert.equal(names(waits), ['PENDING', 'PENDING']);
@@ -145,7 +145,7 @@ test('K13: the limit event ends all that wait; one that finds nobody is kept, on
   sound(rig);
 });
 
-test('a limit that is set anew forgets the event of the old one', () => {
+test('setting the limit again discards the event of the old one', () => {
   const { rig, srq, notify, raise } = world();
   raise(SrqEventType.limit);
   expect(rig.ioctl('SRQ_MODIFY', s.WvIoSrqAttributes.encode({ id: { id: srq }, maxWr: 16 })), Status.SUCCESS);
@@ -156,7 +156,7 @@ test('a limit that is set anew forgets the event of the old one', () => {
   sound(rig);
 });
 
-test('the end of a QP on the queue is told, after the limit, and not once the QP is gone', () => {
+test('the end of a QP on the queue is reported after the limit, and not once the QP is destroyed', () => {
   const { rig, withSrq, notify, raise } = world();
   const qp = withSrq();
   const handle = [...rig.hca.qps.keys()].at(-1)!;
@@ -180,7 +180,7 @@ test('the end of a QP on the queue is told, after the limit, and not once the QP
   sound(rig);
 });
 
-test('a broken queue says so to all, for good', () => {
+test('a failed queue reports it to all requests, permanently', () => {
   const { rig, notify, raise } = world();
   const waiting = notify();
   raise(SrqEventType.fatal);
@@ -190,7 +190,7 @@ test('a broken queue says so to all, for good', () => {
   sound(rig);
 });
 
-test('destroying a queue and closing the file cancel who waits; events of what is gone reach nobody', () => {
+test('destroying a queue and closing the file cancel pending requests; events of destroyed queues are ignored', () => {
   const { rig, pd, srq, handle, notify, raise } = world();
   const second = rig.srq(pd);
   const waits = [notify(), notify(second)];
@@ -208,7 +208,7 @@ for (const [way, code, status] of [
   ['an unplugged', FaultsCode.UNPLUG, 'DEVICE_REMOVED'],
   ['a failed', FaultsCode.FATAL, 'FILE_FORCED_CLOSED'],
 ] as const) {
-  test(`${way} device ends who waits; queues can be destroyed, not made or changed`, () => {
+  test(`${way} device ends pending requests; queues can be destroyed, not created or modified`, () => {
     const { rig, pd, srq, notify } = world();
     const waiting = notify();
     const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
@@ -221,7 +221,7 @@ for (const [way, code, status] of [
   });
 }
 
-test('ids: every request on a queue that is not there ends in NOT_FOUND', () => {
+test('ids: every request on a nonexistent queue ends in NOT_FOUND', () => {
   const { rig } = world();
   for (const name of ['SRQ_DESTROY', 'SRQ_NOTIFY', 'SRQ_CANCEL'] as const) {
     expect(rig.ioctl(name, rig.id(99n)), Status.NOT_FOUND, name);

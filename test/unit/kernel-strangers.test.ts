@@ -21,7 +21,7 @@ function mad(n: number, stranger: boolean): HcaEvent {
   };
 }
 
-test('sixteen of them in a turn, and all of them in the end', () => {
+test('sixteen are handled per turn, and all eventually', () => {
   const rig = new KernelRig();
   const heard: number[] = [];
   rig.kernel.hcaDriver.onMad = ({ scopeId }) => heard.push(scopeId);

@@ -1,4 +1,4 @@
-// docs/internals/local-link.md lists each kind of entry on the local link, and the sizes at which the paths change.
+// docs/internals/local-link.md has each kind of entry on the local link, and the sizes at which the paths change.
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -24,7 +24,7 @@ test('the table lists each kind of entry and no other', () => {
   assert.equal([...listed].sort(), [...kinds].sort());
 });
 
-test('the table has the sizes at which the paths change', () => {
+test('the sizes at which the paths change', () => {
   const bytes = (value: number): string => value.toLocaleString('en-US');
   for (const what of [
     `from ${bytes(constantOf('kNamedFrom'))} bytes`,

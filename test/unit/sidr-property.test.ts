@@ -1,6 +1,6 @@
 /**
- * Whatever the network loses, duplicates or delays, and whatever bytes arrive: every look-up ends once, with its peer's
- * answer if any, and nothing is left.
+ * Whatever the network loses, duplicates or delays, and whatever bytes arrive: every lookup ends once, with its peer's
+ * reply if any, and no state is left.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';
@@ -24,7 +24,7 @@ const question = fc.record({
   givesUpAfter: fc.option(fc.nat(400), { nil: undefined }),
 });
 
-test('loss, duplicates and delay: every question ends once and rightly, and nothing stays', () => {
+test('loss, duplicates and delay: every lookup ends once and correctly, and no state is left', () => {
   fc.assert(
     fc.property(
       fc.array(fate, { maxLength: 40 }),
@@ -85,7 +85,7 @@ const mutation = fc.record({
 });
 
 for (const situation of ['asked', 'waiting', 'taken', 'answered'] as const) {
-  test(`mutated and random SIDR messages (${situation}) neither throw nor leave anything behind`, () => {
+  test(`mutated and random SIDR messages (${situation}) neither throw nor leave state`, () => {
     fc.assert(
       fc.property(fc.array(mutation, { minLength: 1, maxLength: 12 }), (mutations) => {
         const pair = new SidrPair(OPTIONS);
@@ -117,7 +117,7 @@ for (const situation of ['asked', 'waiting', 'taken', 'answered'] as const) {
   });
 }
 
-test('a flood of questions keeps a bounded number of answers, and of timers', () => {
+test('a flood of lookups keeps a bounded number of replies and timers', () => {
   const pair = new SidrPair();
   const honest = pair.ask();
   pair.network.clock.advance(5);

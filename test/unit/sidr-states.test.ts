@@ -4,7 +4,7 @@ import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/ker
 import { sameTable } from '../helpers/state-table.js';
 
 /**
- * The whole machine once more, written by hand: the next state, `?` misused by the owner, `!` impossible. Columns in
+ * The complete state machine, written by hand: the next state, `?` misused by the owner, `!` impossible. Columns in
  * the order of the head line.
  */
 const expected = `
@@ -21,7 +21,7 @@ test('every cell of the table is the expected one', () => {
   sameTable(sidrTransitions, sidrStates, sidrEvents, shorthand, expected);
 });
 
-test('the owner hears of every end that it did not bring about, and of nothing inside its calls', () => {
+test('the owner is notified of every end that it did not cause, and never from within its calls', () => {
   const calls: readonly string[] = ['lookup', 'admit', 'accept', 'reject', 'abandon'];
   for (const state of sidrStates) {
     for (const event of sidrEvents) {

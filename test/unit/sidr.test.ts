@@ -8,7 +8,7 @@ import { madOf, readCapture } from '../helpers/pcap.js';
 const NOTHING = new Uint8Array(0);
 const TRY_MS = 4295;
 
-test('a question is answered with QPN, Q_Key and private data, and leaves nothing behind', () => {
+test('a lookup returns QPN, Q_Key and private data, and leaves no state', () => {
   const pair = new SidrPair();
   pair.server.pkeys = [0xffff, 0x8001];
   pair.onTaken = ({ inquiry }) => inquiry.accept(0x15, 0x1122_3344, Uint8Array.of(7, 8));
@@ -28,7 +28,7 @@ test('a question is answered with QPN, Q_Key and private data, and leaves nothin
   assert.equal(pair.end(), []);
 });
 
-test('both messages are byte for byte what Linux sends (udaddy)', () => {
+test('both messages equal those of Linux byte for byte (udaddy)', () => {
   const mads = readCapture('udaddy.pcap').flatMap((packet) => madOf(packet) ?? []);
   const [linuxReq, linuxRep] = [mads.find((m) => m[17] === 0x17)!, mads.find((m) => m[17] === 0x18)!];
   const view = new DataView(linuxReq.buffer, linuxReq.byteOffset);
@@ -58,7 +58,7 @@ test('both messages are byte for byte what Linux sends (udaddy)', () => {
   const ours = Uint8Array.from(network.last('client', 'SIDR_REQ').mad);
   new DataView(ours.buffer).setBigUint64(8, transactionId);
   assert.is(Buffer.from(ours).toString('hex'), Buffer.from(linuxReq).toString('hex'));
-  // Linux's request gets Linux's answer.
+  // Linux's request gets Linux's reply.
   server.cm.receive(client.gid, server.gid, 0, linuxReq);
   assert.is(
     Buffer.from(network.last('server', 'SIDR_REP').mad).toString('hex'),
@@ -66,7 +66,7 @@ test('both messages are byte for byte what Linux sends (udaddy)', () => {
   );
 });
 
-test('a lost question is asked again, and a lost answer given again without the application', () => {
+test('a lost request is retransmitted, and a lost reply is repeated without the application', () => {
   const pair = new SidrPair();
   pair.network.lose('client', 'SIDR_REQ', 2);
   pair.network.lose('server', 'SIDR_REP', 1);
@@ -79,7 +79,7 @@ test('a lost question is asked again, and a lost answer given again without the 
   assert.equal(pair.end(), []);
 });
 
-test('a question that nobody answers is asked 16 times and then timed out', () => {
+test('a lookup without a reply is sent 16 times and then times out', () => {
   const pair = new SidrPair();
   pair.network.lose('client', 'SIDR_REQ', 100);
   const question = pair.ask();
@@ -91,7 +91,7 @@ test('a question that nobody answers is asked 16 times and then timed out', () =
   assert.equal(pair.end(), []);
 });
 
-test('a question that was given up ends silently, and its answer is nobody’s', () => {
+test('an abandoned lookup ends silently, and its reply is ignored', () => {
   const pair = new SidrPair();
   const question = pair.ask();
   question.lookup.abandon();
@@ -101,7 +101,7 @@ test('a question that was given up ends silently, and its answer is nobody’s',
   assert.equal(pair.end(), []);
 });
 
-test('duplicates while the application decides are taken once, and keep the request alive', () => {
+test('duplicates while the application decides count once, and keep the request alive', () => {
   const pair = new SidrPair({ maxRetries: 3 });
   pair.onTaken = undefined;
   const first = pair.ask();
@@ -117,7 +117,7 @@ test('duplicates while the application decides are taken once, and keep the requ
   assert.equal(pair.end(), []);
 });
 
-test('a rejection carries status 2 and private data, and an abandoned request is one', () => {
+test('a rejection has status 2 and private data, and an abandoned request is rejected', () => {
   const pair = new SidrPair();
   pair.onTaken = ({ inquiry }) => inquiry.reject(Uint8Array.of(9));
   const rejected = pair.ask();
@@ -130,7 +130,7 @@ test('a rejection carries status 2 and private data, and an abandoned request is
   assert.equal(pair.end(), []);
 });
 
-test('a question for a partition that the port is not in is rejected, one that fits is taken', () => {
+test('a lookup for a partition that the port is not in is rejected, a matching one is accepted', () => {
   const pair = new SidrPair();
   pair.server.pkeys = [0xffff, 0x0001];
   const asked = [0x8002, 0x0001, 0x8001].map((pkey) => pair.ask({ pkey }));
@@ -171,7 +171,7 @@ test('a listener without a limit keeps a bounded number of requests', () => {
   assert.is(pair.server.cm.counters()['refused.sidr.3'], undefined);
 });
 
-/** A valid SIDR_REQ, changed; returns the status of its answer. */
+/** A modified valid SIDR_REQ; returns the status of its reply. */
 function statusOf(change: (body: CmBody<'SIDR_REQ'>) => void, pair = new SidrPair()): number | undefined {
   pair.network.lose('client', 'SIDR_REQ', 1);
   pair.ask();
@@ -202,12 +202,12 @@ const refusals: [string, number, (body: CmBody<'SIDR_REQ'>) => void][] = [
   ['the destination address is another', 2, withHeader((h) => (h.destinationAddress[15] = 9))],
 ];
 for (const [why, status, change] of refusals) {
-  test(`a SIDR_REQ is answered by status ${status} when ${why}`, () => {
+  test(`a SIDR_REQ gets status ${status} if ${why}`, () => {
     assert.is(statusOf(change), status);
   });
 }
 
-test('a request of another peer that reuses the id is another, and one that starts anew ends the old', () => {
+test('a request of another peer with the same id is distinct, and one of a restarted peer ends the old one', () => {
   const pair = new SidrPair();
   pair.onTaken = undefined;
   pair.ask();
@@ -231,7 +231,7 @@ test('a request of another peer that reuses the id is another, and one that star
   );
 });
 
-/** A look-up whose SIDR_REQ is lost, and forged answers from the peer's address. */
+/** A lookup whose SIDR_REQ is lost, and forged replies from the peer's address. */
 function unanswered() {
   const pair = new SidrPair();
   pair.network.lose('client', 'SIDR_REQ', 1);
@@ -249,7 +249,7 @@ function unanswered() {
   return { question, answer, transactionId: message.header.transactionId, cm: pair.client.cm };
 }
 
-test('answers from strangers, to unknown ids, or with a management QP change nothing', () => {
+test('replies from strangers, to unknown ids, or with a management QP have no effect', () => {
   const { question, answer, transactionId, cm } = unanswered();
   answer({}, transactionId, ipv4(66));
   answer({ requestId: 1 });
@@ -265,7 +265,7 @@ test('answers from strangers, to unknown ids, or with a management QP change not
   assert.equal([question.events, question.reply?.info.length], [['answered 4'], 72]);
 });
 
-test('an answer of another transaction ends no question, whatever its status', () => {
+test('a reply of another transaction ends no lookup, whatever its status', () => {
   const { question, answer, transactionId, cm } = unanswered();
   for (const wrong of [0n, 1n, transactionId ^ 1n, transactionId ^ (1n << 63n)]) {
     for (const status of [0, 1, 2]) answer({ status }, wrong);
@@ -275,7 +275,7 @@ test('an answer of another transaction ends no question, whatever its status', (
   assert.equal([question.events, question.reply?.qpn], [['answered 0'], 0x33]);
 });
 
-test('a queue pair of another service ends no question; a refusal need not repeat the service', () => {
+test('a queue pair of another service ends no lookup; a refusal need not repeat the service', () => {
   const { question, answer, cm } = unanswered();
   for (const serviceId of [0n, UDP_SERVICE + 1n]) answer({ serviceId });
   assert.equal([question.events, cm.counters()['dropped.otherRequest']], [[], 2]);
@@ -283,7 +283,7 @@ test('a queue pair of another service ends no question; a refusal need not repea
   assert.equal(question.events, ['answered 1']);
 });
 
-test('private data is measured before anything is sent or an id is lost', () => {
+test('the length of private data is checked before anything is sent or an id is allocated', () => {
   const pair = new SidrPair();
   assert.throws(() => pair.ask({ privateData: new Uint8Array(181) }), /at most 180 bytes/);
   assert.equal([pair.network.log, pair.client.ids.size], [[], 0]);
@@ -298,7 +298,7 @@ test('private data is measured before anything is sent or an id is lost', () => 
   assert.equal(pair.end(), []);
 });
 
-test('without a request id the question ends, later, as one that names no queue pair', () => {
+test('without a request id the lookup ends, after the call, without a queue pair', () => {
   const pair = new SidrPair();
   pair.client.idsLeft = 0;
   const question = pair.ask();
@@ -307,7 +307,7 @@ test('without a request id the question ends, later, as one that names no queue 
   assert.equal([question.events, pair.network.log], [['answered 3'], []]);
 });
 
-test('closing the manager ends questions and requests, rejecting those that wait', () => {
+test('closing the manager ends lookups and rejects waiting requests', () => {
   const pair = new SidrPair();
   pair.onTaken = undefined;
   const question = pair.ask();

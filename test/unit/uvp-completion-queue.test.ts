@@ -37,7 +37,7 @@ function setUp() {
   return { hca, tokens, cq, ring, makeQp };
 }
 
-test('poll fills the same objects again, makes missing ones, and publishes what was taken', () => {
+test('poll reuses objects, creates missing ones, and publishes its consumer index', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   const completions: UvpCompletion[] = [];
@@ -56,7 +56,7 @@ test('poll fills the same objects again, makes missing ones, and publishes what 
   assert.is(cq.poll(completions, 2), 0);
 });
 
-test('a completion that polls while it is filled takes nothing, and the poll under way takes all', () => {
+test('a nested poll from a completion’s setter takes nothing, and the outer poll takes all', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   for (let i = 0; i < 3; i++) writeCqe(ring, { token: qp.token, wqe: i, length: 10 + i });
@@ -82,7 +82,7 @@ test('a completion that polls while it is filled takes nothing, and the poll und
   assert.equal(counts, [0, 0, 0, 0]);
 });
 
-test('a poll into an object that cannot be written leaves the queue of use', () => {
+test('a poll into an object that cannot be written leaves the queue usable', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   writeCqe(ring, { token: qp.token, wqe: 0, length: 10 });
@@ -92,7 +92,7 @@ test('a poll into an object that cannot be written leaves the queue of use', () 
   assert.is(completions[0]!.length, 10);
 });
 
-test('an empty ring lets the engine move once and looks again', () => {
+test('a poll of an empty ring advances the engine once and checks again', () => {
   const { cq, ring, makeQp, hca } = setUp();
   const qp = makeQp();
   let calls = 0;
@@ -131,7 +131,7 @@ test('U8: an overrun queue tells what is in it, and then that it is dead', () =>
   assert.is(cq.poll([], 4), -1);
 });
 
-test('completions of two queue pairs find their own', () => {
+test('completions are assigned to their queue pairs', () => {
   const { cq, ring, makeQp } = setUp();
   const a = makeQp('a');
   const b = makeQp('b');
@@ -166,7 +166,7 @@ test('completions of a destroyed queue pair stay readable, and its token is not 
   assert.is.not(next.token, token);
 });
 
-test('a token is free when both queues were read, or are gone', () => {
+test('a token is free when both queues were read or destroyed', () => {
   const { hca, cq, ring, makeQp, tokens } = setUp();
   const other = new SoftCompletionQueue(hca, tokens, 4);
   const qp = makeQp('qp', other);
@@ -179,7 +179,7 @@ test('a token is free when both queues were read, or are gone', () => {
   assert.is(tokens.find(qp.token), undefined);
 });
 
-test('resize takes along what was not read, whether the HCA keeps its counters or starts anew', () => {
+test('resize keeps unread completions, whether the HCA keeps its counters or restarts them', () => {
   for (const keep of [true, false]) {
     const { hca, cq, ring, makeQp, tokens } = setUp();
     const qp = makeQp();

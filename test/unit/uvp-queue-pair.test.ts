@@ -100,7 +100,7 @@ test('rings have power-of-two entries, and strides that hold SGEs or inline byte
   );
 });
 
-test('a send lies in the ring as the HCA reads it, and rings the doorbell', () => {
+test('a send is written to the ring as the HCA reads it, and rings the doorbell', () => {
   const { qp, words, sendWqe, hca } = setUp();
   qp.postSend(
     sendRequest({
@@ -145,7 +145,7 @@ test('remote address and offset are added with carry', () => {
   throwsStatus(() => write(0, 0, 0.5), Status.INVALID_PARAMETER);
 });
 
-test('atomics carry their operands and take exactly 8 local bytes', () => {
+test('atomics have their operands and need exactly 8 local bytes', () => {
   const { qp, sendWqe } = setUp();
   const request = sendRequest({
     opcode: WvOpcode.COMPARE_EXCHANGE,
@@ -161,7 +161,7 @@ test('atomics carry their operands and take exactly 8 local bytes', () => {
   throwsStatus(() => qp.postSend(request), Status.INVALID_PARAMETER, /8 bytes/);
 });
 
-test('inline bytes are copied during the call, with as many SGEs as one likes', () => {
+test('inline bytes are copied during the call, with any number of SGEs', () => {
   const { qp, bytes, sendWqe } = setUp();
   const own = { lkey: 0, address: 0, bytes: Uint8Array.of(1, 2, 3) };
   const sgl = [
@@ -176,7 +176,7 @@ test('inline bytes are copied during the call, with as many SGEs as one likes', 
   assert.equal([...bytes.subarray(128 + 64, 128 + 64 + 6)], [2, 3, 200, 201, 202, 1]);
 });
 
-test('inline bytes are those of the region, by words or not, and nothing behind them is written', () => {
+test('inline bytes are copied by words or bytes, and nothing beyond them is written', () => {
   const bytes = Uint8Array.from({ length: 64 }, (_, i) => 0x80 + i);
   const byWords = { lkey: 1, address: HIGH_ADDRESS, bytes, words: new Uint32Array(bytes.buffer) };
   for (const from of [byWords, { ...byWords, words: undefined }]) {
@@ -208,7 +208,7 @@ test('inline bytes are those of the region, by words or not, and nothing behind 
   }
 });
 
-test('inline bytes from beyond 4 GiB are those there, not those of the same offset modulo 2^32', () => {
+test('inline bytes from beyond 4 GiB are not those of the offset modulo 2^32', () => {
   const offset = 2 ** 32 + 8;
   // A test cannot allocate memory of that size, so an object with the required members stands for it.
   const bytes = { length: 2 ** 33, [offset]: 1, [offset + 1]: 2, [offset + 2]: 3, [offset + 3]: 4 };
@@ -300,7 +300,7 @@ test('U18: a posted request is not changed', () => {
   assert.is(request.remoteLow, 5);
 });
 
-test('state: receives from INIT on, with a doorbell where the HCA asks for it; sends from RTS on', () => {
+test('state: receives from INIT on, with a doorbell if the HCA requests it; sends from RTS on', () => {
   const { qp, words, setState, hca } = setUp();
   setState(QpState.RESET);
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_STATE, /RESET/);
@@ -318,7 +318,7 @@ test('state: receives from INIT on, with a doorbell where the HCA asks for it; s
   assert.equal(hca.log, ['doorbell 5', 'doorbell 5']);
 });
 
-test('depth: exactly as many as asked for; a slot is free when its completion has been polled', () => {
+test('depth: exactly as many as requested; a slot is free when its completion has been polled', () => {
   const { qp, cqRing, poll } = setUp();
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
   throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES, /3/);
@@ -389,7 +389,7 @@ test('receives: depth, contexts and the words of the WQE', () => {
   );
 });
 
-test('contexts are let go with their completion', () => {
+test('contexts are released with their completion', () => {
   const { qp, cqRing, poll } = setUp();
   qp.postSend(sendRequest({ context: 'first', flags: WvSend.SIGNALED }));
   qp.postReceive('second', []);
@@ -400,7 +400,7 @@ test('contexts are let go with their completion', () => {
   assert.equal([...sendContexts!, ...receiveContexts!], new Array(8).fill(undefined));
 });
 
-test('indexes run freely past 2^32', () => {
+test('indexes wrap at 2^32', () => {
   const { qp, cqRing, poll, words } = setUp();
   for (let i = 0; i < 100; i++) {
     qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
@@ -429,7 +429,7 @@ test('a batch is published with one doorbell', () => {
   assert.equal(hca.log, ['doorbell 5']);
 });
 
-test('reset empties both queues; completions from before it are dropped', () => {
+test('reset empties both queues; earlier completions are dropped', () => {
   const { qp, cqRing, poll, words } = setUp();
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
   qp.postReceive('old', []);
@@ -451,7 +451,7 @@ test('reset empties both queues; completions from before it are dropped', () => 
   );
 });
 
-test('bind: another key of the same index at once; the WQE says from which to which', () => {
+test('bind: another key with the same index at once; the WQE has the old and the new key', () => {
   const { qp, sendWqe } = setUp();
   const mw = new SoftMemoryWindow();
   mw.open(1, 0xabcdef42);
@@ -475,7 +475,7 @@ test('bind: another key of the same index at once; the WQE says from which to wh
   assert.equal([sendWqe(1)[abi.swOpcode], sendWqe(1)[abi.swRkey]], [abi.opLocalInvalidate, key]);
 });
 
-test('bind: keys never repeat at once, and a failed bind gives the key before it back', () => {
+test('bind: keys do not repeat immediately, and a failed bind restores the previous key', () => {
   const { qp, cqRing, poll } = setUp();
   const mw = new SoftMemoryWindow();
   mw.open(1, 0x100);
@@ -490,7 +490,7 @@ test('bind: keys never repeat at once, and a failed bind gives the key before it
   assert.is(mw.rkey, first);
 });
 
-test('fast registration: the WQE has the memory and the new key, which a failed request gives back', () => {
+test('fast registration: the WQE has the memory and the new key, and a failed request restores the previous key', () => {
   const { qp, sendWqe, cqRing, poll } = setUp({ memoryManagement: true });
   const fastRegion = new SoftFastRegion(0xabcdefff);
   const memory = { region, offset: 2 ** 33, length: 2 ** 32 + 5 };
@@ -519,7 +519,7 @@ test('fast registration: the WQE has the memory and the new key, which a failed 
   assert.is(fastRegion.rkey, 0xabcdef00);
 });
 
-test('fast registration: only of a reliable queue pair that was made for it', () => {
+test('fast registration: only on a reliable queue pair created for it', () => {
   for (const create of [{}, { type: QpType.UC, memoryManagement: true }]) {
     const { qp } = setUp(create);
     const request = sendRequest({

@@ -1,4 +1,4 @@
-/** Queue pairs whose rings share allocations: separate from each other, also over time. */
+/** Queue pairs whose rings share allocations never affect each other, including later ones. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
@@ -25,7 +25,7 @@ const sizesOf = (pool: RingPool) =>
   (pool as unknown as { sizes: Map<number, { blocks: RingPlace['block'][] }> }).sizes;
 const bytesOf = ({ block, offset }: RingPlace) => new Uint8Array(block.ring.buffer, offset, BYTES);
 
-test('a few rings have few allocations, many are 16 together, and none touches another', () => {
+test('a few rings have separate allocations, many share one by 16, and none overlaps another', () => {
   const { hca, pool } = setUp();
   pool.take(BYTES);
   assert.equal(
@@ -44,7 +44,7 @@ test('a few rings have few allocations, many are 16 together, and none touches a
   assert.is(Math.max(...[...hca.rings.values()].map(({ bytes }) => bytes)), 16 * STEP);
 });
 
-test('rings that differ by less than the alignment share allocations, the longer one in any place', () => {
+test('rings that differ by less than the alignment share allocations, the longer one at any place', () => {
   const { hca, pool } = setUp();
   for (let n = 0; n < 64; n++) {
     const bytes = n % 3 === 0 ? STEP : BYTES;
@@ -54,7 +54,7 @@ test('rings that differ by less than the alignment share allocations, the longer
   assert.ok(hca.rings.size < 12);
 });
 
-test('large rings are alone, and sizes do not mix', () => {
+test('large rings have their own allocation, and sizes do not mix', () => {
   const { hca, pool } = setUp();
   for (let i = 0; i < 4; i++) pool.take(9000);
   assert.is(hca.rings.size, 4);
@@ -65,7 +65,7 @@ test('large rings are alone, and sizes do not mix', () => {
   );
 });
 
-test('an allocation is given back with its last ring, in whatever order they end', () => {
+test('an allocation is released with its last ring, in any order', () => {
   const { hca, pool } = setUp();
   const places = take(pool, 50);
   for (const place of [...places.slice(20), ...places.slice(0, 20).reverse()]) pool.give(place, BYTES, true);
@@ -74,7 +74,7 @@ test('an allocation is given back with its last ring, in whatever order they end
   assert.is(hca.rings.size, 0, 'also where the HCA has not confirmed the end');
 });
 
-test('a place that is given back is the next one’s, zeroed', () => {
+test('a released place is reused, zeroed', () => {
   const { pool } = setUp();
   const places = take(pool, 8);
   const given = places[5]!;
@@ -85,7 +85,7 @@ test('a place that is given back is the next one’s, zeroed', () => {
   assert.ok(bytesOf(next!).every((byte) => byte === 0));
 });
 
-test('a place that the HCA may still use is nobody’s', () => {
+test('a place that the HCA may still use is not reused', () => {
   const { pool } = setUp();
   const places = take(pool, 8);
   const given = places[5]!;
@@ -93,7 +93,7 @@ test('a place that the HCA may still use is nobody’s', () => {
   assert.not.ok(take(pool, 32).some((place) => addressOf(place) === addressOf(given)));
 });
 
-test('the blocks with a free place know where they are in their list, in whatever order rings come and go', () => {
+test('blocks with a free place keep their index in the list, in any order of allocations and releases', () => {
   const { hca, pool } = setUp();
   const inUse = new Map<number, RingPlace>();
   const takeOne = () => {
@@ -131,7 +131,7 @@ test('the blocks with a free place know where they are in their list, in whateve
   assert.is(sizesOf(pool).size, 0);
 });
 
-test('where there is no memory nothing is kept', () => {
+test('a failed allocation leaves nothing', () => {
   const { hca, pool } = setUp();
   const { allocateRing } = hca;
   hca.allocateRing = () => {
@@ -174,7 +174,7 @@ function setUpQueuePairs() {
 const refused = (error: unknown) =>
   error instanceof StatusError && error.status === Status.INVALID_DEVICE_STATE;
 
-test('what is posted to a queue pair that has ended comes into nobody’s ring', () => {
+test('posts to a destroyed queue pair reach no other ring', () => {
   const { make, wordsOf } = setUpQueuePairs();
   const places = Array.from({ length: 4 }, make);
   const ended = places[3]!;
@@ -194,7 +194,7 @@ test('what is posted to a queue pair that has ended comes into nobody’s ring',
   assert.is(successor.state, QpState.RTS);
 });
 
-test('a queue pair ends once: its place is never two others’', () => {
+test('a queue pair is released once: its place is never given to two others', () => {
   const { hca, make } = setUpQueuePairs();
   const others = hca.rings.size;
   const queuePairs = Array.from({ length: 8 }, make);
@@ -207,7 +207,7 @@ test('a queue pair ends once: its place is never two others’', () => {
   assert.is(hca.rings.size, others);
 });
 
-test('a batch that the queue pair’s end has overtaken rings no doorbell', () => {
+test('a batch interrupted by the queue pair’s destruction rings no doorbell', () => {
   const { hca, make, wordsOf } = setUpQueuePairs();
   const qp = make();
   const { words, at } = wordsOf(qp);
@@ -219,7 +219,7 @@ test('a batch that the queue pair’s end has overtaken rings no doorbell', () =
   assert.equal(hca.log, []);
 });
 
-test('a bind reads its request before it looks at the queue pair, which a getter may end', () => {
+test('a bind reads its request before it checks the queue pair, which a getter may destroy', () => {
   const { make, wordsOf } = setUpQueuePairs();
   const ended = Array.from({ length: 4 }, make)[3]!;
   const { words, at } = wordsOf(ended);
@@ -236,7 +236,7 @@ test('a bind reads its request before it looks at the queue pair, which a getter
   assert.ok(words.subarray(at).every((word) => word === 0));
 });
 
-test('a queue pair that finds no memory takes no token, and one that finds no token no memory', () => {
+test('without memory a queue pair takes no token, and without a token no memory', () => {
   const { hca, tokens, make } = setUpQueuePairs();
   const { free, slots } = tokens as unknown as { free: number[]; slots: unknown[] };
   const { allocateRing } = hca;

@@ -54,7 +54,7 @@ function setUp(entries = 4) {
   return { hca, tokens, cq, srq, makeQp, words, taken, complete, poll };
 }
 
-test('a receive lies in the ring as the HCA reads it', () => {
+test('a receive is written to the ring as the HCA reads it', () => {
   const { srq, words, hca } = setUp();
   assert.is(hca.rings.get(srq.ring.address)!.bytes, srqRingBytes(4, 2));
   srq.postReceive('a', [{ region, offset: 16, length: 100 }]);
@@ -81,7 +81,7 @@ test('a receive lies in the ring as the HCA reads it', () => {
   assert.is(words()[abi.srqProducer], 2);
 });
 
-test('while a message waits for a receive, the queue pair that the HCA names is rung for', () => {
+test('while a message waits for a receive, the doorbell is rung for the queue pair set by the HCA', () => {
   const { srq, hca, words } = setUp();
   srq.postReceive(0, []);
   assert.equal(hca.log, []);
@@ -90,7 +90,7 @@ test('while a message waits for a receive, the queue pair that the HCA names is 
   assert.equal(hca.log, ['doorbell 77']);
 });
 
-test('a place is free when the HCA has taken the receive, completed or not', () => {
+test('an entry is free when the HCA has taken the receive, completed or not', () => {
   const { srq, taken } = setUp(2);
   srq.postReceive(0, []);
   srq.postReceive(1, []);
@@ -100,7 +100,7 @@ test('a place is free when the HCA has taken the receive, completed or not', () 
   throwsStatus(() => srq.postReceive(3, []), Status.NO_MORE_ENTRIES);
 });
 
-test('completions in any order, of any queue pair, have the receive’s context and the queue pair’s', () => {
+test('completions in any order, of any queue pair, have the contexts of receive and queue pair', () => {
   const { srq, makeQp, taken, complete, poll } = setUp();
   const [a, b] = [makeQp('a'), makeQp('b')];
   for (let i = 0; i < 4; i++) srq.postReceive(`r${i}`, []);
@@ -120,7 +120,7 @@ test('completions in any order, of any queue pair, have the receive’s context 
   ]);
 });
 
-test('a receive that a stalled message holds keeps its context while the queue runs on, past the end of the counter', () => {
+test('a receive held by a stalled message keeps its context while the queue continues, even past a counter wrap', () => {
   const { srq, makeQp, words, taken, complete, poll } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive('held', []);
@@ -136,7 +136,7 @@ test('a receive that a stalled message holds keeps its context while the queue r
   assert.is(words()[abi.srqProducer], 200);
 });
 
-test('a new ring: what waits and what is not polled keeps its context, the old ring is given back', () => {
+test('a new ring: posted and unpolled receives keep their contexts, the old ring is released', () => {
   const { hca, srq, makeQp, taken, complete, poll } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive(0, []);
@@ -168,7 +168,7 @@ test('a queue pair on it has no receive queue in its ring, and refuses receives'
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_REQUEST);
 });
 
-test('completions that go with their completion queue unread leave nothing behind', () => {
+test('unread completions of a destroyed completion queue leave nothing', () => {
   const { srq, makeQp, taken, complete, cq } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive('unread', []);
