@@ -4,7 +4,7 @@ import { StatusError, statusName } from '../../winverbs/index.js';
 /** The state of an activity. */
 export interface ActivityHealth {
   readonly name: string;
-  /** Those that have ended correctly. */
+  /** Number of rounds that have completed correctly. */
   rounds: number;
   /** The first error. */
   failure: string | undefined;
@@ -15,7 +15,7 @@ export interface Activity {
   readonly health: ActivityHealth;
   /** Whether it uses the other victim, which must then exist until this has stopped. */
   readonly asks: boolean;
-  /** Ends it in order, and releases its objects. */
+  /** Stops it and releases its objects. */
   stop(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export function newHealth(name: string, figures: Record<string, number> = {}): A
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** An activity that uses the other victim: repeats `one`, so many at a time, at times of its own. */
+/** An activity that uses the other victim: repeats `one`, several at a time, at random times. */
 export function asking(
   health: ActivityHealth,
   atOnce: number,

@@ -22,14 +22,14 @@ const DEPTH = 8;
 
 export interface Target {
   aims(): AimMessage[];
-  /** Does some of a program's work; true: the target has ended, and must be replaced. */
+  /** Does some of a program's work. Returns true if the target has ended and must be replaced. */
   work(): boolean;
-  /** Reports changed memory that nobody had the right to change, one sentence each. */
+  /** Reports memory changed without permission, one sentence each. */
   damage(): string[];
   release(): void;
 }
 
-/** Registered memory between canaries, and memory for which an attacker has no key, or a key without the right. */
+/** Registered memory between canaries, and memory for which an attacker has no key, or a key without access. */
 class Field {
   readonly #all = new Uint8Array(new ArrayBuffer(5 * BYTES)).fill(CANARY);
   readonly open = this.#all.subarray(BYTES, 2 * BYTES);

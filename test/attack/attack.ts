@@ -7,7 +7,7 @@ export interface Run {
   readonly seed: number;
   /** Number of packets, IOCTLs, accesses or kills. */
   readonly count: number;
-  /** Called now and then with the number so far. */
+  /** Called occasionally with the number so far. */
   readonly progress: (done: number) => void;
 }
 
@@ -16,7 +16,7 @@ export interface Outcome {
   readonly done: number;
   /** Violations, one sentence each. */
   readonly findings: readonly string[];
-  /** Figures that show that the attack has reached its target. */
+  /** Figures showing that the attack has reached its target. */
   readonly figures: Readonly<Record<string, number>>;
 }
 

@@ -64,7 +64,7 @@ class End {
     return this.side.memory.subarray(at, at + sizeOf(round));
   }
 
-  /** The next completions, all of which have to be good. */
+  /** The next completions, all of which must succeed. */
   async good(count: number): Promise<WvCompletion[]> {
     const completions = await take(this.side.cq, count);
     for (const { status } of completions) {
@@ -131,7 +131,7 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
   return { port: peer.port, health };
 }
 
-/** The connecting end. `stop` ends it in order after the present round. */
+/** The connecting end. `stop` disconnects after the current round. */
 export function ask(
   provider: IWVProvider,
   port: number,

@@ -14,7 +14,7 @@ import { outcomeName } from '../helpers/outcome.js';
 import { seeded } from '../helpers/random.js';
 import { type Activity, asking, newHealth, sleep, watched } from './activity.js';
 
-/** Begins the private data of a victim; attackers do not know it. */
+/** Prefix of a victim's private data, unknown to attackers. */
 const SIGN = Buffer.from('one of us');
 const NONCE_BYTES = 8;
 const MESSAGE_BYTES = 64;
@@ -23,7 +23,7 @@ const AT_ONCE = 2;
 /** Maximum of strangers accepted at a time; all others are rejected. */
 const STRANGERS = 16;
 
-/** The answer to a request's nonce. */
+/** The reply to a request's nonce. */
 const answerTo = (nonce: Uint8Array): Buffer => Buffer.from(nonce.map((byte) => byte ^ 0x5a)).reverse();
 const messageOf = (nonce: Uint8Array): Buffer => Buffer.alloc(MESSAGE_BYTES, nonce);
 /** Which side ends the connection. */
@@ -43,7 +43,7 @@ async function end(ep: IWVConnectEndpoint, here: boolean): Promise<void> {
   }
 }
 
-/** Accepts the partner's connections, and some of strangers. */
+/** Accepts the partner's connections, and some from strangers. */
 export function serveChurn(provider: IWVProvider, address: string): Activity & { readonly port: number } {
   const health = newHealth('connections, accepted', { strangers: 0, accepted: 0 });
   const { listener, peer } = openListener(provider, address, 0);

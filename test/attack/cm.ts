@@ -13,7 +13,7 @@ import { Victims } from './victims.js';
 
 /** MADs of one attacker between two updates of its knowledge. */
 const BURST = 256;
-/** Further addresses of the other host. */
+/** Additional addresses of the other host. */
 const OTHERS = ['10.99.0.66', '10.99.0.67'] as const;
 
 /** Requests of either kind are repeated 15 times: those for connections each 0.27 s, look-ups each 4.3 s, so that none ends before a hang. */

@@ -17,20 +17,20 @@ export interface Burst {
 
 export interface Sent {
   readonly packets: number;
-  /** Those of them with a wrong ICRC or length. */
+  /** Number of packets with a wrong ICRC or length. */
   readonly damaged: number;
   /**
    * Those of the damaged ones that every raw socket gets (raw_wire.cc): of a reliable transport, to the QPN of
    * multicast groups.
    */
   readonly damagedForAll: number;
-  /** Those that the own system has refused. */
+  /** Packets refused by the local OS. */
   readonly refused: number;
 }
 
 const [source = '', destination = '', seed, ...descriptors] = process.argv.slice(2);
 const random = seeded(Number(seed));
-/** One socket sends most, so that it becomes known; others come and go. */
+/** One socket sends most packets, so that it becomes known; others are short-lived. */
 const COUNTED_SOCKETS = 3;
 /** Maximum of packets from a socket other than the first. */
 const MOST_BY_ONE = 20_000;
@@ -92,7 +92,7 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
       if (--waiting === 0) done();
     });
   };
-  // What follows may end a connection, so these come first: a live one keeps them.
+  // Later packets may end a connection, so these come first: a live one keeps them.
   for (const aim of aims) {
     if (aim.kind === 'rc') send(guns[0]!, guns[0]!.direct.makeFragment(aim), destination);
   }

@@ -1,12 +1,12 @@
-/** A server of `networkdirect/net` that strangers flood: `half-open-victim kind address`. Reports its port, then its state whenever it is asked. */
+/** A server of `networkdirect/net` that strangers flood: `half-open-victim kind address`. Reports its port, then its state on request. */
 import { once } from 'node:events';
 import { createChannelServer, createServer } from '../../nd/net/index.js';
 
 /** The state of the server. */
 export interface HalfOpenHealth {
-  /** Bytes of memory of the process. */
+  /** Memory of the process in bytes. */
   readonly memory: number;
-  /** Connections that were requested and not completed. */
+  /** Number of connections that were requested but not completed. */
   readonly clientErrors: number;
   readonly listening: boolean;
 }

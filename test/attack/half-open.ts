@@ -1,6 +1,6 @@
 /**
  * Strangers on another host that request connections of `networkdirect/net` and complete none, from one address and from many, while an
- * honest process connects all the time. The server's memory stays within a bound, and every honest connection is made.
+ * honest process connects repeatedly. The server's memory is bounded, and every honest connection is established.
  */
 import type { CrowdOrder, CrowdReport } from '../helpers/crowd-program.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
@@ -8,12 +8,12 @@ import type { Attack, Outcome, Run } from './attack.js';
 import type { HalfOpenHealth } from './half-open-victim.js';
 import { type Build, Program } from './process.js';
 
-/** Further addresses of the other host. */
+/** Additional addresses of the other host. */
 const OTHERS = Array.from({ length: 15 }, (_, n) => `10.99.0.${n + 66}`);
-/** Bytes that the server's process may grow by: 128 half-open connections, and garbage that is not collected yet. */
+/** Maximum growth of the server's process in bytes: 128 half-open connections, and garbage not collected yet. */
 const MOST_GROWTH: Readonly<Record<Build, number>> = { plain: 192 * 2 ** 20, asan: 768 * 2 ** 20 };
 
-/** Until then the server has ended half-open connections of the flood. */
+/** By then the server has ended half-open connections of the flood. */
 const MOST_CONNECTIONS = 10_000;
 
 async function floodOf(kind: 'channel' | 'stream', others: readonly string[], run: Run): Promise<Outcome> {

@@ -12,7 +12,7 @@ export interface Hoarded {
   readonly frames: number;
   /** Peers whose connections the victim has ended. */
   readonly ended: number;
-  /** Requests of the honest client, and the longest time of one. */
+  /** Requests of the honest client, and the duration of the slowest. */
   readonly served: number;
   readonly slowestMs: number;
   readonly unserved: string | undefined;
@@ -34,7 +34,7 @@ const at = { address: 0x1000n, token: 0x1234, length: 4096 };
 const nowhere = encodeMemory({ ...at, id: 1 });
 const ring = encodeMemory({ ...at, id: 0, length: 4096 * honest.slots });
 
-/** One way to hoard. */
+/** One kind of hoarding. */
 interface Way {
   readonly stream?: boolean;
   readonly data?: boolean;
@@ -44,19 +44,19 @@ interface Way {
 }
 
 const request = (id: number, order: string): Buffer => frameOf(REQUEST, { id, payload: Buffer.from(order) });
-/** As many as there is room for in a slot. */
+/** As many as fit in a slot. */
 const many = (n: number, one: (id: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: 20 }, (_, k) => one(20 * n + k)));
 const long = (type: number, id: number, peer: RawPeer, length: number): Buffer =>
   frameOf(type, { id: type === DATA ? 0 : id, flags: LARGE, payload: peer.description(length, id) });
 
 const ways: readonly Way[] = [
-  // Answers, long ones, and refusals, that get no credits or are not read.
+  // Replies, long replies and refusals that get no credits or are not read.
   { control: true, frame: (n) => many(n, (id) => request(id, 'echo, and do not forget anything')) },
   { data: true, control: true, frame: (n) => many(n, (id) => request(id, 'long')) },
   { frame: (n) => many(n, (id) => request(id, 'long')) },
   { control: true, frame: (n) => many(n, (id) => frameOf(ATOMIC, { id, payload: Buffer.alloc(32) })) },
-  // What nobody has requested.
+  // Unsolicited frames.
   {
     data: true,
     frame: (n) =>
@@ -65,14 +65,14 @@ const ways: readonly Way[] = [
         ...[ANSWER, FAILURE].map((type) => frameOf(type, { id: n, flags: LARGE, payload: nowhere })),
       ]),
   },
-  // Requests that are never answered, those behind them, and cancellations of others.
+  // Requests that never get a reply, those behind them, and cancellations of others.
   {
     data: true,
     control: true,
     frame: (n) =>
       n < 100 ? many(n, (id) => request(id, 'never')) : many(n, (id) => frameOf(CANCEL, { id })),
   },
-  // Long messages and requests, also tiny ones, that nobody takes or answers.
+  // Long messages and requests, and tiny ones, that are never taken or replied to.
   {
     data: true,
     control: true,
@@ -81,7 +81,7 @@ const ways: readonly Way[] = [
   { data: true, control: true, frame: (n, peer) => many(n, (id) => long(DATA, id, peer, 1)) },
   { data: true, control: true, frame: (n, peer) => many(n, (id) => long(REQUEST, id, peer, 100_000)) },
   { data: true, control: true, frame: (n) => many(n, () => frameOf(DATA)) },
-  // Rings, to a stream that writes what it reads, and to one that is not read.
+  // Rings, to a stream that echoes, and to one that is not read.
   {
     stream: true,
     data: true,

@@ -8,7 +8,7 @@ export interface Ports {
   readonly streams: number;
 }
 
-/** Bytes of this process: those of the heap and outside of it, after a collection, and the resident ones. */
+/** Memory of this process in bytes: heap and external after a collection, and resident. */
 export interface Size {
   readonly bytes: number;
   readonly rss: number;
@@ -24,7 +24,7 @@ const server = createChannelServer({ maxBufferedBytes: Number(process.argv[2]) }
   });
   channel.on('close', () => {});
 });
-// It writes what it reads; one of two is not read.
+// Half of the streams echo; the others are not read.
 let streams = 0;
 const streamServer = createServer((socket) => {
   socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** Peers of `networkdirect/net` that hoard: what they make a server keep has a bound, and an honest client is served all the time. */
+/** Peers of `networkdirect/net` that hoard: the memory that they make a server keep is bounded, and an honest client is always served. */
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Hoarded } from './hoard-attacker.js';
 import type { Ports, Size } from './hoard-victim.js';
@@ -7,7 +7,7 @@ import { Program } from './process.js';
 /** `maxBufferedBytes` of the victim. */
 export const BUFFERED_BYTES = 2 ** 26;
 
-/** By so much the victim may grow, in bytes: its bound, and slots and short requests of some ten connections. */
+/** Maximum growth of the victim in bytes: its bound, and slots and short requests of some ten connections. */
 const GROWTH_BYTES = 2 * BUFFERED_BYTES;
 
 async function hoard({ build, seed, count, progress }: Run): Promise<Outcome> {

@@ -1,6 +1,6 @@
 /**
- * A program that sends invalid requests to its kernel, by both doors: `ioctl-program port count seed`. By door 1,
- * IOCTLs of random bytes on one file, with the ids of another; by door 2, rings of queue pairs with random words. It is
+ * A program that sends invalid requests to its kernel, on both paths: `ioctl-program port count seed`. On the control path,
+ * IOCTLs of random bytes on one file, with the ids of another; on the data path, rings of queue pairs with random words. It is
  * also the partner of a bystander.
  */
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
@@ -40,11 +40,11 @@ export interface IoctlProgress {
 const [port, count, seed] = process.argv.slice(2).map(Number) as [number, number, number];
 const random = seeded(seed);
 const below = (n: number): number => Math.floor(random() * n);
-/** IOCTLs before the objects are made anew. */
+/** Number of IOCTLs before the objects are recreated. */
 const WORLD = 1500;
-/** One in so many attacks the rings instead. */
+/** One in this many attacks the rings instead. */
 const RINGS_ONE_IN = 20;
-/** Another size than the bystander's, so that the rings are not in one allocation with its rings. */
+/** A size other than the bystander's, so that their rings do not share an allocation. */
 const SCRIBBLED = { sendDepth: 64, receiveDepth: 64 };
 const rows = [...ioctlTable, ...ibatTable];
 const findings: string[] = [];
@@ -60,7 +60,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Rings made since the list was emptied. */
+/** Rings created since the list was emptied. */
 const rings: Uint32Array[] = [];
 const { allocateRing } = addon;
 addon.allocateRing = (bytes) => {

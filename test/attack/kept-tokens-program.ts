@@ -14,26 +14,26 @@ import { type Channel, connectChannel, createChannelServer } from '../../nd/net/
 import { frameOf, framesOf, MARK, RawPeer, reportOf, honest as usual } from '../helpers/net-raw.js';
 import { seeded } from '../helpers/random.js';
 
-/** Bytes of each message and answer. */
+/** Size of each message and reply in bytes. */
 const BYTES = 8192;
 /** Parts of the lent memory. */
 const PARTS = 8;
-/** Connections of the attacker at a time, and what each asks for. */
+/** Connections of the attacker at a time, and the requests of each. */
 const PEERS = 4;
 const MOST_ASKED = 40;
-/** All slots together hold no answer, so each is read from memory, by a token. */
+/** A reply does not fit into all slots together, so each is read from memory with a token. */
 const SHORT_SLOTS = encodeHello({ ...usual, slotBytes: 64 });
 const HONEST_MS = 2;
-/** Accesses after which the attacker tells that it is alive. */
+/** Number of accesses after which the attacker reports progress. */
 const TOLD = 5;
 
-/** What the server answers about itself. */
+/** The server's report about itself. */
 export interface Served {
   readonly findings: string[];
   readonly messages: number;
 }
 
-/** What the attacker sends: its progress, and at last its outcome. */
+/** Messages of the attacker: its progress, and finally its result. */
 export interface Kept {
   readonly done: number;
   readonly outcome?: { readonly findings: string[]; readonly figures: Record<string, number> };
@@ -41,7 +41,7 @@ export interface Kept {
 
 const tell = (message: unknown): void => void process.send!(message);
 
-/** A request has one byte, the mark of its connection, and all bytes that come back are that mark. */
+/** A request has one byte, the mark of its connection, and all returned bytes equal that mark. */
 async function serve(): Promise<void> {
   const findings: string[] = [];
   let messages = 0;
@@ -89,9 +89,9 @@ interface Keeper {
   readonly peer: RawPeer;
   readonly mark: number;
   asked: number;
-  /** What it was told and has not reported as read, by id. */
+  /** Descriptions received and not reported as read, by id. */
   readonly live: Map<number, Token>;
-  /** What it has reported since the last answer: these may have ended, or not yet. */
+  /** Descriptions reported since the last reply: these may or may not have ended. */
   ending: Token[];
 }
 
@@ -138,13 +138,13 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
     return keeper;
   }
 
-  /** Sends a frame when those before it have left: they share memory. */
+  /** Sends a frame after the previous ones have been sent, because they share memory. */
   async function post({ peer }: Keeper, frame: Buffer): Promise<void> {
     await peer.until(({ sending }) => sending === 0);
     peer.send(frame);
   }
 
-  /** A request; its answer comes, and mostly a message. */
+  /** A request, which gets a reply and usually a message. */
   async function ask(keeper: Keeper): Promise<void> {
     const { peer, mark, live } = keeper;
     keeper.asked += 1;
@@ -168,7 +168,7 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
   async function use(keeper: Keeper): Promise<void> {
     const { memory, mark } = kept[below(kept.length)]!;
     const right = random() < 0.5 ? 'read' : 'write';
-    // The numbers of the tokens of a connection come back there, as those of later messages.
+    // Token numbers of a connection are reused there by later messages.
     const same = (one: Token): boolean =>
       one.memory.token === memory.token && one.memory.address === memory.address;
     const must = [...keeper.live.values()].some(same);

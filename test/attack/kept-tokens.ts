@@ -1,4 +1,4 @@
-/** Peers of `networkdirect/net` that keep every token they were ever told. */
+/** Peers of `networkdirect/net` that keep every token they have received. */
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Kept, Served } from './kept-tokens-program.js';
 import { Program } from './process.js';

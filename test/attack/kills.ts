@@ -9,7 +9,7 @@ import { environmentOf } from './process.js';
 
 const program = fileURLToPath(new URL('../integration/kill.test.js', import.meta.url));
 
-/** With fewer kills some processes end by themselves, and the rest says nothing about where they were killed. */
+/** With fewer kills some processes end by themselves, and the others may not cover all points. */
 const LEAST = 14;
 
 async function runKills(link: 'auto' | 'wire', { build, seed, count }: Run): Promise<Outcome> {

@@ -1,5 +1,5 @@
 /**
- * Continuous look-ups of victims: of a partner, which answers correctly, and of an attacker, which answers anything.
+ * Continuous lookups by victims: of a partner, which replies correctly, and of an attacker, which replies arbitrarily.
  */
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openDatagramSide } from '../helpers/datagram-side.js';
@@ -7,23 +7,23 @@ import { outcomeName } from '../helpers/outcome.js';
 import { seeded } from '../helpers/random.js';
 import { type Activity, asking, newHealth, watched } from './activity.js';
 
-/** A look-up's wish and its unique number. */
+/** A lookup's requested behaviour and its unique number. */
 export const NONCE_BYTES = 8;
-/** Its first byte: how the attacker ends it, after answers that must not end it. */
+/** Its first byte: how the attacker ends it, after replies that must not end it. */
 export const Wish = { accept: 0, refuse: 1, silence: 2 } as const;
 /** The status of its refusals. */
 export const REFUSED_STATUS = 2;
-/** Look-ups at a time. */
+/** Number of concurrent lookups. */
 const AT_ONCE = 6;
 const SILENT_MS = 40;
 /** Refused for lack of room, which a stranger may cause. */
 const CROWDED_STATUS = 3;
 
-/** The Q_Key of a look-up's answer; also the queue pair, if the attacker answers. */
+/** The Q_Key of a lookup's reply; also the queue pair, if the attacker replies. */
 export const qkeyOf = (nonce: Uint8Array): number => Buffer.from(nonce).readUInt32BE(4) & 0x7fff_ffff;
 export const qpnOf = (nonce: Uint8Array): number => 0x10_0000 + (Buffer.from(nonce).readUInt32BE(1) & 0xffff);
 
-/** Answers all look-ups. */
+/** Replies to all lookups. */
 export function serveLookups(
   provider: IWVProvider,
   address: string,
@@ -45,7 +45,7 @@ export function serveLookups(
         throw error;
       }
       const nonce = asked.query().privateData.subarray(0, NONCE_BYTES);
-      // A new look-up with an id of a former one withdraws that one.
+      // A new lookup with the id of an earlier one withdraws that one.
       await outcomeName(asked.accept({ qp: side.qp, qkey: qkeyOf(nonce), privateData: nonce }));
       asked.release();
       health.rounds++;

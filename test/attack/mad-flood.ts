@@ -32,7 +32,7 @@ export interface MadSetup {
 
 export interface MadBurst {
   readonly packets: number;
-  /** Victims' ports for connections, and for look-ups. */
+  /** Victims' ports for connections and for lookups. */
   readonly churn: readonly number[];
   readonly lookups: number;
   /** The knowledge of another attacker. */
@@ -40,7 +40,7 @@ export interface MadBurst {
 }
 
 export interface MadsSent {
-  /** Since the previous answer. */
+  /** Counts since the previous reply. */
   readonly packets: number;
   readonly refused: number;
   readonly knowledge: Knowledge;
@@ -49,11 +49,11 @@ export interface MadsSent {
 const { seed, kind, destination, sources, listens, partners } = JSON.parse(process.argv[2]!) as MadSetup;
 const random = seeded(seed);
 const maker = new MadMaker(random);
-/** Limit of stored knowledge of each kind. */
+/** Maximum number of stored items of each kind. */
 const MOST_KNOWN = 64;
 const requests: SeenRequest[] = [];
 const connections: SeenConnection[] = [];
-/** Maximum delay of the right answer, in milliseconds. */
+/** Maximum delay of the correct reply, in milliseconds. */
 const LATE_MS = 20;
 let sent = 0;
 let refused = 0;
@@ -97,7 +97,7 @@ function fire({ socket, writer }: Gun, mad: Uint8Array, sound = false): void {
   });
 }
 
-/** Sends answers that must end nothing, before and after the one that was wished for. */
+/** Sends replies that must end nothing, before and after the requested one. */
 function answer(asked: SeenRequest): void {
   const wrong = (): void => {
     for (let n = maker.below(4); n > 0; n--) {

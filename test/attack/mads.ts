@@ -18,7 +18,7 @@ const GSI_QPN = 1;
 const GSI_QKEY = 0x8001_0000;
 const DEFAULT_PKEY = 0xffff;
 const UDP_SERVICE = 0x0111_0000n;
-/** Distance around a seen id: ids are allocated one after the other. */
+/** Distance from a known id: ids are allocated sequentially. */
 const AROUND = 12;
 /** A QPN that does not exist. */
 const WRONG_QPN = 0xba_d000;
@@ -53,7 +53,7 @@ export interface Knowledge {
 export interface MadAim {
   readonly source: string;
   readonly destination: string;
-  /** Ports for connections, of both victims, and for look-ups. */
+  /** Ports of both victims for connections and for lookups. */
   readonly churn: readonly number[];
   readonly lookups: number;
   /** Whether this address is that of the victims' partner, so that no MAD may be right. */
@@ -82,7 +82,7 @@ export class MadMaker {
     return Uint8Array.from({ length }, () => this.below(256));
   }
 
-  /** A packet of QP1 from the BTH to the end of the MAD; now and then of another form. */
+  /** A packet for QP1 from the BTH to the end of the MAD; occasionally malformed. */
   packet(mad: Uint8Array, sound: boolean): Uint8Array {
     const wrong = sound || this.below(12) !== 0 ? -1 : this.below(7);
     const size = wrong === 0 ? this.pick([0, 4, 24, 252, 260, 1024]) : MAD_SIZE;
@@ -126,7 +126,7 @@ export class MadMaker {
 
   // ── Service id resolution ──────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer that a look-up has wished for, the last one to it. Undefined: none. */
+  /** The reply requested by a lookup, sent last. Undefined: none. */
   rightAnswer({ requestId, transactionId, serviceId, nonce }: SeenRequest): Uint8Array | undefined {
     const wish = nonce[0];
     if (wish === Wish.silence) return undefined;
@@ -137,7 +137,7 @@ export class MadMaker {
       status: accepted ? 0 : REFUSED_STATUS,
       qpn: accepted ? qpnOf(bytes) : 0,
       qkey: accepted ? qkeyOf(bytes) : 0,
-      // Older Linux kernels leave it out of refusals.
+      // Older Linux kernels omit it in refusals.
       serviceId: accepted || this.below(2) === 0 ? BigInt(serviceId) : 0n,
       infoLength: this.below(256),
       info: this.bytes(72),
@@ -145,7 +145,7 @@ export class MadMaker {
     });
   }
 
-  /** An answer of the looked-up address, for another look-up. */
+  /** A reply from the looked-up address, for another lookup. */
   wrongAnswer({ requestId, transactionId, serviceId, nonce }: SeenRequest): Uint8Array {
     const right = BigInt(transactionId);
     const any = this.pick([0, 0, 1, 2, 3, 4, 5, this.below(256)]);
@@ -163,7 +163,7 @@ export class MadMaker {
     }
   }
 
-  /** A forged answer of an address that may have been looked up, at about the time of `seen`. */
+  /** A forged reply from an address that may have been looked up at about the time of `seen`. */
   forgedAnswer(seen: SeenRequest, { partners }: MadAim): Uint8Array {
     const requestId = this.below(3) === 0 ? seen.requestId : this.near(seen.requestId);
     // Its low half is the id; only another address may have that right.
@@ -179,7 +179,7 @@ export class MadMaker {
     });
   }
 
-  /** A look-up, valid or of random bytes; now and then with the id of a victim's own look-up. */
+  /** A lookup, valid or of random bytes; occasionally with the id of a victim's lookup. */
   question({ source, destination, lookups }: MadAim, { requests }: Knowledge): Uint8Array {
     const seen = requests.length > 0 && this.below(4) === 0 ? this.pick(requests) : undefined;
     const privateData = this.bytes(216);
@@ -297,12 +297,12 @@ export class MadMaker {
     return ((OWN_SLOT << 24) | this.below(0x100_0000)) >>> 0;
   }
 
-  /** An id near one, seldom that id itself. */
+  /** An id near the given one, rarely that id itself. */
   private near(id: number): number {
     return (id - AROUND + this.below(2 * AROUND + 1)) >>> 0;
   }
 
-  /** A queue pair near one, of the same process or of one beside it. */
+  /** A queue pair near the given one, of the same process or an adjacent one. */
   private nearQpn(qpn: number): number {
     return (this.near(qpn) & 0xffff) | (this.pick([qpn >>> 16, 0, 1, 2]) << 16);
   }

@@ -1,9 +1,9 @@
 /**
- * RoCEv2 packets with right ICRCs: valid ones for a queue pair whose numbers are known, of which some get a few changed
+ * RoCEv2 packets with correct ICRCs: valid ones for a queue pair whose numbers are known, some of them with a few changed
  * fields. IPv4 only, as an unconnected UDP socket sends them: with ID 0 and DF.
  */
 
-/** An attacker's knowledge of a queue pair: all that its peer knows. */
+/** An attacker's knowledge of a queue pair: the same as its peer's. */
 export interface Aim {
   readonly qpn: number;
   readonly peerQpn: number;
@@ -77,7 +77,7 @@ const op = {
   datagram: 0x64,
   datagramImmediate: 0x65,
   congestion: 0x81,
-  /** A part of a packet, between ends that have agreed on it. */
+  /** A fragment of a packet, between peers that have agreed on fragments. */
   fragment: 0xe1,
 } as const;
 /** A fragment's place and its packet's length, 16 bits each. */
@@ -85,7 +85,7 @@ const PLACE_BYTES = 4;
 /** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragment_state.h). */
 const FRAGMENT_UNIT = 256;
 
-/** Most packets of attackers are short and complete, because the fast path takes only these. */
+/** Most packets of attackers are short and complete, because the fast path accepts only these. */
 const rcOpcodes: readonly number[] = [
   ...Array.from({ length: 8 }, () => op.sendOnly),
   ...Array.from({ length: 8 }, () => op.writeOnly),
@@ -99,7 +99,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb8_8320 : crc >>> 1;
   return crc;
 });
-/** An answer has a PSN of the queue pair's own requests. */
+/** A response has a PSN of the queue pair's own requests. */
 const isAnswer = (opcode: number): boolean => opcode >= op.readFirst && opcode <= op.atomicAcknowledge;
 /** The register after the eight bytes of ones that stand for the missing local route header (IBA 1 annex A17). */
 const ICRC_SEED = 0xdebb_20e3;
@@ -162,7 +162,7 @@ export class PacketWriter {
     return this.#finish(end, fate, below);
   }
 
-  /** The beginning of a packet whose other fragments do not come. */
+  /** The beginning of a packet whose other fragments never arrive. */
   makeFragment(aim: Aim): Uint8Array {
     const view = this.#view;
     view.setUint8(BTH_AT, op.fragment);
@@ -362,7 +362,7 @@ export class PacketWriter {
     }
   }
 
-  /** Appends the ICRC; now and then a wrong one, or one byte too many. */
+  /** Appends the ICRC; occasionally a wrong one, or one byte too many. */
   #finish(last: number, made: Fate, below: (n: number) => number): Made {
     const view = this.#view;
     const bytes = this.#bytes;

@@ -36,7 +36,7 @@ export interface Start {
 
 const alive = new Set<Program>();
 
-/** A program of this folder in a process of its own. Its answers come in the order of the requests. */
+/** A program of this folder in a separate process. Its replies arrive in the order of the requests. */
 export class Program {
   readonly exited: Promise<string>;
   /** The end of its standard error. */
@@ -124,7 +124,7 @@ export class Program {
   }
 }
 
-/** Ends the processes that an attack has left. */
+/** Ends the processes left by an attack. */
 export async function endAll(): Promise<void> {
   for (const program of alive) program.kill();
   await Promise.all([...alive].map(({ exited }) => exited));

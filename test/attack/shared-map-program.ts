@@ -1,36 +1,36 @@
 /**
- * A process of the attack on shared maps: `own NAME` stores, removes and evicts without end; `read NAME SEED` reads without end, and reports
- * what it has read when it is asked, and the end of its view.
+ * A process of the attack on shared maps: `own NAME` stores, removes and evicts endlessly; `read NAME SEED` reads endlessly, and reports
+ * its results on request, and the end of its view.
  */
 import { createSharedMap, openSharedMap, type SharedMapView } from '../../nd/net/index.js';
 import { seeded } from '../helpers/random.js';
 
-/** What a reader has seen. */
+/** The results of a reader. */
 export interface MapReads {
   readonly gets: number;
   readonly found: number;
   readonly torn: number;
   readonly foreign: number;
   readonly expired: number;
-  /** The owner was changing the entry for a long time: it had no CPU, or was killed. */
+  /** The owner took a long time to change the entry, because it had no CPU or was killed. */
   readonly busy: number;
 }
 
 const KEYS = 400;
-/** Fewer than there are keys, in little room: entries are evicted all the time. */
+/** Fewer entries than keys, in little space, so that entries are evicted constantly. */
 const ENTRIES = 200;
 const BYTES = 2 ** 16;
 const HEAD = 16;
 const BATCH = 2000;
 
 const [role, name, seed] = process.argv.slice(2);
-/** A clock that all processes of the host have in common, in ms. */
+/** A clock shared by all processes of the host, in ms. */
 const clock = (): number => {
   const [seconds, nanoseconds] = process.hrtime();
   return 1000 * seconds + nanoseconds / 1e6;
 };
 
-/** A value that shows its turn in each word, its key, and when it expires. */
+/** A value with its round in each word, its key, and its expiry. */
 function valueAt(turn: number, key: number, expiry: number): Buffer {
   const value = Buffer.alloc(HEAD + (turn % 61) * 8);
   value.writeInt32LE(turn, 0);
@@ -62,7 +62,7 @@ async function read(): Promise<void> {
   const seen = { gets: 0, found: 0, torn: 0, foreign: 0, expired: 0, busy: 0 };
   const begun = clock();
   const view: SharedMapView<Uint8Array | string, Buffer> = await openSharedMap({ name: name! });
-  // The view's clock is as exact as half of a round trip of opening.
+  // The view's clock has an error of up to half a round trip of opening.
   const slack = clock() - begun;
   const check = (key: number, value: Buffer | undefined): void => {
     seen.gets += 1;

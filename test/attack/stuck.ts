@@ -1,6 +1,6 @@
 /**
- * Peers that do not go on, beside an honest one: stopped in the middle of a copy, while the owner of the memory has no room to take it back,
- * and with pages that never come. The native program test/native/host_stuck.cc, because a peer has to be stopped within a copy.
+ * Peers that hang, beside an honest one: stopped in the middle of a copy, while the owner of the memory has no room to withdraw it,
+ * and with pages that are never supplied. The native program test/native/host_stuck.cc, because a peer has to be stopped within a copy.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

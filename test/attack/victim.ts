@@ -1,5 +1,5 @@
 /**
- * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each answers its parent's
+ * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each replies to its parent's
  * requests, and ends with it. `ND_OPTIONS` has the options of both.
  */
 import { readFileSync } from 'node:fs';
@@ -12,23 +12,23 @@ import { askChurn, serveChurn } from './churn.js';
 import { askLookups, serveLookups } from './lookups.js';
 import type { AimMessage } from './packets.js';
 
-/** The ports of a victim: for the bystanders' connection, for connections that come and go, for look-ups. */
+/** The ports of a victim: for the bystanders' connection, for short-lived connections, for lookups. */
 export interface Ports {
   readonly port: number;
   readonly churn?: number | undefined;
   readonly lookups?: number | undefined;
-  /** The answer to look-ups. */
+  /** The reply to lookups. */
   readonly qpn?: number | undefined;
 }
 
 export interface ServeJob {
   readonly role: 'serve';
-  /** The own address. */
+  /** The local address. */
   readonly address: string;
   readonly seed: number;
-  /** Whether connections come and go besides that of the bystanders. */
+  /** Whether there are short-lived connections besides that of the bystanders. */
   readonly churn: boolean;
-  /** Whether it answers look-ups. */
+  /** Whether it replies to lookups. */
   readonly lookups: boolean;
   /** Number of targets of each kind. */
   readonly connections: number;
@@ -42,7 +42,7 @@ export interface AskJob {
   /** The address and ports of the other victim. */
   readonly peer: string;
   readonly ports: Ports;
-  /** Where an attacker answers look-ups. */
+  /** The address where an attacker replies to lookups. */
   readonly attacker: string;
 }
 
@@ -61,7 +61,7 @@ export interface Health {
   readonly objects: Readonly<Record<string, number>>;
   readonly cm: Readonly<Record<string, number>>;
   /**
-   * Datagrams that the system has dropped for lack of room in a socket on port 4791, of all processes of this network.
+   * Datagrams dropped by the OS because a socket on port 4791 was full, for all processes of this network.
    */
   readonly systemDropped: number;
 }

@@ -18,10 +18,10 @@ export interface VictimOptions {
   readonly datagrams: number;
   /** The hosts of both; default: the loopback interface. */
   readonly place?: Place;
-  /** Whether connections come and go between them, and whether one looks the other's services up. */
+  /** Whether there are short-lived connections between them, and whether one looks up the other's services. */
   readonly churn?: boolean;
   readonly lookups?: boolean;
-  /** Where an attacker answers look-ups. */
+  /** The address where an attacker replies to lookups. */
   readonly attacker?: string;
 }
 
@@ -101,7 +101,7 @@ export class Victims {
     return (await this.health()).map(({ bystander }) => bystander.qpn);
   }
 
-  /** Waits until the bystanders have made some more rounds, and the other activities have progressed. */
+  /** Waits until the bystanders have completed some more rounds, and the other activities have progressed. */
   async lives(): Promise<void> {
     const begun = goingsOn(await this.health());
     const until = performance.now() + HANG_MS;
@@ -117,7 +117,7 @@ export class Victims {
   }
 
   /**
-   * Waits until both have taken in the pending MADs. Otherwise requests of the partner find no room, or come too late.
+   * Waits until both have processed the pending MADs. Otherwise requests of the partner find no room, or are too late.
    */
   async drained(): Promise<void> {
     const until = performance.now() + HANG_MS;
@@ -130,7 +130,7 @@ export class Victims {
     }
   }
 
-  /** Ends both in order; returns their violations. */
+  /** Ends both; returns their violations. */
   async end(): Promise<{ findings: string[]; before: Health; after: [Health, Health]; left: Health }> {
     const findings: string[] = [];
     await this.lives();

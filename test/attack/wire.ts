@@ -1,5 +1,5 @@
 /**
- * Attacks by the wire: a process of this host, or of another, sends any packets to port 4791, in a peer's name or its
+ * Attacks over UDP: a process on this host or another sends arbitrary packets to port 4791, in a peer's name or its
  * own.
  */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -12,7 +12,7 @@ import { type Place, Victims } from './victims.js';
 const ADDRESS = '127.0.0.1';
 /** Packets between two updates of the targets and their PSNs. */
 const BURST = 128;
-/** One in so many wrong ICRCs is accepted where the receiver solves for the IPv4 ID. */
+/** One in this many wrong ICRCs is accepted if the receiver solves for the IPv4 ID. */
 const SOLVED_ONE_IN = 2 ** 15;
 /** Those of the victim and its partner, where ICRCs are exact. */
 const RAW_SOCKETS = 2;
@@ -50,7 +50,7 @@ export interface Field {
 
 const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm: { timewaitMs: 50 } };
 
-/** Longer than any victim takes to connect again. */
+/** Longer than any victim needs to reconnect. */
 const IDLE_MS = 60_000;
 
 const here = { address: ADDRESS, by: [] } as const;
@@ -68,7 +68,7 @@ async function floodOf(field: Field, run: Run): Promise<Outcome> {
   }
 }
 
-/** The attacker is where the partner is. */
+/** The attacker is on the partner's host. */
 async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome> {
   const { build, seed, count, progress } = run;
   const { kernel, connections, datagrams } = field;
@@ -117,7 +117,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   const dropped = figures.icrc + figures['bad length'];
   const exact = kernel.icrc === 'exact';
   const luck = exact ? 0 : 10 + (10 * total.damaged) / SOLVED_ONE_IN;
-  // Where ICRCs are exact the system counts the packets that its filters remove, which the raw socket gets.
+  // With exact ICRCs the OS counts the packets removed by its filters, which the raw socket receives.
   const lost = (exact ? 0 : left.systemDropped) + total.refused;
   // Exact: a packet to the QPN of groups arrives at one UDP socket, and at the raw sockets of both processes.
   const damaged = total.damaged + (exact ? RAW_SOCKETS * total.damagedForAll : 0);
@@ -134,7 +134,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.fast < total.packets / 100) {
     findings.push('the attack: nearly nothing has taken the fast path');
   }
-  // Both ends of a victim's connection are of this package, so they have agreed on fragments.
+  // Both peers of a victim's connection use this package, so they have agreed on fragments.
   if (!field.remote && connections > 0 && figures.fragments < total.packets / 5000) {
     findings.push('the attack: nearly no fragment was taken');
   }

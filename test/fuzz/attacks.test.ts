@@ -1,4 +1,4 @@
-/** Attacks by packets with a fixed seed and small counts; `npm run test:attack` has more of them (docs/internals/testing.md). */
+/** Packet attacks with a fixed seed and small counts; `npm run test:attack` runs more of them (docs/attack.md). */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { attacks } from '../attack/attacks.js';

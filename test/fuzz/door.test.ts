@@ -1,5 +1,5 @@
 /**
- * Every IOCTL with wrong bytes through the real door into the real kernel: valid requests with changed bytes, random
+ * Every IOCTL with invalid bytes through the real channel to the real kernel: valid requests with changed bytes, random
  * and truncated buffers of any length, with ids of live objects in them. Each request ends in a status that has a name,
  * no output is longer than requested, the HCA gets no memory that was not pinned, and valid requests work as before.
  */
@@ -184,7 +184,7 @@ function checkStatus(row: NamedIoctlRow, attempt: Attempt, input: Uint8Array | n
   const inputShort = (input?.length ?? 0) < (row.input?.size ?? 0);
   const outputShort = attempt.outputLength < (row.output?.size ?? 0);
   if (inputShort || outputShort) assert.is(status, Status.BUFFER_TOO_SMALL, `${what} for a short buffer`);
-  // A SRQ_MODIFY without provider data changes the limit alone.
+  // An SRQ_MODIFY without provider data changes only the limit.
   const handsRing = row.name === 'SRQ_MODIFY' && (input?.length ?? 0) > row.input!.size;
   if (!attempt.valid && (handsRing || handsMemory.has(row.name))) {
     assert.is.not(status, Status.SUCCESS, `${what} for memory nobody gave it`);

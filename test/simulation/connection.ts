@@ -1,4 +1,4 @@
-/** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
+/** A program's connections in the simulation: each carries a flow, ends when that is complete, and reports its loss. */
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
 import type { Traffic } from './native-simulation.js';
@@ -11,22 +11,22 @@ const DEPTH = 16;
 const PATIENT = 3;
 const NS_PER_MS = 1e6;
 const ACK_UNIT_MS = 4.096e-3;
-/** The engine adds 25 % to time-outs, and a clock may be 10 % slow. */
+/** The engine adds 25 % to timeouts, and a clock may be 10 % slow. */
 const TIMEOUT_MARGIN = 1.25 * 1.15;
-/** Receivers that are late may ask for a second, and their longest timer once more (docs/internals/wire.md); the network has queues. */
+/** RNR waits may last a second plus the longest timer (docs/internals/wire.md); the network has queues. */
 const RNR_AND_QUEUES_MS = 3000;
 const IB_MTU = { 256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5 } as const;
 
 export interface ConnectionSettings {
   readonly mtu: keyof typeof IB_MTU;
-  /** Bytes of the packets that both links carry beyond the MTU's; 0: no more. */
+  /** Payload of packets that both links support beyond the MTU, in bytes; 0: none. */
   readonly packetBytes: number;
   /** Codes of 4.096 µs × 2^code, and of RNR NAKs. */
   readonly ackTimeoutCode: number;
   readonly minRnrTimer: number;
   readonly retryCount: number;
   readonly rnrRetryCount: number;
-  /** Whether peers are treated as those of this package, which agree on more than the standard has. */
+  /** Whether peers are treated as instances of this package, which agree on extensions. */
   readonly ours: boolean;
 }
 
@@ -41,14 +41,14 @@ export const usualSettings: ConnectionSettings = {
 };
 
 /**
- * How long nothing may move while something is outstanding: after all retries, and the patience with late receives, a connection is
+ * Maximum time without progress while requests are outstanding: after all retries and RNR waits, a connection is
  * lost, if it has not got further.
  */
 function longestSilenceMs({ ackTimeoutCode, retryCount }: ConnectionSettings): number {
   return ACK_UNIT_MS * 2 ** ackTimeoutCode * (retryCount + 1) * TIMEOUT_MARGIN + RNR_AND_QUEUES_MS;
 }
 
-/** What a flow is, and what becomes of it. */
+/** A flow and its result. */
 export interface FlowPlan {
   readonly client: SimulatedHost;
   readonly server: SimulatedHost;
@@ -58,9 +58,9 @@ export interface FlowPlan {
   readonly mayFail: boolean;
   /** Instead of the world's setting. */
   readonly ours?: boolean;
-  /** The flow has come to its end without a loss. */
+  /** The flow has completed without a loss. */
   readonly onDone?: (flow: FlowConnection) => void;
-  /** It has not: refused, timed out, or lost. `established`: whether data may have moved. */
+  /** The flow has failed: refused, timed out, or lost. `established`: whether data may have been transferred. */
   readonly onLost?: (flow: FlowConnection, why: string, established: boolean) => void;
 }
 
@@ -74,7 +74,7 @@ export class FlowConnection {
   readonly #world: World;
   readonly #endpoint: number;
   readonly #connection: CmConnection;
-  /** Perhaps before the connection was there. */
+  /** Possibly before the connection was established. */
   #stopped = false;
 
   constructor(world: World, plan: FlowPlan) {
@@ -112,7 +112,7 @@ export class FlowConnection {
     );
   }
 
-  /** No more requests; the connection ends when those outstanding are complete. */
+  /** No more requests; the connection ends when the outstanding ones are complete. */
   stop(): void {
     this.#stopped = true;
     if (this.state === 'running') this.#world.native.stopFlow(this.flow);
@@ -148,13 +148,13 @@ export class FlowConnection {
     if (this.#stopped) this.stop();
   }
 
-  /** Connection management says so. */
+  /** Reported by connection management. */
   #over(why: string): void {
     this.#endEndpoint();
     this.#settleLost(why);
   }
 
-  /** The queue pair says so. */
+  /** Reported by the queue pair. */
   #lose(why: string): void {
     if (this.state === 'done' || this.state === 'lost') return;
     this.#connection.abandon();
@@ -175,7 +175,7 @@ export class FlowConnection {
   }
 }
 
-/** A server that takes all requests, on a host that has just started. */
+/** A server that accepts all requests, on a host that has just started. */
 export function serve(world: World, server: SimulatedHost, backlog = 0): void {
   const listener = server.cm!.listen({
     serviceId: SERVICE,
@@ -202,7 +202,7 @@ function accept(world: World, server: SimulatedHost, { connection, request }: Ta
   world.watchEndpoint(endpoint, lose, () => connection.communicationEstablished());
   connection.events = {
     established: () => world.setWill(endpoint, connection),
-    // A repetition of an old request is accepted, and taken back when nobody answers.
+    // A repetition of an old request is accepted, and given up when there is no reply.
     rejected: end,
     timedOut: end,
     disconnected: end,
@@ -229,7 +229,7 @@ function pathBetween(from: SimulatedHost, to: SimulatedHost): CmPath {
   return { source: from.gid, destination: to.gid, flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 };
 }
 
-/** What both sides need to know of each other beside the path. */
+/** Information that both sides exchange besides the path. */
 export interface PeerOfQp {
   readonly peerQpn: number;
   readonly sendPsn: number;

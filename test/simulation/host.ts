@@ -1,4 +1,4 @@
-/** A host of the simulation: its connection manager, of the present start, on the host's clock and network. */
+/** A host of the simulation: its current connection manager, on the host's clock and network. */
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import type { CmPlatform, CmTimer, ConnectionManager, Gid } from '../../kernel-bridge/kernel/cm/service.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
@@ -11,7 +11,7 @@ const COMM_IDS = 0x4_0000;
 const COMM_ID_BASE = (1 << 24) | (1 << 18);
 const CA_GUID_BASE = 0x0200_00ff_fe00_0000n;
 
-/** 10.1.0.1 and on, one for each number. */
+/** Addresses from 10.1.0.1 on, one for each host number. */
 export function addressOf(number: number): Gid {
   return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1 + (number >> 16), number >> 8, number);
 }
@@ -23,7 +23,7 @@ export class SimulatedHost {
   readonly gid: Gid;
   /** The connection manager; undefined while the host is off. */
   cm: ConnectionManager | undefined;
-  /** Timers that run, and ids in use. */
+  /** Running timers, and ids in use. */
   readonly timers = new Set<number>();
   readonly ids = new Set<number>();
   readonly #world: World;
@@ -40,14 +40,14 @@ export class SimulatedHost {
     return this.cm !== undefined;
   }
 
-  /** Starts the host: its second start has the same address and CA GUID, and knows nothing of the first. */
+  /** Starts the host: a restart has the same address and CA GUID, and no state. */
   boot(options: HostOptions, cm: Partial<CmOptions>): void {
     this.#world.native.boot(this.vertex, { ...options, slot: 1 });
     this.#nextId = this.#world.below(COMM_IDS);
     this.cm = createConnectionManager(this.#platform(), { ...cmOptionsSchema.parse({}), ...cm });
   }
 
-  /** The host is off at once: nothing that it has sent is followed by anything. */
+  /** Stops the host at once; it sends nothing more. */
   crash(): void {
     this.#world.native.crash(this.vertex);
     for (const id of this.timers) this.#world.cancelTimer(id);
@@ -56,7 +56,7 @@ export class SimulatedHost {
     this.cm = undefined;
   }
 
-  /** What it still has besides itself, in words. */
+  /** Its remaining state, as text. */
   leftovers(): string[] {
     if (!this.cm) return [];
     const { connections = 0, timewait = 0, waitingRequests = 0 } = this.cm.counters();

@@ -15,11 +15,11 @@ import { Violation, World } from './world.js';
 const MS_PER_MINUTE = 60_000;
 const PROGRESS_MS = 10_000;
 const SHORT_MINUTES = 1;
-/** How long a failure is shrunk. */
+/** Time limit for shrinking a failure. */
 const SHRINK_MS = 60_000;
-/** Every so many runs one is repeated, and must be the same. */
+/** Interval, in runs, at which one is repeated and must have the same result. */
 const REPEATED_EVERY = 20;
-/** After so many the run ends. */
+/** Number of failures after which the program ends. */
 const MOST_FAILURES = 5;
 const LARGEST_SEED = 2 ** 32 - 1;
 
@@ -120,7 +120,7 @@ function show({ scenario, seed, plan, faults, message }: Failure): void {
   }
 }
 
-/** Runs scenarios in turn, each as long as its share, until the time or the number is over. */
+/** Runs scenarios round-robin by their shares, until the time or the number of runs is reached. */
 function runAll(
   chosen: readonly Scenario[],
   options: Options,
@@ -136,7 +136,7 @@ function runAll(
   let seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
   let toldAt = performance.now();
   for (let run = 0; run < (options.runs ?? Number.POSITIVE_INFINITY) && performance.now() < until; run++) {
-    // The one that is furthest behind its share.
+    // The scenario furthest behind its share.
     const behind = (one: Scenario) => totals.get(one.name)!.seconds / one.share;
     const scenario = chosen.reduce((a, b) => (behind(b) < behind(a) ? b : a));
     const total = totals.get(scenario.name)!;

@@ -20,7 +20,7 @@ interface Mutant {
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** Which scenario finds it. */
+  /** The scenario that finds it. */
   readonly scenario: string;
 }
 
@@ -132,7 +132,7 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
-/** Runs a program in the project's folder; its output, and whether it ended well. */
+/** Runs a program in the project's folder; returns its output and whether it succeeded. */
 function run(program: string, parameters: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, stdout, stderr } = spawnSync(program, parameters, {
     cwd: root,
@@ -188,7 +188,7 @@ function isFound(name: string, scenario: string, scratch: string, addon: string)
 const wanted = process.argv[2] ?? '';
 const scratch = mkdtempSync(join(root, 'build/simulation-mutants-'));
 try {
-  // With its objects, so that only what is changed is compiled.
+  // Including object files, so that only changed sources are compiled.
   const copied = { recursive: true, preserveTimestamps: true };
   cpSync(join(root, ENGINE), join(scratch, 'hca'), copied);
   for (const part of ['hca', 'simulation', ADDON])

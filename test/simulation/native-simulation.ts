@@ -11,18 +11,18 @@ export interface FaultRates {
   readonly duplicate?: number;
   /** Overtaken by others. */
   readonly delay?: number;
-  /** Comes a second time, long afterwards. */
+  /** Duplicated, with the copy arriving long afterwards. */
   readonly ancient?: number;
 }
 
-/** One end of a link: the queue of the packets that go out there. Bytes and nanoseconds. */
+/** One end of a link: the queue of its outgoing packets. Bytes and nanoseconds. */
 export interface PortOptions {
   readonly nsPerByte?: number;
   readonly delayNs?: number;
   readonly capacity?: number;
   /** From this length on packets are marked; 0: never. */
   readonly mark?: number;
-  /** Longer packets vanish, counted from the IP header to the ICRC; 0: none does. */
+  /** Longer packets are dropped silently, counted from the IP header to the ICRC; 0: none. */
   readonly mtu?: number;
   readonly up?: boolean;
   /** Faults of data packets and of MADs. */
@@ -34,16 +34,16 @@ export interface PortOptions {
 
 export interface HostOptions {
   readonly skewPpm?: number;
-  /** What the host's clock shows when the simulation begins. */
+  /** The host's clock at the start of the simulation. */
   readonly startNs?: number;
-  /** Share of steps that a polling program takes, and after which the host has no processor for a while. */
+  /** Share of steps executed by a polling program, and after which the host has no CPU for a while. */
   readonly polls?: number;
   readonly stalls?: number;
   readonly longestStallNs?: number;
-  /** Share of small packets that go and come by themselves: the engine's fast path. */
+  /** Share of small packets sent and received individually: the engine's fast path. */
   readonly single?: number;
   readonly latencyNs?: number;
-  /** Processor time of a step, and of a packet. */
+  /** CPU time of a step and of a packet. */
   readonly stepNs?: number;
   readonly packetNs?: number;
   readonly cqEntries?: number;
@@ -53,7 +53,7 @@ export interface HostOptions {
   readonly keepAliveNs?: number;
 }
 
-/** What one side of a connection sends. Depths are powers of two. */
+/** The requests of one side of a connection. Depths are powers of two. */
 export interface Traffic {
   readonly send?: number;
   readonly write?: number;
@@ -68,7 +68,7 @@ export interface Traffic {
   /** 0: until the flow is stopped. */
   readonly messages: number;
   readonly thinkNs?: number;
-  /** Share of receives that are posted late, and how late at most. */
+  /** Share of receives that are posted late, and their maximum delay. */
   readonly late?: number;
   readonly lateNs?: number;
   readonly inlined?: number;
@@ -108,7 +108,7 @@ export interface Figures {
   readonly packets: number;
   readonly lost: number;
   readonly events: number;
-  /** Packets that are under way. */
+  /** Packets in transit. */
   readonly live: number;
   /** A hash of all packets and their times. */
   readonly digest: string;
@@ -130,10 +130,10 @@ export interface NativeSimulation {
   boot(host: number, options: HostOptions & { slot: number }): void;
   crash(host: number): void;
   sendMad(host: number, path: CmPath, mad: Uint8Array, psn: number): void;
-  /** By the host's own clock; that of a number without host is right. */
+  /** On the host's own clock; the clock of a number without a host is exact. */
   setTimer(host: number, ns: number, id: number): void;
   addFlow(forth: Traffic | undefined, back: Traffic | undefined, mayFail: boolean, stuckNs: number): number;
-  /** Side 0 makes the requests of `forth`. */
+  /** Side 0 issues the requests of `forth`. */
   makeEndpoint(host: number, flow: number, side: number): number;
   /** Without attributes: the queue pair's number. With them: a status. */
   bring(endpoint: number, attributes?: QpAttributes): number;
@@ -158,7 +158,7 @@ export interface NativeSimulation {
   counters(host: number): Record<string, number>;
 }
 
-/** What has happened last. The arrays are used again. */
+/** The latest event. The arrays are reused. */
 export interface News {
   /** Kind, host or flow, and three values. */
   readonly values: Float64Array;

@@ -1,4 +1,4 @@
-/** What several scenarios have in common: topologies, ranges, kinds of traffic, figures. */
+/** Parts shared by scenarios: topologies, ranges, kinds of traffic, figures. */
 import type { SimulatedHost } from './host.js';
 import type { FaultRates, HostOptions, PortOptions, Traffic } from './native-simulation.js';
 import { FLOW_FIGURES } from './native-simulation.js';
@@ -78,7 +78,7 @@ export function mixed(
   };
 }
 
-/** Jain's index of what flows got: 1 when all have the same, 1/n when one has all. */
+/** Jain's fairness index: 1 if all flows get the same, 1/n if one gets all. */
 export function jain(shares: readonly number[]): number {
   const sum = shares.reduce((all, one) => all + one, 0);
   const squares = shares.reduce((all, one) => all + one * one, 0);

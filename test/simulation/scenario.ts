@@ -1,4 +1,4 @@
-/** A scenario: what may vary, and the run. */
+/** A scenario: its parameters and its run. */
 import type { World } from './world.js';
 
 /** A parameter: from the simplest value, to which a failure is shrunk, to the other end. */
@@ -21,7 +21,7 @@ export interface Scenario {
   readonly name: string;
   readonly what: string;
   readonly ranges: Ranges;
-  /** How much of the short run it takes. */
+  /** Its share of the short run. */
   readonly share: number;
   run(world: World, plan: Plan): Report;
 }
@@ -34,10 +34,10 @@ export const whole = (simplest: number, most: number, absent = 0): Range => ({
   whole: true,
 });
 
-/** A probability, absent as often as not. */
+/** A probability, 0 in half of the runs. */
 export const rate = (most: number, absent = 0.5): Range => ({ simplest: 0, most, absent });
 
-/** A scenario whose run knows the names of its parameters. */
+/** A scenario whose run is typed with its parameters. */
 export function scenario<R extends Ranges>(made: {
   name: string;
   what: string;

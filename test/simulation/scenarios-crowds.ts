@@ -1,4 +1,4 @@
-/** Many hosts at once: senders to one receiver, everybody to everybody, large transfers beside small ones. */
+/** Many hosts at once: senders to one receiver, all to all, large transfers beside small ones. */
 import { bytesOf, demand, jain, mixed, nsPerByte, star } from './parts.js';
 import { scenario, whole } from './scenario.js';
 import type { World } from './world.js';
@@ -19,11 +19,11 @@ const MTU = 1024;
 const LARGE_MTU = 4096;
 const HEADER_BYTES = 100;
 
-/** What a threshold allows of a queue: the packets before it, and those that no window keeps back afterwards. */
+/** The queue length that a threshold allows: the packets before it, and those that no window holds back afterwards. */
 const allowance = (mark: number, flows: number, packetBytes: number): number =>
   mark + flows * SMALLEST_WINDOW * packetBytes;
 
-/** Hosts that send all the time through the queue of one port, which marks; figures of the second half. */
+/** Hosts that send continuously through the queue of one marking port; figures of the second half. */
 function contend(
   world: World,
   senders: number,
@@ -193,7 +193,7 @@ export const crowd = scenario({
   },
 });
 
-/** Leaves with so many hosts each, and spines between them. */
+/** Leaf switches with a number of hosts each, and spines between them. */
 export function leavesAndSpines(
   world: World,
   count: number,

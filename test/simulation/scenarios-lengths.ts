@@ -1,4 +1,4 @@
-/** Paths on which packets vanish by their length alone, and nothing tells of it. */
+/** Paths that silently drop packets because of their length. */
 import { WcStatus } from '../../kernel-bridge/ioctl/constants.js';
 import type { FlowConnection } from './connection.js';
 import { FLOW_FIGURES, type PortOptions, type Traffic } from './native-simulation.js';
@@ -10,7 +10,7 @@ import type { World } from './world.js';
 const LONGEST_MS = 3_600_000;
 const CABLE = { nsPerByte: nsPerByte(10), delayNs: 5000, capacity: 1 << 22 };
 const MTUS = [4096, 1024, 2048] as const;
-/** What two of ours may agree on beyond these, for links with an MTU of 1500 and 9000, and the most there can be. */
+/** Packet lengths that two instances may agree on beyond these, for links with an MTU of 1500 and 9000, and the maximum. */
 const PACKETS = [0, 8936, 1432, 16_384] as const;
 /** Of IP. */
 const SMALLEST_MTU = 576;
@@ -20,15 +20,15 @@ const FORTH = 1;
 const BACK = 2;
 /** Packets in 16 fragments each, of which one that is lost or overtaken loses the whole. */
 const FEW_FAULTS = 0.1;
-/** RFC 8899 in our engine: the first probe that is lost makes the next one wait for so long, each further one twice as long. */
+/** RFC 8899 in the engine: the delay after the first lost probe, doubled with each further one. */
 const FIRST_PROBE_MS = 5000;
-/** Clocks may be 10 % wrong. */
+/** Clocks may be off by 10 %. */
 const SKEW = 1.3;
 
 const lengthRanges = {
   mtu: whole(0, MTUS.length - 1),
   packets: whole(0, PACKETS.length - 1, 0.5),
-  /** What passes, in parts of the connection's packets. */
+  /** The length that passes, relative to the connection's packets. */
   narrow: { simplest: 1, most: 0 } satisfies Range,
   /** FORTH, BACK or both. */
   ways: whole(FORTH, FORTH | BACK),
@@ -65,18 +65,18 @@ function twoSites(world: World, plan: LengthPlan) {
   return { client: client!, server: server!, set, vanished };
 }
 
-/** An MTU of IP for a path on which the connection's full packets vanish. */
+/** An IP MTU at which the path drops the connection's full packets. */
 function narrowMtu({ mtu, narrow }: LengthPlan): number {
   return Math.max(SMALLEST_MTU, Math.round(narrow * MTUS[mtu]!));
 }
 
-/** Statuses of what the two directions of a flow failed with; 0: nothing failed. */
+/** Failure statuses of the two directions of a flow; 0: no failure. */
 function failures(world: World, { flow }: FlowConnection): number[] {
   const figures = world.native.flowFigures();
   return [0, 1].map((half) => figures[(flow * 2 + half) * FLOW_FIGURES + FLOW_FIGURES - 1]!);
 }
 
-/** Messages whose data go one way: no Reads, or nothing else. */
+/** Messages with data in one direction: no Reads, or only Reads. */
 function towards(world: World, way: number, messages: number, bytes: Partial<Traffic>): Traffic {
   const none = { fetchAdd: 0, swap: 0, inlined: 0 };
   const kinds = way === FORTH ? { read: 0 } : { send: 0, write: 0, writeImmediate: 0, read: 1 };
@@ -107,7 +107,7 @@ export const hole = scenario({
     }
     const doomed: FlowConnection[] = [];
     for (let i = 0; i < plan.others; i++) {
-      // What fits passes; the first full packet is the end.
+      // Packets that fit pass; the first full packet ends the connection.
       const fits = mixed(world, plan.messages, mtu - HEADERS);
       world.connect({ ...both, ours: false, forth: fits });
       const way = plan.ways & FORTH ? FORTH : BACK;
@@ -169,7 +169,7 @@ export const reroute = scenario({
       set(FORTH | BACK, { mtu: 0 });
     }
     set(FORTH | BACK, { data: { loss: 0, duplicate: 0, delay: 0, ancient: 0 } });
-    // The last probe that was lost.
+    // The last lost probe.
     world.run((FIRST_PROBE_MS + 2 * (world.nowMs - began)) * SKEW);
     const fragments = () =>
       [client, server].reduce(

@@ -1,4 +1,4 @@
-/** What goes away and comes back: links, parts of the network, hosts. And connections under MADs that are lost, old or doubled. */
+/** Outages and recoveries of links, parts of the network and hosts; and connections with lost, old or duplicate MADs. */
 import type { SimulatedHost } from './host.js';
 import { faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { persist } from './persistence.js';
@@ -100,7 +100,7 @@ export const partition = scenario({
   },
 });
 
-/** Crashes a host, and starts it again later with the same address. */
+/** Crashes a host and restarts it later with the same address. */
 function crashAndComeBack(world: World, host: SimulatedHost, offMs: number, boot: () => void): void {
   if (!host.isOn) return;
   world.crash(host);

@@ -1,10 +1,10 @@
-/** Two hosts and one cable: every kind of request, every fault of packets, MADs, clocks and processors. */
+/** Two hosts and one cable: every kind of request, every fault of packets, MADs, clocks and CPUs. */
 import { faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { scenario, whole } from './scenario.js';
 
 const LONGEST_MS = 1_200_000;
 const MTUS = [256, 512, 1024, 2048, 4096] as const;
-/** Of links with an MTU of 1500 and 9000, and the most there can be. */
+/** Packet lengths for links with an MTU of 1500 and 9000, and the maximum. */
 const PACKETS = [0, 1432, 8936, 16_384];
 
 export const pair = scenario({

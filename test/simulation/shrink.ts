@@ -1,18 +1,18 @@
-/** Makes a failing run smaller: first its parameters, then its faults, of which only those stay that it needs. */
+/** Shrinks a failing run: first its parameters, then its faults, of which only the necessary ones are kept. */
 import type { Plan, Ranges } from './scenario.js';
 
 const FAULT_VALUES = 3;
-/** A step that is a smaller part of the range than this is none. */
+/** Smallest step, relative to the range. */
 const CLOSE = 1e-4;
 
-/** What fails. Without `faults`, those of the seed. */
+/** A failing run. Without `faults`, those of the seed. */
 export interface Failing {
   readonly plan: Plan;
   readonly faults: Float64Array | undefined;
   readonly message: string;
 }
 
-/** Runs it: the failure and the faults that occurred until then, or undefined: it passes. */
+/** Runs it; returns the failure and the faults that occurred until then, or undefined if it passes. */
 export type Attempt = (
   plan: Plan,
   faults: Float64Array | undefined,
@@ -23,7 +23,7 @@ export function shrink(ranges: Ranges, first: Failing, attempt: Attempt, expired
   return shrinkFaults(shrinkPlan(ranges, first, attempt, expired), attempt, expired);
 }
 
-/** Each parameter in turn: its simplest value, else halfway there, as long as the run still fails. */
+/** For each parameter: its simplest value, otherwise halfway to it, as long as the run still fails. */
 function shrinkPlan(ranges: Ranges, first: Failing, attempt: Attempt, expired: () => boolean): Failing {
   let best = first;
   for (let smaller = true; smaller && !expired(); ) {

@@ -1,4 +1,4 @@
-/** Hosts, their network and their connections in virtual time: what scenarios are made of. */
+/** Hosts, their network and their connections in virtual time, for scenarios. */
 import type { CmConnection, CmPath } from '../../kernel-bridge/kernel/cm/service.js';
 import type { CmOptions } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { seeded } from '../helpers/random.js';
@@ -23,13 +23,13 @@ import {
 } from './native-simulation.js';
 
 export const NS_PER_MS = 1e6;
-/** No host's clock. */
+/** The exact clock, not that of a host. */
 const TRUE_CLOCK = 0xffff_ffff;
 /** Longer than any old packet is kept. */
 const AFTERWARDS_MS = 130_000;
 const LONGEST_END_MS = 3_600_000;
 
-/** Something that had to hold did not. */
+/** A violated condition. */
 export class Violation extends Error {
   override readonly name = 'Violation';
 }
@@ -44,11 +44,11 @@ export class World {
   readonly hosts: SimulatedHost[] = [];
   readonly flows: FlowConnection[] = [];
   settings: ConnectionSettings = usualSettings;
-  /** Transfers that are not done, whether or not they have a connection now. */
+  /** Incomplete transfers, with or without a current connection. */
   pending = 0;
   /** Number of links so far. */
   links = 0;
-  /** Called now and then, outside of everything. */
+  /** Called occasionally, outside of any event. */
   onProgress: (() => void) | undefined;
   readonly #news: News;
   readonly #random: () => number;
@@ -76,7 +76,7 @@ export class World {
     return Math.floor(this.#random() * end);
   }
 
-  /** Something does not hold; the present run ends with it. */
+  /** Reports a violation, which ends the current run. */
   fail(what: string): void {
     this.#failure ??= what;
   }
@@ -122,7 +122,7 @@ export class World {
     return made;
   }
 
-  /** Whether the connection of a flow may be lost now: a side whose peer has finished may miss all its DREQs. */
+  /** Whether the connection of a flow may be lost now: a side whose peer has finished may miss all of its DREQs. */
   mayFail(flow: number): boolean {
     const { plan, state } = this.flows[flow] ?? {};
     return plan?.mayFail !== false || state === 'done';
@@ -142,7 +142,7 @@ export class World {
       this.native.setWill(endpoint, connection.will()!.path, connection.will()!.mad);
   }
 
-  /** To RTS. False: it could not be, which is a violation. */
+  /** Moves a queue pair to RTS. Returns false on failure, which is a violation. */
   bring(endpoint: number, flow: number, path: CmPath, receivePsn: number, peer: PeerOfQp): boolean {
     const ours = this.flows[flow]?.plan.ours ?? this.settings.ours;
     const status = this.native.bring(
@@ -170,7 +170,7 @@ export class World {
     this.setTimer(TRUE_CLOCK, milliseconds * NS_PER_MS, run);
   }
 
-  /** Runs for so long, or until `done`. @throws Violation */
+  /** Runs for a time, or until `done`. @throws Violation */
   run(milliseconds: number, done: () => boolean = () => false): void {
     const end = this.native.now() + milliseconds * NS_PER_MS;
     while (!done()) {
@@ -184,7 +184,7 @@ export class World {
     }
   }
 
-  /** Runs until all flows have ended, and everything that connections leave behind. @throws Violation */
+  /** Runs until all flows have ended and connections have left no state. @throws Violation */
   finish(longestMs: number): void {
     const over = () =>
       this.pending === 0 && this.flows.every(({ state }) => state === 'done' || state === 'lost');
