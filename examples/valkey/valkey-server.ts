@@ -1,0 +1,100 @@
+/** Serves clients of Valkey's RDMA transport. */
+import {
+  type IWVConnectEndpoint,
+  type IWVProvider,
+  type KernelOptionsInput,
+  openProvider,
+} from 'networkdirect/winverbs';
+import { type RespLimits, RespService } from './resp-service.js';
+import { CONNECT_PARAM, TransferQueue, type TransferSizes } from './transfer-queue.js';
+import { TransferStream } from './transfer-stream.js';
+
+/** Options of {@link ValkeyServer}. */
+export interface ServerOptions extends TransferSizes, RespLimits {
+  /** An IP address of this host; default '127.0.0.1'. */
+  readonly host?: string | undefined;
+  /** Default 6379; 0: a free one. */
+  readonly port?: number | undefined;
+  /** Connections at a time; more are rejected. Default 256. */
+  readonly maxClients?: number | undefined;
+  /** Milliseconds between two keep-alives; default 3000. */
+  readonly keepAliveMs?: number | undefined;
+  /** Of `openProvider`. Default: the environment variable ND_OPTIONS. */
+  readonly kernel?: KernelOptionsInput | undefined;
+}
+
+export class ValkeyServer {
+  readonly port: number;
+  readonly #service: RespService;
+  readonly #provider: IWVProvider;
+  readonly #listener: IWVConnectEndpoint;
+  readonly #clients = new Set<TransferStream>();
+  #closed = false;
+
+  /** Listens. @throws WvError */
+  constructor(private readonly options: ServerOptions = {}) {
+    const { host = '127.0.0.1', port = 6379 } = options;
+    this.#service = new RespService(options);
+    this.#provider = openProvider(options.kernel);
+    this.#listener = this.#provider.createConnectEndpoint();
+    try {
+      this.port = this.#listener.bindAddress({
+        family: host.includes(':') ? 6 : 4,
+        address: host,
+        port,
+      }).port;
+      this.#listener.listen(64);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    void this.#accept();
+  }
+
+  get clients(): number {
+    return this.#clients.size;
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#closed = true;
+    for (const client of this.#clients) client.destroy();
+    this.#listener.release();
+    this.#provider.release();
+  }
+
+  async #accept(): Promise<void> {
+    while (!this.#closed) {
+      const endpoint = this.#provider.createConnectEndpoint();
+      try {
+        await this.#listener.getRequest(endpoint);
+        this.#welcome(endpoint);
+      } catch (error) {
+        endpoint.release();
+        if (!this.#closed) console.error(error);
+      }
+    }
+  }
+
+  #welcome(endpoint: IWVConnectEndpoint): void {
+    const { maxClients = 256, keepAliveMs } = this.options;
+    if (this.#clients.size >= maxClients) {
+      endpoint.reject();
+      endpoint.release();
+      return;
+    }
+    const { device, initiatorDepth, responderResources } = endpoint.query();
+    const queue = new TransferQueue(endpoint, this.#provider.openDevice(device.deviceGuid), this.options);
+    const stream = new TransferStream('server', keepAliveMs);
+    this.#clients.add(stream);
+    // Whatever a client does wrong ends its own connection alone.
+    stream.on('error', () => {});
+    stream.on('close', () => this.#clients.delete(stream));
+    this.#service.serve(stream);
+    const depths = {
+      initiatorDepth: Math.min(1, initiatorDepth),
+      responderResources: Math.min(1, responderResources),
+    };
+    void stream.open(queue, () => endpoint.accept(queue.qp, { ...CONNECT_PARAM, ...depths }));
+  }
+}
