@@ -1,27 +1,24 @@
-/** Connects to a Valkey server over RDMA: `connectValkey` is to it what `net.connect` is over TCP. */
+/** `connectValkey` is to a Valkey server over RDMA what `net.connect` is to one over TCP. */
 import { lookup } from 'node:dns/promises';
 import { addAbortSignal } from 'node:stream';
 import { addressOf, gidOf, type KernelOptionsInput, openProvider } from 'networkdirect/winverbs';
-import { CONNECT_PARAM, TransferQueue, type TransferSizes } from './transfer-queue.js';
-import { TransferStream } from './transfer-stream.js';
 
-/** Options of {@link connectValkey}. */
-export interface ValkeyOptions extends TransferSizes {
+import { CONNECT, type TransferOptions, TransferStream } from './transfer-stream.js';
+
+export interface ValkeyOptions extends TransferOptions {
   /** A name or an IP address; default '127.0.0.1'. */
   readonly host?: string | undefined;
   /** Default 6379. */
   readonly port?: number | undefined;
-  /** Destroys the stream, with an AbortError. */
+  /** Destroys the stream with an AbortError. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds between two keep-alives; default 3000. */
-  readonly keepAliveMs?: number | undefined;
-  /** Of `openProvider`: `{ hca: 'rdma' }` chooses the host's RDMA NICs alone. Default: the environment variable ND_OPTIONS. */
+  /** Options of `openProvider`, as `{ hca: 'rdma' }` for RDMA NICs alone; default: those of ND_OPTIONS. */
   readonly kernel?: KernelOptionsInput | undefined;
 }
 
-/** A stream that is being connected, as that of `net.connect`. Failures destroy it. */
+/** A stream that is being connected: it emits 'connect', or 'error' and 'close'. */
 export function connectValkey(options: ValkeyOptions = {}): TransferStream {
-  const stream = new TransferStream('client', options.keepAliveMs);
+  const stream = new TransferStream(options);
   if (options.signal !== undefined) addAbortSignal(options.signal, stream);
   dial(stream, options).catch((error) => stream.destroy(error));
   return stream;
@@ -37,11 +34,10 @@ async function dial(stream: TransferStream, options: ValkeyOptions): Promise<voi
   const { device, addressVector } = provider.resolvePath(peer);
   const local = { ...peer, address: addressOf(gidOf(addressVector.sourceGid)), port: 0 };
   const endpoint = provider.createConnectEndpoint();
-  const queue = new TransferQueue(endpoint, provider.openDevice(device.deviceGuid), options);
-  await stream.open(queue, async () => {
+  await stream.open(endpoint, provider.openDevice(device.deviceGuid), async (qp) => {
     endpoint.bindAddress(local);
     endpoint.resolveRoute(peer);
-    await endpoint.connect(queue.qp, peer, CONNECT_PARAM);
+    await endpoint.connect(qp, peer, CONNECT);
     await endpoint.accept(null, {});
   });
 }

@@ -2,24 +2,23 @@
 import { connectValkey, type ValkeyOptions } from './connect.js';
 import type { TransferStream } from './transfer-stream.js';
 
-/** What these libraries make of their options, for each client, and ask for a stream whenever it connects. */
+/** These libraries make one for each client, from its options, and ask it for a stream whenever the client connects. */
 export class ValkeyConnector {
   #stream: TransferStream | undefined;
 
   constructor(private readonly options: ValkeyOptions) {}
 
-  /** Always succeeds: a failure comes as the stream's 'error' and 'close', after which the library tries again. */
+  /** Never fails: that a server is not there comes as the stream's 'error' and 'close', and the library tries again. */
   async connect(): Promise<TransferStream> {
     this.#stream = connectValkey(this.options);
     return this.#stream;
   }
 
-  /** Called by a client that connects no more. */
   disconnect(): void {
     this.#stream?.end();
   }
 
-  /** Whether the server is the one that was looked for. */
+  /** Whether the server that answers is the right one. */
   check(): boolean {
     return true;
   }

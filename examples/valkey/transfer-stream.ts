@@ -2,100 +2,128 @@
  * A byte stream over a reliable connection, as Valkey's RDMA transport has it; both roles are alike.
  *
  * Each side has a receive buffer, which the other one writes to. A command of 32 bytes, sent as a message, names it
- * (RegisterXferMemory). Data are RDMA Writes with immediate data, one behind the other from the start of the buffer; the immediate is
- * their number of bytes, and nothing else says where they lie. A full buffer is written to again only after its owner has read all
- * of it, and has named it again.
+ * (RegisterXferMemory). Data are RDMA Writes with immediate data, one behind the other from the start of the buffer; the immediate
+ * is their number of bytes, and nothing else says where they lie. A full buffer is written to again only after its owner has read
+ * all of it, and has named it again.
  */
 import { Duplex } from 'node:stream';
 import {
+  allocate,
+  type IWVCompletionQueue,
+  type IWVConnectEndpoint,
+  type IWVConnectQueuePair,
+  type IWVDevice,
+  QpAttr,
+  QpState,
   RemoteMemory,
   Status,
   StatusError,
-  WcStatus,
+  WvAccess,
   type WvCompletion,
   WvOpcode,
   WvSend,
+  type WvSge,
 } from 'networkdirect/winverbs';
-import { COMMAND_BYTES, SENDS, type TransferQueue } from './transfer-queue.js';
 
 /** The first two bytes of a command, and where its fields begin. Numbers are big-endian. */
-const Opcode = {
-  GET_SERVER_FEATURE: 0,
-  SET_CLIENT_FEATURE: 1,
-  KEEPALIVE: 2,
-  REGISTER_XFER_MEMORY: 3,
-} as const;
-const Field = { SELECT: 2, ADDRESS: 16, LENGTH: 24, FEATURES: 24, RKEY: 28 } as const;
-/** One request of so many makes a completion, which stands for those before it, too. */
+export const Opcode = { GET_FEATURE: 0, SET_FEATURE: 1, KEEPALIVE: 2, REGISTER_XFER_MEMORY: 3 } as const;
+export const Field = { SELECT: 2, ADDRESS: 16, LENGTH: 24, FEATURES: 24, RKEY: 28 } as const;
+const COMMAND_BYTES = 32;
+/** Receives that are posted at any time, each of which takes a command or the immediate of a Write. */
+const RECEIVES = 1024;
+/** Requests that may be outstanding: Writes, and commands. */
+const WRITES = 1008;
+const COMMANDS = 16;
+/** No RDMA Reads; a peer that has no Receive posted is waited for (RNR retry 7). */
+export const CONNECT = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 } as const;
+/** One Write of so many makes a completion, which stands for those before it, too: each one can wake this side. */
 const SIGNAL_EVERY = 64;
-/** Requests that data may have outstanding; the rest is for commands. */
-const DATA_SENDS = SENDS - 16;
-/** Completions of a poll, and polls in one turn of the event loop, which a peer's flood must not hold. */
+/** Completions of a poll. After a full one the event loop turns, which a peer's flood must not hold. */
 const BATCH = 64;
-const POLLS = 16;
-/** The largest chunk that a reader gets, in bytes. */
-const CHUNK = 64 * 1024;
-/** A peer is lost when a keep-alive was not acknowledged for so many intervals. */
-const MISSED = 5;
+/** A peer is lost when it has acknowledged nothing for so many keep-alive intervals. */
+const SILENT = 5;
 
 type Callback = (error?: Error | null) => void;
 
-/** A Duplex with the few members of `net.Socket` that client libraries use. `end` closes both directions, after all was sent. */
+/** The context of a request that makes a completion. */
+interface Mark {
+  /** Where in the stream it ends. */
+  readonly position: number;
+  /** Requests that complete with it. */
+  readonly requests: number;
+}
+
+export interface TransferOptions {
+  /** Bytes of the buffer that the peer writes to; default 1 MiB. */
+  readonly receiveBytes?: number | undefined;
+  /** Bytes that may be on their way to the peer; default 1 MiB. */
+  readonly sendBytes?: number | undefined;
+  /** Milliseconds between two keep-alives; default 3000. */
+  readonly keepAliveMs?: number | undefined;
+}
+
+/** Has the members of `net.Socket` that client libraries use. `end` ends both directions, once all was acknowledged. */
 export class TransferStream extends Duplex {
   /** Until 'connect' is emitted. What is written meanwhile waits. */
   connecting = true;
-  #queue: TransferQueue | undefined;
-  #keepAlive: NodeJS.Timeout | undefined;
-  #missed = 0;
-  #timeout: NodeJS.Timeout | undefined;
-  /** No more bytes come; those in the buffer can still be read. */
-  #ended = false;
+  #endpoint: IWVConnectEndpoint | undefined;
+  #device: IWVDevice | undefined;
+  #cq!: IWVCompletionQueue;
+  #qp!: IWVConnectQueuePair;
+  /** The connection is over. What has arrived can still be read. */
+  #over = false;
   // The receive buffer: bytes from #taken to #arrived wait for the reader.
+  #received!: Buffer;
   #arrived = 0;
   #taken = 0;
   #wanted = false;
   // The peer's buffer, and how much of it has been written.
-  #remote: RemoteMemory | undefined;
+  #remote!: RemoteMemory;
   #remoteLength = 0;
   #remoteAt = 0;
-  // The send buffer, as positions in the stream: copied into it, posted, free again. Then what it has no room for.
-  #copied = 0;
+  // The send buffer, used in a circle, by positions in the stream: posted, the last Mark, acknowledged. What waits for room.
+  #sending!: Buffer;
+  #sendingSge!: [WvSge];
   #posted = 0;
-  #free = 0;
+  #marked = 0;
+  #acknowledged = 0;
   #rest: Uint8Array = new Uint8Array(0);
   #written: Callback | undefined;
   #finished: Callback | undefined;
-  #flushing = false;
-  /** The request that follows the last byte before the end, and that of the last keep-alive. */
-  #last = 0;
-  #kept = 0;
-  // Numbers of requests: of the last one, with a completion, and completed. Then the position that each one leads up to.
-  #request = 0;
-  #signaled = 0;
-  #completed = 0;
-  readonly #ends = new Float64Array(SENDS);
+  /** The peer's commands, a slot for each Receive, and behind them this side's own, a slot for each opcode. */
+  #commands!: Buffer;
+  #commandSge!: [WvSge];
+  // Requests that have not completed, and those after the last Mark.
+  #outstanding = 0;
+  #unmarked = 0;
+  #silent = 0;
+  #keepAlive: NodeJS.Timeout | undefined;
+  #timeout: NodeJS.Timeout | undefined;
   readonly #batch: WvCompletion[] = [];
 
-  constructor(
-    private readonly role: 'client' | 'server',
-    private readonly keepAliveMs = 3000,
-  ) {
+  constructor(private readonly options: TransferOptions) {
     super({ allowHalfOpen: false });
   }
 
-  /** Takes over the queue, and connects it by `establish`; what goes wrong destroys the stream. */
-  async open(queue: TransferQueue, establish: () => PromiseLike<unknown>): Promise<void> {
-    this.#queue = queue;
+  /** Takes over both references, and connects by `establish`. Failures destroy the stream. */
+  async open(
+    endpoint: IWVConnectEndpoint,
+    device: IWVDevice,
+    establish: (qp: IWVConnectQueuePair) => Promise<void>,
+  ): Promise<void> {
+    this.#endpoint = endpoint;
+    this.#device = device;
     if (this.destroyed) return this.#release();
-    void this.#pump(queue);
     try {
-      await establish();
-      if (this.destroyed) return;
+      this.#prepare(device);
+      void this.#pump();
+      await establish(this.#qp);
+      if (this.#over) return;
       // What has come before the peer's disconnect can be read after it.
-      queue.endpoint.keepQueuePairOnDisconnect(true);
-      queue.endpoint.notifyDisconnect().then(undefined, (error: unknown) => this.#disconnected(queue, error));
-      this.#register(queue);
-      this.#keepAlive = setInterval(() => this.#beat(queue), this.keepAliveMs);
+      endpoint.keepQueuePairOnDisconnect(true);
+      endpoint.notifyDisconnect().then(undefined, (error: unknown) => this.#disconnected(error));
+      this.command(Opcode.REGISTER_XFER_MEMORY);
+      this.#keepAlive = setInterval(() => this.#beat(), this.options.keepAliveMs ?? 3000);
       this.connecting = false;
       this.emit('connect');
       this.#flush();
@@ -104,221 +132,203 @@ export class TransferStream extends Duplex {
     }
   }
 
-  async #pump(queue: TransferQueue): Promise<void> {
+  #prepare(device: IWVDevice): void {
+    const { receiveBytes = 2 ** 20, sendBytes = 2 ** 20 } = this.options;
+    const pd = device.allocateProtectionDomain();
+    const cq = device.createCompletionQueue(RECEIVES + WRITES + COMMANDS);
+    this.#cq = cq;
+    this.#qp = pd.createConnectQueuePair({
+      ...{ sendCq: cq, sendDepth: WRITES + COMMANDS, sendSge: 1, initiatorDepth: 1 },
+      ...{ receiveCq: cq, receiveDepth: RECEIVES, receiveSge: 1, responderResources: 1 },
+    });
+    this.#qp.modify(
+      { qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: WvAccess.REMOTE_WRITE },
+      QpAttr.STATE | QpAttr.PKEY_INDEX | QpAttr.PORT_NUMBER | QpAttr.ACCESS_FLAGS,
+    );
+    this.#received = zeros(receiveBytes);
+    this.#sending = zeros(sendBytes);
+    this.#commands = zeros((RECEIVES + 4) * COMMAND_BYTES);
+    // The peer can write to its buffer, and to nothing else.
+    const { address, rkey } = pd.registerMemory(this.#received, WvAccess.REMOTE_WRITE);
+    this.#sendingSge = [{ region: pd.registerMemory(this.#sending, 0), offset: 0, length: 0 }];
+    const region = pd.registerMemory(this.#commands, WvAccess.LOCAL_WRITE);
+    this.#commandSge = [{ region, offset: 0, length: COMMAND_BYTES }];
+    for (const opcode of Object.values(Opcode)) this.own(opcode).writeUInt16BE(opcode);
+    const naming = this.own(Opcode.REGISTER_XFER_MEMORY);
+    naming.writeBigUInt64BE(BigInt(address), Field.ADDRESS);
+    naming.writeUInt32BE(receiveBytes, Field.LENGTH);
+    naming.writeUInt32BE(rkey, Field.RKEY);
+    // There are Receives before there is a connection, so that no message of the peer finds none.
+    for (let slot = 0; slot < RECEIVES; slot += 1) this.#receive(slot);
+  }
+
+  #command(slot: number): Buffer {
+    return this.#commands.subarray(slot * COMMAND_BYTES, (slot + 1) * COMMAND_BYTES);
+  }
+
+  /** This side's command of an opcode. */
+  protected own(opcode: number): Buffer {
+    return this.#command(RECEIVES + opcode);
+  }
+
+  #receive(slot: number): void {
+    this.#commandSge[0].offset = slot * COMMAND_BYTES;
+    this.#qp.postReceive(slot, this.#commandSge);
+  }
+
+  async #pump(): Promise<void> {
     try {
-      for (let polls = 1; !this.destroyed && !this.#ended; polls += 1) {
-        if (this.#poll(queue) === 0) await queue.cq.notify('any');
-        else if (polls % POLLS === 0) await new Promise(setImmediate);
+      while (!this.#over) {
+        const count = this.#poll();
+        if (count === 0) await this.#cq.notify('any');
+        else if (count === BATCH) await new Promise(setImmediate);
       }
     } catch (error) {
-      this.destroy(error as Error);
+      if (!this.#over) this.destroy(error as Error);
     }
   }
 
-  #poll(queue: TransferQueue): number {
-    const count = queue.cq.poll(this.#batch, BATCH);
-    for (let n = 0; n < count; n += 1) this.#handle(queue, this.#batch[n]!);
-    this.#deliver(queue);
-    // What a reader has answered goes out before anybody sleeps.
-    this.#flush();
+  #poll(): number {
+    const count = this.#cq.poll(this.#batch, BATCH);
+    for (let n = 0; n < count; n += 1) this.#handle(this.#batch[n]!);
+    if (count > 0) this.#deliver();
+    if (count > 0) this.#flush();
     return count;
   }
 
-  #handle(queue: TransferQueue, { opcode, status, context, length, immediateData }: WvCompletion): void {
-    if (status !== WcStatus.SUCCESS) throw lost(`a request has ended in status ${status}`);
-    const slot = context as number;
-    if (opcode === WvOpcode.RECEIVE) this.#obey(queue, queue.command(slot), length);
-    else if (opcode === WvOpcode.RECEIVE_RDMA_WRITE) this.#count(queue.received.length, immediateData);
-    else this.#acknowledged(slot);
-    if (opcode >= WvOpcode.RECEIVE) queue.receive(slot);
+  #handle({ opcode, status, context, length, immediateData }: WvCompletion): void {
+    if (status !== Status.SUCCESS) throw lost(`a request has ended in status ${status}`);
+    if (opcode < WvOpcode.RECEIVE) {
+      this.#acknowledged = (context as Mark).position;
+      this.#outstanding -= (context as Mark).requests;
+      this.#silent = 0;
+      if (this.#finished !== undefined) this._final(this.#finished);
+      return;
+    }
+    if (opcode === WvOpcode.RECEIVE_RDMA_WRITE) this.#arrived += immediateData;
+    else if (length === COMMAND_BYTES) this.obey(this.#command(context as number));
+    else throw wrong(`a command of ${length} bytes`);
+    if (this.#arrived > this.#received.length) throw wrong('more bytes than its buffer has');
+    this.#receive(context as number);
   }
 
-  #count(size: number, bytes: number): void {
-    if (bytes > size - this.#arrived) throw wrong(`${bytes} bytes where ${size - this.#arrived} are left`);
-    this.#arrived += bytes;
+  /** Obeys a command of the peer. Those of features are for servers. */
+  protected obey(command: Buffer): void {
+    const opcode = command.readUInt16BE();
+    if (opcode === Opcode.KEEPALIVE) return;
+    if (opcode !== Opcode.REGISTER_XFER_MEMORY) throw wrong(`a command of opcode ${opcode}`);
+    const address = command.readBigUInt64BE(Field.ADDRESS);
+    const bytes = command.readUInt32BE(Field.LENGTH);
+    if (bytes === 0 || address + BigInt(bytes) > 2n ** 64n) throw wrong(`a buffer of ${bytes} bytes`);
+    if (this.#remoteAt < this.#remoteLength) throw wrong('another buffer before the last one was full');
+    this.#remote = new RemoteMemory({ address, rkey: command.readUInt32BE(Field.RKEY) });
+    this.#remoteLength = bytes;
+    this.#remoteAt = 0;
   }
-
-  #obey(queue: TransferQueue, command: Buffer, length: number): void {
-    const opcode = command.readUInt16BE(0);
-    const server = this.role === 'server';
-    if (length !== COMMAND_BYTES) throw wrong(`a command of ${length} bytes`);
-    if (opcode === Opcode.REGISTER_XFER_MEMORY) {
-      const address = command.readBigUInt64BE(Field.ADDRESS);
-      const bytes = command.readUInt32BE(Field.LENGTH);
-      if (bytes === 0 || address + BigInt(bytes) > 2n ** 64n)
-        throw wrong(`${bytes} bytes of memory at ${address}`);
-      if (this.#remoteAt < this.#remoteLength) throw wrong('another buffer before the last one was full');
-      this.#remote = new RemoteMemory({ address, rkey: command.readUInt32BE(Field.RKEY) });
-      this.#remoteLength = bytes;
-      this.#remoteAt = 0;
-    } else if (opcode === Opcode.GET_SERVER_FEATURE && server) {
-      const select = command.readUInt16BE(Field.SELECT);
-      this.#command(queue, opcode, (answer) => answer.writeUInt16BE(select, Field.SELECT));
-    } else if (opcode === Opcode.SET_CLIENT_FEATURE && server) {
-      if (command.readBigUInt64BE(Field.FEATURES) !== 0n) throw wrong('features, of which there are none');
-    } else if (opcode !== Opcode.KEEPALIVE) throw wrong(`a command of opcode ${opcode}`);
-  }
-
-  // ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
   override _read(): void {
     this.#wanted = true;
-    if (this.#queue !== undefined) this.#deliver(this.#queue);
+    this.#deliver();
   }
 
-  /** Gives the reader copies, because the peer overwrites the buffer as soon as it is named again. */
-  #deliver(queue: TransferQueue): void {
+  /** Gives the reader a copy, because the peer overwrites a buffer that is named again. */
+  #deliver(): void {
     while (this.#wanted && this.#taken < this.#arrived) {
-      const to = Math.min(this.#arrived, this.#taken + CHUNK);
-      const chunk = Buffer.from(queue.received.subarray(this.#taken, to));
-      this.#taken = to;
-      if (to === queue.received.length && !this.#ended) this.#register(queue);
+      const chunk = Buffer.from(this.#received.subarray(this.#taken, this.#arrived));
+      this.#taken = this.#arrived;
+      if (this.#taken === this.#received.length && !this.#over) {
+        this.#taken = 0;
+        this.#arrived = 0;
+        this.command(Opcode.REGISTER_XFER_MEMORY);
+      }
       this.#wanted = false;
       if (this.push(chunk)) this.#wanted = true;
     }
-    if (this.#ended && this.#taken === this.#arrived) this.push(null);
+    if (this.#over && this.#taken === this.#arrived) this.push(null);
   }
-
-  #register(queue: TransferQueue): void {
-    const { address, rkey, length } = queue.receivedRegion;
-    this.#arrived = 0;
-    this.#taken = 0;
-    this.#command(queue, Opcode.REGISTER_XFER_MEMORY, (command) => {
-      command.writeBigUInt64BE(BigInt(address), Field.ADDRESS);
-      command.writeUInt32BE(length, Field.LENGTH);
-      command.writeUInt32BE(rkey, Field.RKEY);
-    });
-  }
-
-  // ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
   override _write(chunk: Uint8Array, _encoding: BufferEncoding, written: Callback): void {
-    if (this.#ended) {
-      written(lost('the peer has ended it'));
-      return;
-    }
     this.#rest = chunk;
     this.#written = written;
-    this.#copy();
-    // What a program writes in one go becomes one Write.
-    if (!this.#flushing) queueMicrotask(this.#flushNow);
-    this.#flushing = true;
+    if (this.#over) this.destroy(lost('the peer has ended it'));
+    else this.#flush();
+  }
+
+  /** What a program has written while `_write` was not done. */
+  override _writev(chunks: readonly { readonly chunk: Uint8Array }[], written: Callback): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'utf8', written);
+  }
+
+  /** Posts what was written, as far as the peer's buffer and the send buffer have room. */
+  #flush(): void {
+    const written = this.#written;
+    if (written === undefined || this.connecting) return;
+    const size = this.#sending.length;
+    while (this.#rest.length > 0) {
+      const from = this.#posted % size;
+      const free = Math.min(size - from, size - (this.#posted - this.#acknowledged));
+      const bytes = Math.min(this.#rest.length, free, this.#remoteLength - this.#remoteAt);
+      if (bytes === 0 || this.#outstanding >= WRITES) return;
+      this.#sending.set(this.#rest.subarray(0, bytes), from);
+      this.#sendingSge[0].offset = from;
+      this.#sendingSge[0].length = bytes;
+      this.#posted += bytes;
+      const mark = this.#next(this.#posted - this.#marked >= size / 4 || this.#unmarked >= SIGNAL_EVERY);
+      const flags = mark === undefined ? WvSend.IMMEDIATE : WvSend.IMMEDIATE | WvSend.SIGNALED;
+      this.#qp.write(mark, this.#sendingSge, flags, this.#remote, this.#remoteAt, bytes);
+      this.#rest = this.#rest.subarray(bytes);
+      this.#remoteAt += bytes;
+    }
+    this.#written = undefined;
+    // Later, so that all else that the program writes now comes in one `_writev`.
+    queueMicrotask(written);
   }
 
   override _final(finished: Callback): void {
     this.#finished = finished;
-    if (this.#ended) finished();
-    else this.#flushNow();
-  }
-
-  readonly #flushNow = (): void => {
-    this.#flushing = false;
-    try {
-      this.#flush();
-    } catch (error) {
-      this.destroy(error as Error);
-    }
-  };
-
-  /** Copies what the send buffer has room for. */
-  #copy(): void {
-    const { sending } = this.#queue ?? {};
-    const written = this.#written;
-    if (sending === undefined || written === undefined) return;
-    while (this.#rest.length > 0) {
-      const at = this.#copied % sending.length;
-      const room = Math.min(sending.length - at, sending.length - (this.#copied - this.#free));
-      if (room === 0) return;
-      sending.set(this.#rest.subarray(0, room), at);
-      this.#copied += Math.min(room, this.#rest.length);
-      this.#rest = this.#rest.subarray(room);
-    }
-    this.#written = undefined;
-    written();
-  }
-
-  /** Posts what was copied, as far as the peer's buffer has room. */
-  #flush(): void {
-    const queue = this.#queue;
-    if (queue === undefined || this.connecting || this.#ended || this.destroyed) return;
-    this.#copy();
-    const size = queue.sending.length;
-    while (
-      this.#posted < this.#copied &&
-      this.#remoteAt < this.#remoteLength &&
-      this.#request - this.#completed < DATA_SENDS
-    ) {
-      const from = this.#posted % size;
-      const length = Math.min(this.#copied - this.#posted, size - from, this.#remoteLength - this.#remoteAt);
-      this.#posted += length;
-      const unsignaled = this.#posted - this.#ends[this.#signaled % SENDS]!;
-      const flags = this.#next(unsignaled >= size / 4);
-      queue.write(this.#request, flags, from, length, this.#remote!, this.#remoteAt);
-      this.#remoteAt += length;
-    }
-    const done = this.#finished !== undefined && this.#written === undefined && this.#posted === this.#copied;
-    if (!done || this.#last > 0) return;
-    // When this has been acknowledged, all bytes before it have been, too.
-    this.#command(queue, Opcode.KEEPALIVE);
-    this.#last = this.#request;
-  }
-
-  /** The flags of the next request. */
-  #next(signaled: boolean): number {
-    this.#request += 1;
-    this.#ends[this.#request % SENDS] = this.#posted;
-    if (!signaled && this.#request - this.#signaled < SIGNAL_EVERY) return 0;
-    this.#signaled = this.#request;
-    return WvSend.SIGNALED;
-  }
-
-  #command(queue: TransferQueue, opcode: number, fill?: (command: Buffer) => void): void {
-    if (this.#request - this.#completed >= SENDS) throw lost('the peer takes no commands');
-    const flags = this.#next(true);
-    const command = queue.newCommand(this.#request);
-    command.writeUInt16BE(opcode, 0);
-    fill?.(command);
-    queue.send(this.#request, flags);
-  }
-
-  #acknowledged(request: number): void {
-    this.#completed = request;
-    this.#free = this.#ends[request % SENDS]!;
-    if (this.#last === 0 || request < this.#last) return;
-    // There is no end of one direction alone.
-    this.#ended = true;
+    if (this.connecting) this.once('connect', () => this._final(finished));
+    else if (!this.#over && this.#unmarked > 0) this.command(Opcode.KEEPALIVE);
+    if (this.connecting || (this.#outstanding > 0 && !this.#over)) return;
+    this.#finished = undefined;
+    // The protocol has no end of one direction alone.
     void this.#release();
-    this.#finished?.();
+    finished();
   }
 
-  // ── The end ──────────────────────────────────────────────────────────────────────────────────────────────
+  protected command(opcode: number): void {
+    if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer takes no commands');
+    this.#commandSge[0].offset = (RECEIVES + opcode) * COMMAND_BYTES;
+    this.#qp.send(this.#next(true), this.#commandSge, WvSend.SIGNALED);
+  }
 
-  /** Every `keepAliveMs`. A peer whose program stands still acknowledges; one whose host is gone does not. */
-  #beat(queue: TransferQueue): void {
-    this.#missed = this.#kept > this.#completed ? this.#missed + 1 : 0;
-    if (this.#ended || this.#missed > 0) {
-      if (this.#missed >= MISSED)
-        this.destroy(lost(`nothing was acknowledged for ${MISSED * this.keepAliveMs} ms`));
-      return;
-    }
+  /** The context of the next request. */
+  #next(marked: boolean): Mark | undefined {
+    this.#outstanding += 1;
+    this.#unmarked += 1;
+    if (!marked) return undefined;
+    const mark = { position: this.#posted, requests: this.#unmarked };
+    this.#marked = this.#posted;
+    this.#unmarked = 0;
+    return mark;
+  }
+
+  #beat(): void {
     try {
-      this.#command(queue, Opcode.KEEPALIVE);
-      this.#kept = this.#request;
+      if (this.#outstanding === this.#unmarked) this.command(Opcode.KEEPALIVE);
+      else if (++this.#silent > SILENT) throw lost('the peer acknowledges nothing');
     } catch (error) {
       this.destroy(error as Error);
     }
   }
 
-  #disconnected(queue: TransferQueue, error: unknown): void {
-    if (this.destroyed || this.#ended) return;
+  #disconnected(error: unknown): void {
+    if (this.#over) return;
     try {
-      while (this.#poll(queue) > 0);
+      while (this.#poll() > 0);
       const clean = error instanceof StatusError && error.status === Status.CONNECTION_DISCONNECTED;
-      if (!clean || this.#written !== undefined || this.#posted < this.#copied)
-        throw lost('the peer is gone');
-      this.#ended = true;
-      this.#deliver(queue);
+      if (!clean || this.#written !== undefined) throw lost('the peer is gone');
       void this.#release();
+      this.#deliver();
     } catch (failed) {
       this.destroy(failed as Error);
     }
@@ -332,34 +342,37 @@ export class TransferStream extends Duplex {
   }
 
   async #release(): Promise<void> {
+    const [endpoint, device] = [this.#endpoint, this.#device];
+    this.#endpoint = undefined;
+    this.#device = undefined;
+    this.#over = true;
     clearInterval(this.#keepAlive);
     try {
-      await this.#queue?.endpoint.disconnect();
+      await endpoint?.disconnect();
     } catch {
       // There was no connection, or the peer does not confirm its end.
     }
-    this.#queue?.release();
+    endpoint?.release();
+    await device?.[Symbol.asyncDispose]();
   }
 
-  /** As that of a `net.Socket` for one period of silence: client libraries set and clear it around what they wait for. */
+  /** Once, unlike that of a socket: client libraries set and clear it around what they wait for. */
   setTimeout(ms: number, callback?: () => void): this {
     clearTimeout(this.#timeout);
-    if (ms > 0) this.#timeout = setTimeout(() => callback?.(), ms);
+    if (ms > 0 && callback !== undefined) this.#timeout = setTimeout(callback, ms);
     return this;
   }
 
-  /** Nothing waits here for more data. */
-  setNoDelay(): this {
-    return this;
-  }
+  readonly setNoDelay = (): this => this;
+  readonly setKeepAlive = (): this => this;
+}
 
-  /** It is always there. */
-  setKeepAlive(): this {
-    return this;
-  }
+function zeros(bytes: number): Buffer {
+  const { buffer, byteOffset } = allocate(bytes);
+  return Buffer.from(buffer, byteOffset, bytes);
 }
 
 const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 const lost = (why: string): Error => failure('ECONNRESET', `The connection is lost: ${why}.`);
-const wrong = (what: string): Error =>
+export const wrong = (what: string): Error =>
   failure('EPROTO', `The peer does not keep to the protocol: it has sent ${what}.`);

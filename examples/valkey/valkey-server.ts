@@ -6,21 +6,31 @@ import {
   openProvider,
 } from 'networkdirect/winverbs';
 import { type RespLimits, RespService } from './resp-service.js';
-import { CONNECT_PARAM, TransferQueue, type TransferSizes } from './transfer-queue.js';
-import { TransferStream } from './transfer-stream.js';
+import { CONNECT, Field, Opcode, type TransferOptions, TransferStream, wrong } from './transfer-stream.js';
 
 /** Options of {@link ValkeyServer}. */
-export interface ServerOptions extends TransferSizes, RespLimits {
+export interface ServerOptions extends TransferOptions, RespLimits {
   /** An IP address of this host; default '127.0.0.1'. */
   readonly host?: string | undefined;
   /** Default 6379; 0: a free one. */
   readonly port?: number | undefined;
   /** Connections at a time; more are rejected. Default 256. */
   readonly maxClients?: number | undefined;
-  /** Milliseconds between two keep-alives; default 3000. */
-  readonly keepAliveMs?: number | undefined;
   /** Of `openProvider`. Default: the environment variable ND_OPTIONS. */
   readonly kernel?: KernelOptionsInput | undefined;
+}
+
+/** The server's end of a connection: it answers what features there are, which is none. */
+class ServerStream extends TransferStream {
+  protected override obey(command: Buffer): void {
+    const opcode = command.readUInt16BE();
+    if (opcode === Opcode.GET_FEATURE) {
+      command.copy(this.own(opcode), Field.SELECT, Field.SELECT, Field.SELECT + 2);
+      this.command(opcode);
+    } else if (opcode === Opcode.SET_FEATURE) {
+      if (command.readBigUInt64BE(Field.FEATURES) !== 0n) throw wrong('features, of which there are none');
+    } else super.obey(command);
+  }
 }
 
 export class ValkeyServer {
@@ -77,24 +87,26 @@ export class ValkeyServer {
   }
 
   #welcome(endpoint: IWVConnectEndpoint): void {
-    const { maxClients = 256, keepAliveMs } = this.options;
+    const { maxClients = 256 } = this.options;
     if (this.#clients.size >= maxClients) {
       endpoint.reject();
       endpoint.release();
       return;
     }
     const { device, initiatorDepth, responderResources } = endpoint.query();
-    const queue = new TransferQueue(endpoint, this.#provider.openDevice(device.deviceGuid), this.options);
-    const stream = new TransferStream('server', keepAliveMs);
+    const stream = new ServerStream(this.options);
     this.#clients.add(stream);
     // Whatever a client does wrong ends its own connection alone.
     stream.on('error', () => {});
     stream.on('close', () => this.#clients.delete(stream));
     this.#service.serve(stream);
-    const depths = {
+    const param = {
+      ...CONNECT,
       initiatorDepth: Math.min(1, initiatorDepth),
       responderResources: Math.min(1, responderResources),
     };
-    void stream.open(queue, () => endpoint.accept(queue.qp, { ...CONNECT_PARAM, ...depths }));
+    void stream.open(endpoint, this.#provider.openDevice(device.deviceGuid), async (qp) => {
+      await endpoint.accept(qp, param);
+    });
   }
 }
