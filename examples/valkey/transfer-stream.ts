@@ -18,6 +18,7 @@ import {
   RemoteMemory,
   Status,
   StatusError,
+  WcStatus,
   WvAccess,
   type WvCompletion,
   WvOpcode,
@@ -197,7 +198,7 @@ export class TransferStream extends Duplex {
   }
 
   #handle({ opcode, status, context, length, immediateData }: WvCompletion): void {
-    if (status !== Status.SUCCESS) throw lost(`a request has ended in status ${status}`);
+    if (status !== WcStatus.SUCCESS) throw lost(`a request has ended in status ${status}`);
     if (opcode < WvOpcode.RECEIVE) {
       this.#acknowledged = (context as Mark).position;
       this.#outstanding -= (context as Mark).requests;

@@ -20,6 +20,9 @@ export interface ServerOptions extends TransferOptions, RespLimits {
   readonly kernel?: KernelOptionsInput | undefined;
 }
 
+/** Connection requests that may wait. */
+const BACKLOG = 511;
+
 /** The server's end of a connection: it answers what features there are, which is none. */
 class ServerStream extends TransferStream {
   protected override obey(command: Buffer): void {
@@ -53,7 +56,7 @@ export class ValkeyServer {
         address: host,
         port,
       }).port;
-      this.#listener.listen(64);
+      this.#listener.listen(BACKLOG);
     } catch (error) {
       this.close();
       throw error;
