@@ -17,7 +17,7 @@ import {
   QpState,
   RemoteMemory,
   Status,
-  StatusError,
+  type StatusError,
   WcStatus,
   WvAccess,
   type WvCompletion,
@@ -39,20 +39,16 @@ const COMMANDS = 16;
 export const CONNECT = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 } as const;
 /** One Write of so many makes a completion, which stands for those before it, too: each one can wake this side. */
 const SIGNAL_EVERY = 64;
-/** Completions of a poll. After a full one the event loop turns, which a peer's flood must not hold. */
+/** Completions of a poll, and polls in one turn of the event loop, which no flood may hold. */
 const BATCH = 64;
+const POLLS = 16;
 /** A peer is lost when it has acknowledged nothing for so many keep-alive intervals. */
 const SILENT = 5;
 
 type Callback = (error?: Error | null) => void;
 
-/** The context of a request that makes a completion. */
-interface Mark {
-  /** Where in the stream it ends. */
-  readonly position: number;
-  /** Requests that complete with it. */
-  readonly requests: number;
-}
+/** The context of a request that makes a completion: where it ends in the stream, and how many requests complete with it. */
+type Mark = readonly [position: number, requests: number];
 
 export interface TransferOptions {
   /** Bytes of the buffer that the peer writes to; default 1 MiB. */
@@ -122,9 +118,9 @@ export class TransferStream extends Duplex {
       if (this.#over) return;
       // What has come before the peer's disconnect can be read after it.
       endpoint.keepQueuePairOnDisconnect(true);
-      endpoint.notifyDisconnect().then(undefined, (error: unknown) => this.#disconnected(error));
+      endpoint.notifyDisconnect().then(undefined, (error) => this.#attempt(() => this.#disconnected(error)));
       this.command(Opcode.REGISTER_XFER_MEMORY);
-      this.#keepAlive = setInterval(() => this.#beat(), this.options.keepAliveMs ?? 3000);
+      this.#keepAlive = setInterval(this.#attempt, this.options.keepAliveMs ?? 3000, this.#beat);
       this.connecting = false;
       this.emit('connect');
       this.#flush();
@@ -179,18 +175,17 @@ export class TransferStream extends Duplex {
 
   async #pump(): Promise<void> {
     try {
-      while (!this.#over) {
-        const count = this.#poll();
-        if (count === 0) await this.#cq.notify('any');
-        else if (count === BATCH) await new Promise(setImmediate);
+      for (let polls = 1; !this.#over; polls += 1) {
+        if (this.#poll(BATCH) === 0) await this.#cq.notify('any');
+        else if (polls % POLLS === 0) await new Promise(setImmediate);
       }
     } catch (error) {
       if (!this.#over) this.destroy(error as Error);
     }
   }
 
-  #poll(): number {
-    const count = this.#cq.poll(this.#batch, BATCH);
+  #poll(most: number): number {
+    const count = this.#cq.poll(this.#batch, most);
     for (let n = 0; n < count; n += 1) this.#handle(this.#batch[n]!);
     if (count > 0) this.#deliver();
     if (count > 0) this.#flush();
@@ -200,10 +195,11 @@ export class TransferStream extends Duplex {
   #handle({ opcode, status, context, length, immediateData }: WvCompletion): void {
     if (status !== WcStatus.SUCCESS) throw lost(`a request has ended in status ${status}`);
     if (opcode < WvOpcode.RECEIVE) {
-      this.#acknowledged = (context as Mark).position;
-      this.#outstanding -= (context as Mark).requests;
+      const [position, requests] = context as Mark;
+      this.#acknowledged = position;
+      this.#outstanding -= requests;
       this.#silent = 0;
-      if (this.#finished !== undefined) this._final(this.#finished);
+      this.#finish();
       return;
     }
     if (opcode === WvOpcode.RECEIVE_RDMA_WRITE) this.#arrived += immediateData;
@@ -251,8 +247,7 @@ export class TransferStream extends Duplex {
   override _write(chunk: Uint8Array, _encoding: BufferEncoding, written: Callback): void {
     this.#rest = chunk;
     this.#written = written;
-    if (this.#over) this.destroy(lost('the peer has ended it'));
-    else this.#flush();
+    this.#attempt(this.#flush);
   }
 
   /** What a program has written while `_write` was not done. */
@@ -261,9 +256,10 @@ export class TransferStream extends Duplex {
   }
 
   /** Posts what was written, as far as the peer's buffer and the send buffer have room. */
-  #flush(): void {
+  readonly #flush = (): void => {
     const written = this.#written;
     if (written === undefined || this.connecting) return;
+    if (this.#over) throw lost('the peer has ended it');
     const size = this.#sending.length;
     while (this.#rest.length > 0) {
       const from = this.#posted % size;
@@ -283,18 +279,24 @@ export class TransferStream extends Duplex {
     this.#written = undefined;
     // Later, so that all else that the program writes now comes in one `_writev`.
     queueMicrotask(written);
-  }
+  };
 
   override _final(finished: Callback): void {
     this.#finished = finished;
-    if (this.connecting) this.once('connect', () => this._final(finished));
-    else if (!this.#over && this.#unmarked > 0) this.command(Opcode.KEEPALIVE);
-    if (this.connecting || (this.#outstanding > 0 && !this.#over)) return;
+    if (this.connecting) this.once('connect', this.#finish);
+    else this.#attempt(this.#finish);
+  }
+
+  /** Ends both directions, because the protocol has no end of one, when the last byte has been acknowledged. */
+  readonly #finish = (): void => {
+    const finished = this.#finished;
+    if (finished === undefined) return;
+    if (this.#unmarked > 0 && !this.#over) this.command(Opcode.KEEPALIVE);
+    if (this.#outstanding > 0 && !this.#over) return;
     this.#finished = undefined;
-    // The protocol has no end of one direction alone.
     void this.#release();
     finished();
-  }
+  };
 
   protected command(opcode: number): void {
     if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer takes no commands');
@@ -307,33 +309,35 @@ export class TransferStream extends Duplex {
     this.#outstanding += 1;
     this.#unmarked += 1;
     if (!marked) return undefined;
-    const mark = { position: this.#posted, requests: this.#unmarked };
+    const mark: Mark = [this.#posted, this.#unmarked];
     this.#marked = this.#posted;
     this.#unmarked = 0;
     return mark;
   }
 
-  #beat(): void {
+  readonly #beat = (): void => {
+    if (this.#outstanding === this.#unmarked) this.command(Opcode.KEEPALIVE);
+    else if (++this.#silent > SILENT) throw lost('the peer acknowledges nothing');
+  };
+
+  #disconnected(error: unknown): void {
+    // What has come before.
+    if (!this.#over) this.#poll(RECEIVES + WRITES + COMMANDS);
+    if (this.#over) return;
+    const ended = (error as StatusError).status === Status.CONNECTION_DISCONNECTED;
+    if (!ended || this.#written !== undefined) throw lost('the peer is gone');
+    void this.#release();
+    this.#deliver();
+  }
+
+  /** What fails outside of a promise destroys the stream. */
+  readonly #attempt = (run: () => void): void => {
     try {
-      if (this.#outstanding === this.#unmarked) this.command(Opcode.KEEPALIVE);
-      else if (++this.#silent > SILENT) throw lost('the peer acknowledges nothing');
+      run();
     } catch (error) {
       this.destroy(error as Error);
     }
-  }
-
-  #disconnected(error: unknown): void {
-    if (this.#over) return;
-    try {
-      while (this.#poll() > 0);
-      const clean = error instanceof StatusError && error.status === Status.CONNECTION_DISCONNECTED;
-      if (!clean || this.#written !== undefined) throw lost('the peer is gone');
-      void this.#release();
-      this.#deliver();
-    } catch (failed) {
-      this.destroy(failed as Error);
-    }
-  }
+  };
 
   override _destroy(error: Error | null, callback: Callback): void {
     clearTimeout(this.#timeout);
@@ -348,13 +352,11 @@ export class TransferStream extends Duplex {
     this.#device = undefined;
     this.#over = true;
     clearInterval(this.#keepAlive);
-    try {
-      await endpoint?.disconnect();
-    } catch {
-      // There was no connection, or the peer does not confirm its end.
-    }
-    endpoint?.release();
+    // Ends the queue pair at once. It fails if there was no connection, or the peer does not confirm, which can take long.
+    const confirmed = (async () => endpoint?.disconnect())().catch(() => {});
     await device?.[Symbol.asyncDispose]();
+    await confirmed;
+    endpoint?.release();
   }
 
   /** Once, unlike that of a socket: client libraries set and clear it around what they wait for. */
@@ -368,11 +370,7 @@ export class TransferStream extends Duplex {
   readonly setKeepAlive = (): this => this;
 }
 
-function zeros(bytes: number): Buffer {
-  const { buffer, byteOffset } = allocate(bytes);
-  return Buffer.from(buffer, byteOffset, bytes);
-}
-
+const zeros = (bytes: number): Buffer => Buffer.from(allocate(bytes).buffer, 0, bytes);
 const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 const lost = (why: string): Error => failure('ECONNRESET', `The connection is lost: ${why}.`);
 export const wrong = (what: string): Error =>

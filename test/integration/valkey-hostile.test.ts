@@ -1,4 +1,8 @@
 /** Valkey's RDMA transport (examples/valkey) and peers that do not keep to it, in both roles: each loses its own connection alone. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectValkey } from '../../examples/valkey/connect.js';
@@ -9,6 +13,12 @@ import { command, Opcode, ValkeyPeer } from '../helpers/valkey-peer.js';
 import { HANG_MS, within } from '../helpers/within.js';
 
 const test = suite('valkey hostile');
+const flood = fileURLToPath(new URL('../helpers/valkey-flood-program.js', import.meta.url));
+const children = new Set<ChildProcess>();
+test.after.each(() => {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+});
 
 /** What a peer does once both sides have named their buffers, and the error of the side that it does it to. */
 interface Attack {
@@ -91,7 +101,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: 'a Write by another key',
-    run: (p) => p.write(Buffer.alloc(8), 0, 8, p.remote!.rkey ^ 0x100),
+    run: (p) => p.write(Buffer.alloc(8), 0, 8, (p.remote!.rkey ^ 0x100) >>> 0),
     code: 'ECONNRESET',
     says: /lost/,
   },
@@ -123,6 +133,22 @@ for (const { name, run, code, says } of attacks.filter(({ only }) => only !== 's
     await until(() => readCounters().objects.qp === 0);
   });
 }
+
+test('a flood of commands or empty counts leaves the client its event loop', async () => {
+  for (const what of ['commands', 'counts']) {
+    const child = fork(flood, [what], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+    children.add(child);
+    const [port] = (await once(createInterface(child.stdout!), 'line')) as [string];
+    const one = connectValkey({ port: Number(port) });
+    const ended = once(one, 'close').catch(() => {});
+    await once(one, 'connect');
+    // Each turn of the loop takes some of the flood.
+    for (let turn = 0; turn < 1000; turn += 1) await new Promise(setImmediate);
+    assert.is(child.exitCode, null);
+    child.kill('SIGKILL');
+    await ended;
+  }
+});
 
 test('clients that do not keep to the protocol lose their connections, and others go on', async () => {
   const server = new ValkeyServer({ port: 0, receiveBytes: 8192 });
