@@ -8,6 +8,7 @@ import { distanceRows } from './plan-distance.js';
 import { mapRows } from './plan-map.js';
 import { netRows } from './plan-net.js';
 import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate, readAsleep } from './plan-one-sided.js';
+import { valkeyRows } from './plan-valkey.js';
 import { crowds, workers } from './plan-workers.js';
 import {
   Amount,
@@ -69,6 +70,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...netRows(amount),
     ...mapRows(amount),
     ...distanceRows(amount),
+    ...valkeyRows(amount),
     ...manyQueuePairs(amount),
     rest(amount),
     ...realHca(amount),

@@ -12,6 +12,7 @@ import { measureUcx, missingUcx } from './peers/ucx.js';
 import { type Contestant, type Row, type Target, US } from './plan.js';
 import type { Placement } from './processes.js';
 import { type Figure, figureOf, type Sample } from './samples.js';
+import { measureValkey } from './valkey/valkey.js';
 
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
@@ -100,6 +101,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       return measureNative(contestant.job, placement);
     case 'distance':
       return measureDistance(contestant.job, placement);
+    case 'valkey':
+      return measureValkey(contestant.job, placement);
     case 'crowd':
       return crowdSample(contestant.job, contestant.figure, round);
   }
@@ -109,7 +112,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
 function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
-  if (contestant.by === 'distance') return missingLink();
+  if (contestant.by === 'distance') return missingLink(contestant.job.link);
+  if (contestant.by === 'valkey') return missingLink('cable');
   if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingPackage('zeromq');
   if (contestant.by === 'map') return missingStore(contestant.job.over);
   // It uses the same fake of rdma-core as the C++ program.
