@@ -149,16 +149,6 @@ export class ValkeyPeer {
     this.qp.send('message', this.#sent.sge(0, bytes.length), WvSend.SIGNALED);
   }
 
-  /** Waits until so many messages and Writes were acknowledged, and ignores what comes meanwhile. */
-  async sent(count: number): Promise<void> {
-    for (let left = count; left > 0; ) {
-      const { opcode, status, context } = await this.#queue.any();
-      if (status !== WcStatus.SUCCESS) throw new Error(`the queue pair has ended: status ${status}`);
-      if (opcode < WvOpcode.RECEIVE) left -= 1;
-      else this.#receive(context as number);
-    }
-  }
-
   /** Names a buffer of its own: by default all that it has. */
   name(length = this.buffer.bytes.length): void {
     const { address, rkey } = this.buffer.region;
