@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# Installs the programs that `npm run test:interop` uses: QEMU and tools for its guests. Requires root on Debian or Ubuntu; elsewhere, the
-# interop tests report why they were skipped.
+# Installs what `npm run test:interop` and `npm run test:rdma` use: iovalkey from npm into .cache/interop, without its install scripts, and
+# QEMU with tools for the guests. The latter requires root on Debian or Ubuntu; elsewhere, the tests report why they were skipped.
 set -euo pipefail
+cache=$(dirname "$0")/../.cache/interop
+client=iovalkey@0.4.0
+if [ ! -d "$cache/node_modules/${client%@*}" ]; then
+  mkdir -p "$cache"
+  npm install --prefix "$cache" --ignore-scripts --no-save --no-audit --no-fund --silent "$client" ||
+    echo "not installed: $client; cases with it will fail" >&2
+fi
 declare -A package=(
   [qemu-system-x86_64]=qemu-system-x86 [ip]=iproute2 [pgrep]=procps [cpio]=cpio [modprobe]=kmod [xz]=xz-utils
   [tshark]=tshark

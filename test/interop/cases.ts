@@ -15,6 +15,7 @@ import { rcCases } from './cases-rc.js';
 import { recoveryCases } from './cases-recovery.js';
 import { disturbedRpingCases, rpingCases } from './cases-rping.js';
 import { ucCases } from './cases-uc.js';
+import { valkeyCases } from './cases-valkey.js';
 
 export const cases: readonly InteropCase[] = [
   ...rpingCases,
@@ -30,6 +31,7 @@ export const cases: readonly InteropCase[] = [
   ...recoveryCases,
   ...partitionCases,
   ...nvmeCases,
+  ...valkeyCases,
   ...ucCases,
   ...addressCases,
   ...processCases,

@@ -43,6 +43,9 @@ export interface RigOptions {
   readonly node?: boolean;
 }
 
+/** A server of the examples, below dist. */
+export const VALKEY_SERVER = 'examples/valkey/server.js';
+
 /** Megabytes of memory of a guest with Node.js. */
 const NODE_MEMORY = '1024';
 /** Where this library is in such a guest. */
@@ -74,6 +77,8 @@ export class Rig {
   /** MTU of the link in bytes. */
   readonly linkMtu: number;
   private readonly withNode: boolean;
+  /** Folder of what does not depend on the guests' kernel. */
+  private readonly cache: string;
 
   /** @param name - Suffix of its namespace and folder: simultaneous rigs have different ones */
   constructor({ linkMtu, kernel, node = false }: RigOptions, name = '') {
@@ -82,11 +87,11 @@ export class Rig {
     const { ROCE_NS = 'roce-interop', ROCE_RUN = join(tmpdir(), 'roce-interop-run') } = process.env;
     this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: `${ROCE_NS}${name}`, ROCE_RUN: `${ROCE_RUN}${name}` };
     const { ROCE_CACHE, XDG_CACHE_HOME } = process.env;
-    const cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
+    this.cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
     const suffix = [node ? 'node' : undefined, kernel].filter((part) => part !== undefined);
     if (kernel !== undefined) this.env.KERNEL_PKG = kernel;
     if (node) Object.assign(this.env, { ROCE_MEM: NODE_MEMORY, ROCE_LINKS: '2' });
-    if (suffix.length > 0) this.env.ROCE_CACHE = [cache, ...suffix].join('-');
+    if (suffix.length > 0) this.env.ROCE_CACHE = [this.cache, ...suffix].join('-');
   }
 
   private script(name: string, args: readonly string[], label: string, env: NodeJS.ProcessEnv = {}): Program {
@@ -115,7 +120,8 @@ export class Rig {
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
     const parts =
       'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/test/interop/programs ' +
-      'dist/test/rdma/programs dist/test/helpers dist/test/integration/winverbs-*.js';
+      'dist/test/rdma/programs dist/test/helpers dist/test/integration/winverbs-*.js ' +
+      'dist/examples/valkey .cache/interop/node_modules';
     const modules =
       'zod commander cli-table3 string-width emoji-regex is-fullwidth-code-point strip-ansi ansi-regex ' +
       'uvu dequal diff kleur';
@@ -128,18 +134,31 @@ export class Rig {
 
   /** Puts Debian's nvme, mkfs.ext4, fsck.ext4 and fio into a guest; the first time packages are downloaded for that. */
   async addStorageTools(guest: number): Promise<void> {
-    const archive = (await this.script('build-storage.sh', [], 'build-storage').ok(900)).at(-1)!;
+    await this.addTools(guest, 'build-storage.sh');
+    await this.inGuest(guest, 'mkdir -p /mnt && modprobe -a ext4 nvme-rdma');
+  }
+
+  /** Puts valkey-server and rdma-test into a guest; the first time they are built, which takes minutes. */
+  async addValkey(guest: number): Promise<void> {
+    await this.addTools(guest, 'build-valkey.sh');
+  }
+
+  /** Unpacks in a guest the archive that a script of rig/ builds, once, and names in its last line. */
+  private async addTools(guest: number, script: string): Promise<void> {
+    const archive = (await this.script(script, [this.cache], script).ok(900)).at(-1)!;
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
-    copyFileSync(archive, `${share}/storage.tar`);
-    await this.inGuest(
-      guest,
-      'tar x -f /share/storage.tar -C / && mkdir -p /mnt && modprobe -a ext4 nvme-rdma',
-    );
+    copyFileSync(archive, `${share}/tools.tar`);
+    await this.inGuest(guest, 'tar x -f /share/tools.tar -C /');
   }
 
   /** Starts a behaviour of programs/nvme.ts in the namespace. */
   nvme(behaviour: string, peer: string, nqn: string): Program {
     return this.node(here('./programs/nvme.js'), behaviour, peer, nqn);
+  }
+
+  /** Starts the Valkey server of examples/valkey in the namespace. */
+  valkeyServer(own: string, port: number): Program {
+    return this.node(here(`../../${VALKEY_SERVER}`), own, String(port));
   }
 
   /** Starts a sub-command of `nd` in the namespace. */

@@ -1,0 +1,119 @@
+/**
+ * Requests over a stream whose replies are known to the byte. It counts both directions, so it knows where the next byte goes in the
+ * buffer of either peer, and can bring a message to any distance from the buffer's end.
+ */
+import type { Duplex } from 'node:stream';
+
+const CRLF = Buffer.from('\r\n');
+
+/** Bytes as RESP's bulk string. */
+export const bulk = (bytes: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF]);
+
+/** A command as RESP has it. */
+export const command = (...words: readonly (string | Uint8Array)[]): Buffer =>
+  Buffer.concat([
+    Buffer.from(`*${words.length}\r\n`),
+    ...words.map((word) => bulk(typeof word === 'string' ? Buffer.from(word) : word)),
+  ]);
+
+export const OK = Buffer.from('+OK\r\n');
+
+/** The length of a value whose bulk string has so many bytes; undefined: none has, because the length has a digit more. */
+export function lengthOfBulk(total: number): number | undefined {
+  for (let digits = 1; digits <= 8; digits += 1) {
+    const length = total - digits - 5;
+    if (length >= 0 && String(length).length === digits) return length;
+  }
+  return undefined;
+}
+
+/** One direction of a stream: its bytes go into buffers of this size, one after another. */
+export class Direction {
+  private count = 0;
+
+  constructor(readonly size: number) {}
+
+  /** Bytes that are left in the present buffer, from 1 to its size. */
+  get room(): number {
+    return this.size - (this.count % this.size);
+  }
+
+  get total(): number {
+    return this.count;
+  }
+
+  /** @returns Whether these bytes went into more than one buffer */
+  add(bytes: number): boolean {
+    const crosses = bytes > this.room;
+    this.count += bytes;
+    return crosses;
+  }
+}
+
+export class Exchange {
+  private readonly chunks: AsyncIterator<Buffer>;
+  readonly sent: Direction;
+  readonly received: Direction;
+
+  /**
+   * @param theirs - Bytes of the peer's receive buffer
+   * @param ours - Bytes of our own
+   */
+  constructor(
+    private readonly stream: Duplex,
+    theirs: number,
+    ours: number,
+  ) {
+    this.chunks = stream[Symbol.asyncIterator]();
+    this.sent = new Direction(theirs);
+    this.received = new Direction(ours);
+  }
+
+  /** Sends a request, and compares the reply. @returns Which of both crossed the end of a buffer */
+  async ask(request: Buffer, reply: Buffer): Promise<{ sent: boolean; received: boolean }> {
+    const sent = this.sent.add(request.length);
+    this.stream.write(request);
+    for (let at = 0; at < reply.length; ) {
+      const { done, value } = await this.chunks.next();
+      if (done) throw new Error(`The stream has ended at byte ${at} of a reply of ${reply.length}.`);
+      const expected = reply.subarray(at, at + value.length);
+      if (!expected.equals(value))
+        throw new Error(`Byte ${this.received.total + at + firstDifference(expected, value)} is wrong.`);
+      at += value.length;
+    }
+    return { sent, received: this.received.add(reply.length) };
+  }
+
+  /** Sends what leaves so many bytes in the peer's buffer. */
+  async leaveRoomThere(room: number): Promise<void> {
+    const overhead = command('SET', 'filler', '').length - bulk(Buffer.alloc(0)).length;
+    const length = lengthFor(this.sent, room, overhead);
+    if (length !== undefined) await this.ask(command('SET', 'filler', Buffer.alloc(length, 'f')), OK);
+  }
+
+  /** Asks for what leaves so many bytes in our own buffer; `filling` is at the server as the key of its name, and longer than two buffers. */
+  async leaveRoomHere(room: number, filling: Buffer): Promise<void> {
+    const length = lengthFor(this.received, room, 0);
+    if (length !== undefined)
+      await this.ask(
+        command('GETRANGE', 'filling', '0', String(length - 1)),
+        bulk(filling.subarray(0, length)),
+      );
+  }
+}
+
+const firstDifference = (one: Uint8Array, other: Uint8Array): number => {
+  const at = other.findIndex((byte, n) => byte !== one[n]);
+  return at < 0 ? one.length : at;
+};
+
+/** The length of the value that a bulk string must have, after so many other bytes, to leave this room; undefined: there is this room. */
+function lengthFor(direction: Direction, room: number, overhead: number): number | undefined {
+  const missing = direction.room - room;
+  if (missing === 0) return undefined;
+  for (let total = missing - overhead; ; total += direction.size) {
+    const length = lengthOfBulk(total);
+    if (length !== undefined && length > 0) return length;
+  }
+}

@@ -1,0 +1,115 @@
+/** Clients of a Valkey server that lose their connection: the server is killed, ends it, or speaks what the HCA cannot; and many clients at once. */
+import { once } from 'node:events';
+import { Status, StatusError } from '../../../winverbs/index.js';
+import { command } from './valkey-exchange.js';
+import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './valkey-peer.js';
+
+const CLIENTS = 100;
+const COUNTS = 100;
+
+/** Of the client's and so of the server's buffers for it, of which there are a hundred. */
+const small = { receiveBytes: 65_536, sendBytes: 65_536 };
+
+const clientsOf = async (valkey: Valkey): Promise<number> =>
+  Number(/connected_clients:(\d+)/.exec(String(await valkey.call('INFO', 'clients')))?.[1]);
+
+/** A hundred clients connect at once and count together. */
+export async function manyClients(target: Target): Promise<void> {
+  using judge = await openValkey(target);
+  const clients = await Promise.all(Array.from({ length: CLIENTS }, () => openValkey(target, small)));
+  check((await clientsOf(judge)) === CLIENTS + 1, 'The server has other clients.');
+  const countAndKeep = async (valkey: Valkey, n: number) => {
+    await inOnePipeline(valkey, COUNTS, () => ['INCR', 'counter']);
+    await valkey.call('SET', `own:${n}`, `${n}`.repeat(1000));
+    check((await valkey.call('GET', `own:${n}`)) === `${n}`.repeat(1000), `Client ${n} reads another value.`);
+  };
+  await Promise.all(clients.map(countAndKeep));
+  const counter = await judge.call('GET', 'counter');
+  check(counter === String(CLIENTS * COUNTS), `They have counted to ${counter}.`);
+  for (const valkey of clients) valkey.disconnect();
+  // The server sees the end of each.
+  while ((await clientsOf(judge)) !== 1);
+  console.log(`${CLIENTS} clients at once`);
+}
+
+/** How a client comes back: at once, as often as it takes, with the commands that were not answered. */
+const comesBack = { retryStrategy: () => 200, maxRetriesPerRequest: null };
+
+/** Works while the server is killed and started again, until a round has begun and ended on the new connection. */
+export async function survive(target: Target): Promise<void> {
+  using valkey = await openValkey(target, comesBack);
+  const quiet = () => {};
+  let back = false;
+  valkey.on('error', quiet);
+  valkey.once('close', () => {
+    console.log('lost');
+    valkey.once('ready', () => {
+      back = true;
+    });
+  });
+  console.log('working');
+  let round = 0;
+  for (let last = false; !last; round += 1) {
+    last = back;
+    const value = `${round} `.repeat(10_000);
+    await valkey.call('SET', 'round', value);
+    const read = await valkey.call('GET', 'round');
+    // Between both the server may have forgotten everything.
+    check(read === value || (read === null && !last), `Round ${round} reads another value.`);
+  }
+  console.log(`came back; ${round} rounds`);
+}
+
+const KILLED = 20;
+/** Replies that are on their way when their connection ends. */
+const REPLIES = 4;
+const REPLY_BYTES = 8 << 20;
+
+/** The server ends connections by CLIENT KILL: one that is blocked, one in the middle of long replies, and then all but that which says so. */
+export async function killedClients(target: Target): Promise<void> {
+  using judge = await openValkey(target);
+  const kill = async (...words: string[]) => Number(await judge.call('CLIENT', 'KILL', ...words));
+  const idOf = async (valkey: Valkey) => String(await valkey.call('CLIENT', 'ID'));
+  const clients = await Promise.all(Array.from({ length: KILLED }, () => openValkey(target, comesBack)));
+  for (const valkey of clients) valkey.on('error', () => {});
+  const back = () => Promise.all(clients.map((valkey) => once(valkey, 'ready')));
+  const [first] = clients as [Valkey];
+
+  const blocked = await idOf(first);
+  const popped = first.call('BLPOP', 'list', '0');
+  const ready = once(first, 'ready');
+  check((await kill('ID', blocked)) === 1, 'CLIENT KILL has found no client.');
+  await ready;
+  await judge.call('RPUSH', 'list', 'late');
+  check(
+    JSON.stringify(await popped) === '["list","late"]',
+    'The pop was not repeated on the new connection.',
+  );
+
+  const replying = await idOf(first);
+  check(replying !== blocked, 'The client has its old connection.');
+  const value = Buffer.alloc(REPLY_BYTES, 'value of some length, ');
+  await judge.call('SET', 'long', value);
+  const replies = Array.from({ length: REPLIES }, () => first.callBuffer('GET', 'long'));
+  check((await kill('ID', replying)) === 1, 'CLIENT KILL has found no client.');
+  for (const reply of await Promise.all(replies))
+    check(value.equals(reply as Buffer), 'A repeated reply is wrong.');
+  check((await idOf(first)) !== replying, 'The client has its old connection.');
+
+  const allBack = back();
+  check((await kill('TYPE', 'normal', 'SKIPME', 'yes')) === KILLED, 'CLIENT KILL has found other clients.');
+  await allBack;
+  for (const [n, valkey] of clients.entries())
+    check((await valkey.call('ECHO', String(n))) === String(n), 'ECHO');
+  for (const valkey of clients) valkey.disconnect();
+  console.log(`${KILLED} clients came back`);
+}
+
+/** The HCA has no Write with immediate data: the stream fails at its first one, and says why. */
+export async function refused(target: Target): Promise<void> {
+  const stream = await openStream(target, 65_536);
+  stream.write(command('PING'));
+  const [error] = (await once(stream, 'error')) as [Error];
+  check(error instanceof StatusError && error.status === Status.NOT_SUPPORTED, `It has failed by: ${error}`);
+  console.log(error.message);
+}

@@ -1,0 +1,26 @@
+/** Clients of a Valkey server over RDMA, one behaviour a run: `valkey BEHAVIOUR ADDRESS PORT BYTES-OF-ITS-BUFFER`. */
+
+import { killedClients, manyClients, refused, survive } from './valkey-losses.js';
+import type { Target } from './valkey-peer.js';
+import { givenUp, leaves } from './valkey-unread.js';
+import { crossings, pipelines } from './valkey-values.js';
+import { blockedPops, monitor, publications } from './valkey-waiters.js';
+
+const behaviours: Record<string, (target: Target) => Promise<void>> = {
+  pipelines,
+  crossings,
+  'blocked-pops': blockedPops,
+  publications,
+  monitor,
+  leaves,
+  'given-up': givenUp,
+  'many-clients': manyClients,
+  survive,
+  'killed-clients': killedClients,
+  refused,
+};
+
+const [behaviour = '', host = '', port = '', bytes = ''] = process.argv.slice(2);
+const run = behaviours[behaviour];
+if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+await run({ host, port: Number(port), bufferBytes: Number(bytes) });

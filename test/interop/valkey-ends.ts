@@ -1,0 +1,145 @@
+/** The ends of Valkey over RDMA: valkey-server and rdma-test in a guest, and examples/valkey on this side. */
+import type { Program } from './process.js';
+import type { Rig } from './rig.js';
+
+export const VALKEY_PORT = 6379;
+/** Most seconds of a server. */
+const LONG = 600;
+/** Bytes of the server's buffer for each client: by default, and the least. */
+const DEFAULT_BYTES = 1 << 20;
+const LEAST_BYTES = 1 << 16;
+/** The server's log when one of its assertions has failed, or a signal of its own has ended it. */
+const CRASHED = /VALKEY BUG REPORT START/;
+
+/** What programs/valkey.ts does against a server. */
+interface Behaviour {
+  readonly name: string;
+  readonly operation: string;
+  readonly bufferBytes?: number;
+}
+
+export const valkeyBehaviours: readonly Behaviour[] = [
+  { name: 'pipelines', operation: 'pipelines of 10,000 commands' },
+  {
+    name: 'crossings',
+    operation: 'values of 1 byte to 8 MiB across the ends of buffers',
+    bufferBytes: LEAST_BYTES,
+  },
+  { name: 'blocked-pops', operation: 'blocked pops' },
+  { name: 'publications', operation: 'pub/sub' },
+  { name: 'monitor', operation: 'MONITOR with a slow reader' },
+  { name: 'given-up', operation: 'more replies than the server keeps' },
+  { name: 'many-clients', operation: '100 clients', bufferBytes: LEAST_BYTES },
+  { name: 'killed-clients', operation: 'CLIENT KILL' },
+];
+
+/** Where valkey-server runs, and how a client of it is started. */
+export interface ValkeyEnds {
+  readonly rig: Rig;
+  readonly guest: number;
+  /** The guest's. */
+  readonly address: string;
+  /** Starts programs/valkey.ts. */
+  client(...args: string[]): Program;
+}
+
+async function start({ rig, guest, address }: ValkeyEnds, bufferBytes = DEFAULT_BYTES): Promise<Program> {
+  const rdma = `--rdma-port ${VALKEY_PORT} --rdma-bind ${address} --rdma-rx-size ${bufferBytes}`;
+  const server = rig.guest(
+    guest,
+    `cd /tmp && exec valkey-server --port 0 ${rdma} --protected-mode no --save ''`,
+    LONG,
+  );
+  await server.line(/Ready to accept connections rdma/);
+  return server;
+}
+
+const kill = ({ rig, guest }: ValkeyEnds) =>
+  rig.inGuest(guest, 'busybox killall -q -KILL valkey-server; true');
+
+const clientOf = ({ client, address }: ValkeyEnds, name: string, bufferBytes = DEFAULT_BYTES): Program =>
+  client(name, address, String(VALKEY_PORT), String(bufferBytes));
+
+/** The client has succeeded, and its server goes on until it is killed. */
+async function bothWell(ends: ValkeyEnds, client: Program, server: Program): Promise<void> {
+  try {
+    for (const line of await client.ok()) ends.rig.note(line);
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${server.failure('said').message}`);
+  }
+  await kill(ends);
+  await server.end();
+  if (server.lines.some((line) => CRASHED.test(line))) throw server.failure('has crashed');
+}
+
+/** Runs something in a guest that has valkey-server, and leaves none that runs. */
+async function prepared(ends: ValkeyEnds, run: () => Promise<void>): Promise<void> {
+  await ends.rig.addValkey(ends.guest);
+  try {
+    await run();
+  } finally {
+    await kill(ends);
+  }
+}
+
+/** A behaviour against a server of its own. */
+export const behaves = (ends: ValkeyEnds, { name, bufferBytes }: Behaviour): Promise<void> =>
+  prepared(ends, async () => {
+    const server = await start(ends, bufferBytes);
+    await bothWell(ends, clientOf(ends, name, bufferBytes), server);
+  });
+
+/** The server is killed while a client works, and started again. */
+export const survives = (ends: ValkeyEnds): Promise<void> =>
+  prepared(ends, async () => {
+    await start(ends);
+    const client = clientOf(ends, 'survive');
+    await client.line(/^working/);
+    await kill(ends);
+    await client.line(/^lost/);
+    await bothWell(ends, client, await start(ends));
+  });
+
+/** A defect of valkey-server 8.1.1, which docs/interop.md describes: this fails where it is mended. */
+export const crashes = (ends: ValkeyEnds): Promise<void> =>
+  prepared(ends, async () => {
+    const server = await start(ends);
+    await clientOf(ends, 'leaves').line(/^the server is gone/);
+    await server.line(CRASHED);
+    ends.rig.note('valkey-server has crashed, as it is known to');
+  });
+
+/** On a device that has no Write with immediate data ours is refused by name; upstream's client fails. Neither harms the server. */
+export const refused = (ends: ValkeyEnds): Promise<void> =>
+  prepared(ends, async () => {
+    const { rig, guest, address } = ends;
+    const server = await start(ends);
+    const theirs = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT}`);
+    await theirs.line(/post RDMA write failed/);
+    await theirs.end();
+    await bothWell(ends, clientOf(ends, 'refused'), server);
+  });
+
+/** Our server, which listens, is judged by runs of rdma-test in a guest; each has eight threads with a connection of their own. */
+export async function judged(
+  rig: Rig,
+  guest: number,
+  address: string,
+  server: Program,
+  runs: number,
+): Promise<void> {
+  await rig.addValkey(guest);
+  await server.line(/^port/);
+  const begun = performance.now();
+  for (let run = 1; run <= runs; run += 1) {
+    const test = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT} -t 8`, LONG);
+    try {
+      await test.ok(LONG);
+    } catch (error) {
+      throw new Error(`Run ${run}: ${(error as Error).message}\n${server.failure('said').message}`);
+    }
+    if (!test.lines.includes('Valkey Over RDMA test [OK]'))
+      throw test.failure('does not say that it has succeeded');
+  }
+  rig.note(`${runs} runs of rdma-test, ${((performance.now() - begun) / 1000 / runs).toFixed(0)} s each`);
+}

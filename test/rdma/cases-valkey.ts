@@ -1,0 +1,61 @@
+/** Valkey over RDMA, on a device of the guests: examples/valkey there, and valkey-server or rdma-test in the other guest. */
+import type { Program } from '../interop/process.js';
+import { type Rig, VALKEY_SERVER } from '../interop/rig.js';
+import {
+  behaves,
+  judged,
+  refused,
+  survives,
+  VALKEY_PORT,
+  type ValkeyEnds,
+  valkeyBehaviours,
+} from '../interop/valkey-ends.js';
+import { type Device, example, HOST, OURS, onDevice, type RdmaCase, rxe, siw, THEIRS } from './case.js';
+import { withSiw } from './cases-devices.js';
+
+const ends = (rig: Rig, device: Device): ValkeyEnds => ({
+  rig,
+  guest: THEIRS,
+  address: device.at(THEIRS),
+  client: (...args) => example(rig, 'valkey', ...args),
+});
+
+const serverOn = (rig: Rig, device: Device): Program =>
+  rig.nodeInGuest(OURS, onDevice, VALKEY_SERVER, device.at(OURS), String(VALKEY_PORT));
+
+/** Pipelines of a client, at an address, to a server of ours. */
+async function pipelines(rig: Rig, server: Program, client: (...args: string[]) => Program, address: string) {
+  await server.line(/^port/);
+  for (const line of await client('pipelines', address, String(VALKEY_PORT)).ok()) rig.note(line);
+}
+
+export const valkeyCases: readonly RdmaCase[] = [
+  {
+    name: "rxe0: iovalkey between a device and this host's software HCA, both roles",
+    quick: true,
+    run: async (rig) => {
+      const here = rig.valkeyServer(rxe.at(HOST), VALKEY_PORT);
+      await pipelines(rig, here, (...args) => example(rig, 'valkey', ...args), rxe.at(HOST));
+      await pipelines(rig, serverOn(rig, rxe), (...args) => rig.ours('valkey', ...args), rxe.at(OURS));
+    },
+  },
+  ...valkeyBehaviours.map(
+    (one): RdmaCase => ({
+      name: `rxe0: valkey-server, ${one.operation}`,
+      run: (rig) => behaves(ends(rig, rxe), one),
+    }),
+  ),
+  { name: 'rxe0: valkey-server, killed and started again', run: (rig) => survives(ends(rig, rxe)) },
+  {
+    name: 'rxe0: rdma-test of valkey, 8 threads, 10 times',
+    run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), 10),
+  },
+  {
+    // iWARP has no Write with immediate data, of which the protocol consists.
+    name: 'siw0: valkey-server, refused by both clients (idle machine)',
+    run: async (rig) => {
+      await withSiw(rig);
+      await refused(ends(rig, siw));
+    },
+  },
+];
