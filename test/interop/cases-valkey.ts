@@ -28,7 +28,7 @@ const client = (operation: string, family: 4 | 6, run: (ends: ValkeyEnds) => Pro
 
 const server = (family: 4 | 6, runs: number): InteropCase => ({
   peer: 'rdma-test of valkey',
-  operation: `8 threads, ${runs} times`,
+  operation: `8 threads, ${runs} times (idle machine)`,
   role: 'server',
   family,
   run: (rig) => {

@@ -120,7 +120,10 @@ export const refused = (ends: ValkeyEnds): Promise<void> =>
     await bothWell(ends, clientOf(ends, 'refused'), server);
   });
 
-/** Our server, which listens, is judged by runs of rdma-test in a guest; each has eight threads with a connection of their own. */
+/**
+ * Our server is judged by runs of rdma-test in a guest, of eight threads with a connection each. For an idle machine: rdma-test gives up what takes longer
+ * than a second, a connection as well as a reply.
+ */
 export async function judged(
   rig: Rig,
   guest: number,

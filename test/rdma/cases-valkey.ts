@@ -47,7 +47,7 @@ export const valkeyCases: readonly RdmaCase[] = [
   ),
   { name: 'rxe0: valkey-server, killed and started again', run: (rig) => survives(ends(rig, rxe)) },
   {
-    name: 'rxe0: rdma-test of valkey, 8 threads, 10 times',
+    name: 'rxe0: rdma-test of valkey, 8 threads, 10 times (idle machine)',
     run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), 10),
   },
   {

@@ -3,19 +3,13 @@
  * buffer of either peer, and can bring a message to any distance from the buffer's end.
  */
 import type { Duplex } from 'node:stream';
+import { requestOf } from '../../helpers/resp-client.js';
 
 const CRLF = Buffer.from('\r\n');
 
 /** Bytes as RESP's bulk string. */
 export const bulk = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF]);
-
-/** A command as RESP has it. */
-export const command = (...words: readonly (string | Uint8Array)[]): Buffer =>
-  Buffer.concat([
-    Buffer.from(`*${words.length}\r\n`),
-    ...words.map((word) => bulk(typeof word === 'string' ? Buffer.from(word) : word)),
-  ]);
 
 export const OK = Buffer.from('+OK\r\n');
 
@@ -87,9 +81,9 @@ export class Exchange {
 
   /** Sends what leaves so many bytes in the peer's buffer. */
   async leaveRoomThere(room: number): Promise<void> {
-    const overhead = command('SET', 'filler', '').length - bulk(Buffer.alloc(0)).length;
+    const overhead = requestOf('SET', 'filler', '').length - bulk(Buffer.alloc(0)).length;
     const length = lengthFor(this.sent, room, overhead);
-    if (length !== undefined) await this.ask(command('SET', 'filler', Buffer.alloc(length, 'f')), OK);
+    if (length !== undefined) await this.ask(requestOf('SET', 'filler', Buffer.alloc(length, 'f')), OK);
   }
 
   /** Asks for what leaves so many bytes in our own buffer; `filling` is at the server as the key of its name, and longer than two buffers. */
@@ -97,7 +91,7 @@ export class Exchange {
     const length = lengthFor(this.received, room, 0);
     if (length !== undefined)
       await this.ask(
-        command('GETRANGE', 'filling', '0', String(length - 1)),
+        requestOf('GETRANGE', 'filling', '0', String(length - 1)),
         bulk(filling.subarray(0, length)),
       );
   }

@@ -1,8 +1,8 @@
 /** Clients of a Valkey server that lose their connection: the server is killed, ends it, or speaks what the HCA cannot; and many clients at once. */
 import { once } from 'node:events';
 import { Status, StatusError } from '../../../winverbs/index.js';
-import { command } from './valkey-exchange.js';
-import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './valkey-peer.js';
+import { requestOf } from '../../helpers/resp-client.js';
+import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './iovalkey.js';
 
 const CLIENTS = 100;
 const COUNTS = 100;
@@ -108,7 +108,7 @@ export async function killedClients(target: Target): Promise<void> {
 /** The HCA has no Write with immediate data: the stream fails at its first one, and says why. */
 export async function refused(target: Target): Promise<void> {
   const stream = await openStream(target, 65_536);
-  stream.write(command('PING'));
+  stream.write(requestOf('PING'));
   const [error] = (await once(stream, 'error')) as [Error];
   check(error instanceof StatusError && error.status === Status.NOT_SUPPORTED, `It has failed by: ${error}`);
   console.log(error.message);

@@ -1,8 +1,8 @@
 /** Connections that end while replies wait for room in the client's buffer. */
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { command } from './valkey-exchange.js';
-import { check, openStream, openValkey, type Target, type Valkey } from './valkey-peer.js';
+import { requestOf } from '../../helpers/resp-client.js';
+import { check, openStream, openValkey, type Target, type Valkey } from './iovalkey.js';
 
 const RECEIVE_BYTES = 1 << 20;
 const REPLY_BYTES = 1 << 20;
@@ -12,7 +12,7 @@ const REPLIES = 16;
 async function unread(target: Target, valkey: Valkey): Promise<Duplex> {
   await valkey.call('SET', 'long', Buffer.alloc(REPLY_BYTES, 'long'));
   const stream = await openStream(target, RECEIVE_BYTES);
-  for (let n = 0; n < REPLIES; n += 1) stream.write(command('GET', 'long'));
+  for (let n = 0; n < REPLIES; n += 1) stream.write(requestOf('GET', 'long'));
   await once(stream, 'readable');
   return stream;
 }

@@ -1,7 +1,8 @@
 /** Values against a Valkey server: many commands in one pipeline, and values that cross the end of a buffer. */
 import { randomBytes } from 'node:crypto';
-import { bulk, command, Exchange, OK } from './valkey-exchange.js';
-import { check, inOnePipeline, openStream, openValkey, type Target, type Words } from './valkey-peer.js';
+import { requestOf } from '../../helpers/resp-client.js';
+import { check, inOnePipeline, openStream, openValkey, type Target, type Words } from './iovalkey.js';
+import { bulk, Exchange, OK } from './valkey-exchange.js';
 
 const COMMANDS = 10_000;
 
@@ -57,12 +58,12 @@ export async function crossings(target: Target): Promise<void> {
   const stream = await openStream(target, OURS);
   const exchange = new Exchange(stream, target.bufferBytes, OURS);
   const filling = randomBytes(2 * OURS);
-  await exchange.ask(command('SET', 'filling', filling), OK);
+  await exchange.ask(requestOf('SET', 'filling', filling), OK);
   let crossed = 0;
   for (const [bytes, step] of VALUES) {
     for (let room = 1; room <= ALIGNMENTS; room += step) {
       const value = randomBytes(bytes);
-      const [set, get, reply] = [command('SET', 'value', value), command('GET', 'value'), bulk(value)];
+      const [set, get, reply] = [requestOf('SET', 'value', value), requestOf('GET', 'value'), bulk(value)];
       await exchange.leaveRoomThere(room);
       crossed += expected(set, room, await exchange.ask(set, OK), 'sent');
       await exchange.leaveRoomHere(room, filling);

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { command } from './valkey-exchange.js';
-import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './valkey-peer.js';
+import { requestOf } from '../../helpers/resp-client.js';
+import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './iovalkey.js';
 
 const BLOCKED = 20;
 /** Three times the interval of keep-alives. */
@@ -99,7 +99,7 @@ async function readSlowly(stream: Duplex): Promise<number> {
 export async function monitor(target: Target): Promise<void> {
   using valkey = await openValkey(target);
   const stream = await openStream(target, RECEIVE_BYTES);
-  stream.write(command('MONITOR'));
+  stream.write(requestOf('MONITOR'));
   // The reply, which says that it sees what follows.
   await once(stream, 'readable');
   await flood(valkey);

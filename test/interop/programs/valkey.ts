@@ -1,7 +1,7 @@
 /** Clients of a Valkey server over RDMA, one behaviour a run: `valkey BEHAVIOUR ADDRESS PORT BYTES-OF-ITS-BUFFER`. */
 
+import type { Target } from './iovalkey.js';
 import { killedClients, manyClients, refused, survive } from './valkey-losses.js';
-import type { Target } from './valkey-peer.js';
 import { givenUp, leaves } from './valkey-unread.js';
 import { crossings, pipelines } from './valkey-values.js';
 import { blockedPops, monitor, publications } from './valkey-waiters.js';

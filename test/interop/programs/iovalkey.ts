@@ -16,7 +16,7 @@ export interface Target {
 }
 
 /** A command and its arguments. */
-export type Words = readonly [name: string, ...(string | Uint8Array)[]];
+export type Words = readonly [name: string, ...(string | Buffer)[]];
 
 /** What these programs use of iovalkey. */
 export interface Valkey extends EventEmitter, Disposable {
