@@ -66,8 +66,8 @@ const RECEIVE_BYTES = 1 << 20;
 const FLOOD = 20_000;
 /** Commands that are awaited one by one, so that each is a Write of its own to the monitor: more than it has Receives. */
 const ALONE = 3000;
-/** Bytes that a stream may hold for its reader, beside the buffer that the server writes to. */
-const MOST_HELD = 128 * 1024;
+/** Bytes that a stream may hold for its reader, beside the buffer that the server writes to: as many again, and its high-water mark. */
+const MOST_HELD = RECEIVE_BYTES + 65_536;
 
 /** Sends as many commands as a monitor is to see. */
 async function flood(valkey: Valkey): Promise<void> {
