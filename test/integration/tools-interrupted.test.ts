@@ -268,10 +268,7 @@ test('every command has its test here; its help, the README and docs document it
   const reference = page('docs/reference/cli.md');
   for (const name of names.filter((one) => one !== 'help'))
     assert.match(reference, new RegExp(`^\\|.*\`${name}[\` ].*\\|$`, 'm'));
-  for (const words of [
-    '| 130 | Ctrl-C cut the job short |',
-    '`top`, `nvme serve` and `conformance --serve`',
-  ])
+  for (const words of ['| 130 | Ctrl-C cut the job short |', '`top`, `nvme serve` and `conformance --serve`'])
     assert.match(reference.replaceAll('\n', ' '), words);
   assert.match(
     page('README.md').replaceAll('\n', ' '),
