@@ -92,7 +92,7 @@ test('a controller reports its identity and has the requested queues', async () 
   assert.equal(await controller.namespaces(), [1]);
   const { size, blocks, blockSize } = await controller.open(1);
   assert.equal([size, blocks, blockSize], [4 * MEGABYTE, 1024, 4096]);
-  await rejects(controller.open(2), /Identify ended with INVALID_NAMESPACE/);
+  await rejects(controller.open(2), /Identify failed with INVALID_NAMESPACE/);
 });
 
 test('reads and writes of any position and length, from several queues', async () => {
@@ -131,7 +131,7 @@ test('the end of the disk: a read is shorter, a write is rejected', async () => 
     /must end within the \d+ bytes of the disk/,
   );
   await rejects(disk.read(Buffer.alloc(10), 5, 6, 0), /must be at most 10, the length of the buffer/);
-  await rejects(disk.read(Buffer.alloc(10), 0, 10, -1), /position is -1/);
+  await rejects(disk.read(Buffer.alloc(10), 0, 10, -1), /`position` must be .*; got -1/);
   await disk.close();
   await rejects(disk.read(Buffer.alloc(10)), /closed/);
 });
@@ -214,7 +214,7 @@ test('a store that fails: the host gets a status, and the next command works', a
   const target = serve({ store: broken });
   const disk = await (await connect(target)).open();
   const failure = once(target, 'failure');
-  await rejects(disk.read(Buffer.alloc(512)), /Read ended with INTERNAL_ERROR/);
+  await rejects(disk.read(Buffer.alloc(512)), /Read failed with INTERNAL_ERROR/);
   assert.match(String((await failure)[0]), /bad sector/);
   fails = false;
   assert.is((await disk.read(Buffer.alloc(512))).bytesRead, 512);

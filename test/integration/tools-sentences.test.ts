@@ -47,8 +47,8 @@ test('errors of nvme are one sentence with cause and cure, also as JSON with --j
   const other = await startServer('pingpong', '127.0.0.1:50401');
   const here = ['127.0.0.1', '--nqn', NQN, '--port', port];
   const cases = [
-    [2, ['info', '300.1.1.1', '--nqn', NQN], /^Bad address '300\.1\.1\.1': it must be an IP address, .*$/],
-    [2, ['info', '0.0.0.0', '--nqn', NQN], /^Bad address '0\.0\.0\.0': it must be the address of one host$/],
+    [2, ['info', '300.1.1.1', '--nqn', NQN], /^Host must be an IP address .*; got '300\.1\.1\.1'\.$/],
+    [2, ['info', '0.0.0.0', '--nqn', NQN], /^Host must be the address of a single host; got '0\.0\.0\.0'\.$/],
     [2, ['info', '127.0.0.1', '--nqn', 'disk'], /^--nqn must be an NVMe qualified name such as nqn\./],
     [2, ['info', ...here, '--host-name', 'me'], /^--host-name must be an NVMe qualified name such as nqn\./],
     [2, ['serve', '--nqn', NQN, '--size', '1', '--block-size', '100'], /^--block-size must be 512, .*$/],

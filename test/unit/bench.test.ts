@@ -219,7 +219,7 @@ test('a local row shows when its messages went over UDP, a wire row does not', (
     table([
       outcomeOf({ ...latencyRow, name, targets: [] }, [{ label: US, samples: [{ mean: 1, link: 'UDP' }] }]),
     ]);
-  assert.match(one('ping-pong local 8'), /networkdirect \(by UDP\)/);
+  assert.match(one('ping-pong local 8'), /networkdirect \(over UDP\)/);
   assert.not.match(one('ping-pong wire 8'), /over UDP/);
 });
 

@@ -87,11 +87,11 @@ test('a layout writes the given fields and leaves the others', () => {
 
 test('what does not fit is refused', () => {
   const layout = new Layout('thing', 4, { a: u8(0), b: text(1, 3) });
-  assert.throws(() => layout.parse(Buffer.alloc(3)), /thing has 4 bytes, not 3/);
-  assert.throws(() => layout.emit({ a: 1 }, Buffer.alloc(8), 5), /not 3/);
+  assert.throws(() => layout.parse(Buffer.alloc(3)), /thing must have 4 bytes; got 3/);
+  assert.throws(() => layout.emit({ a: 1 }, Buffer.alloc(8), 5), /got 3/);
   assert.throws(() => layout.emit({ a: 256 }, Buffer.alloc(4)), RangeError);
-  assert.throws(() => layout.emit({ b: 'four' }, Buffer.alloc(4)), /more than 3 characters/);
-  assert.throws(() => new Layout('thing', 4, { a: u32(1) }), /thing.a ends at 5/);
+  assert.throws(() => layout.emit({ b: 'four' }, Buffer.alloc(4)), /at most 3 characters/);
+  assert.throws(() => new Layout('thing', 4, { a: u32(1) }), /thing.a must end within 4 bytes; got 5/);
 });
 
 test('64-bit counts survive up to 2^53', () => {
@@ -134,7 +134,7 @@ test('the fields of each layout do not overlap, but for the two forms of a descr
 
 test('an error names its status', () => {
   const error = new NvmeError('Read', NvmeStatus.LBA_OUT_OF_RANGE | 0x4000);
-  assert.is(error.message, 'Read ended with LBA_OUT_OF_RANGE.');
+  assert.is(error.message, 'Read failed with LBA_OUT_OF_RANGE.');
   assert.is(error.retryable, false);
   assert.is(new NvmeError('Read', 0x7).retryable, true);
   assert.is(new NvmeError('Read', 0x1ff).code, 'status 0x1ff');

@@ -97,8 +97,8 @@ test('rates are differences over time; a wrapping counter, a new queue pair and 
 test('a process that reports nothing has a row with the reason', () => {
   const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
   assert.match(formatProcesses(rows), /^ *0 +4 +\(does not respond: it is stopped/m);
-  assert.match(formatTop(rows, 'messages').text, 'does not answer');
-  assert.match(formatKernel(rows[0]!, false), 'does not answer');
+  assert.match(formatTop(rows, 'messages').text, 'does not respond');
+  assert.match(formatKernel(rows[0]!, false), 'does not respond');
   assert.match(
     formatKernel(rows[1]!, false),
     /0x020005 +RC +RTS +192\.0\.2\.1 .* 3\/64 +30\/32 .* 5\/128 +1 +21 µs/,

@@ -97,8 +97,8 @@ test('detected problems are reported with their cures', () => {
   const none = collectReport('1', noDevices, roots);
   rmSync(root, { recursive: true });
   for (const word of [
-    'package libibverbs1',
-    'package librdmacm1',
+    'install libibverbs1',
+    'install librdmacm1',
     'modprobe rdma_ucm',
     '--device=/dev/infiniband',
   ])
