@@ -11,8 +11,7 @@ export const events: Readonly<Record<string, EventForm>> = {
       scopeId: {},
       pkey: { about: 'The P_Key of the packet; it matches the table set with `setPkeyTable`.' },
       sender: {
-        about:
-          'The slot of the sending process if it is on this host and used the local link; otherwise {@link BY_WIRE}.',
+        about: 'The slot of a sender on this host that used the local link, otherwise {@link BY_WIRE}.',
       },
       stranger: {
         about: 'Whether it belongs to no connection for which this kernel has sent a message.',

@@ -1,4 +1,4 @@
-// The address vector of a queue pair that is connected by hand: traffic class, flow label and hop limit as QP_QUERY
+// The address vector of a queue pair connected without RDMA CM: traffic class, flow label and hop limit as QP_QUERY
 // returns them, and as the sockets deliver them with the packets.
 import { existsSync, mkdtempSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -123,7 +123,7 @@ for (const [version, address] of [
   );
 }
 
-test('without them packets have class 0 and 64 hops; the query says so', ({ provider }) => {
+test('without them packets have class 0 and 64 hops, as reported by the query', ({ provider }) => {
   const side = openSide(provider);
   const { qp } = side;
   const gid = gidOf('127.0.0.1');
@@ -133,7 +133,7 @@ test('without them packets have class 0 and 64 hops; the query says so', ({ prov
   side.release();
 });
 
-test('a value that its field does not hold is refused, and by name', ({ provider }) => {
+test('a value out of range is refused with the name of its field', ({ provider }) => {
   const side = openSide(provider);
   const { qp } = side;
   for (const [name, value, most] of [

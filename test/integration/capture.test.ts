@@ -1,4 +1,4 @@
-// The capture option: tshark reads the file packet by packet, and it must show the session that took place.
+// The capture option: tshark reads the file packet by packet, and the packets must match the session.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -199,7 +199,7 @@ function checkSession(client: readonly Row[], server: readonly Row[], port: numb
 
 interface Session {
   port: number;
-  /** Packets that each side's HCA has counted as repeated. */
+  /** Packets counted as retransmitted by each side's HCA. */
   again: { client: number; server: number };
 }
 
@@ -230,7 +230,7 @@ test.before((context) => {
 test.after(({ folder }) => rmSync(folder, { recursive: true }));
 test.after.each(() => endPeers());
 
-/** Time-outs long enough for a slow machine. */
+/** Timeouts long enough for a slow machine. */
 const kernel = { rc: { ackTimeoutCode: 21 }, cm: { responseTimeoutCode: 21 } };
 /** Not part of a session: any process of the host may answer strangers' requests for unknown services. */
 const toStrangers: ReadonlySet<number> = new Set([CmAttribute.REJ, CmAttribute.SIDR_REP]);

@@ -106,7 +106,7 @@ needing(test, 'zsh')('zsh completes commands and options at a terminal', async (
   );
 });
 
-test('another shell is refused with those that there are', async () => {
+test('another shell is refused with the list of supported ones', async () => {
   const { code, stderr } = await runNd('completion', 'tcsh');
   assert.is(code, 2);
   assert.match(stderr, /Allowed choices are bash, zsh, fish\./);

@@ -1,4 +1,4 @@
-// The counters' device file: its answers, and the requests that it refuses.
+// The counters' device file: its outputs, and the requests that it refuses.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -12,7 +12,7 @@ import {
 import { connectedPair, take } from '../helpers/loopback.js';
 import { thrownStatus, throwsStatus } from '../helpers/outcome.js';
 
-test('counters follow what happens, objects what is alive', async () => {
+test('counters count events, and object counts the live objects', async () => {
   const before = readCounters();
   const { a, b, release } = await connectedPair();
   const { objects } = readCounters();
@@ -33,7 +33,7 @@ test('counters follow what happens, objects what is alive', async () => {
   assert.is(cm.connections, 0);
 });
 
-test('the device answers its IOCTLs, whole, and no other', () => {
+test('the device serves its own IOCTLs only, with complete outputs', () => {
   const file = openDeviceFile(COUNTERS_DEVICE);
   throwsStatus(() => file.ioctl(CountersCode.QUERY, null, 16), Status.BUFFER_TOO_SMALL);
   assert.is(

@@ -1,4 +1,4 @@
-// Datagram endpoints between processes: looked up, accepted, answered in both directions; groups; and all errors.
+// Datagram endpoints between processes: lookup, accept and messages in both directions; groups; and all errors.
 import { type ChildProcess, fork } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ import { firstIf, long } from '../helpers/tiers.js';
 const program = programFile(new URL('../helpers/datagram-program.js', import.meta.url));
 const SIDR_REQ = '23';
 const SIDR_REP = '24';
-/** A look-up is repeated after 0.27 s, so that a missing answer takes little time. */
+/** A lookup is repeated after 0.27 s, so that a missing reply takes little time. */
 const cm = { responseTimeoutCode: 16, maxRetries: 5 };
 const AGAIN_MS = 268;
 const GROUP = '239.77.1.3';
@@ -41,7 +41,7 @@ class Other {
   #heard: (() => void) | undefined;
   port = 0;
   qpn = 0;
-  /** Duration of its look-up. */
+  /** Duration of its lookup. */
   ms = 0;
 
   private constructor(args: string[], kernel: KernelOptionsInput) {
@@ -89,7 +89,7 @@ class Other {
 
 const others = new Set<Other>();
 
-/** Two lost ones were repeated; more only if the answer took its time. */
+/** Two lost ones were repeated; more only if the reply was slow. */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} again`);
   assert.ok(again === 2 || ms >= again * AGAIN_MS, `${again} again within ${ms} ms`);
@@ -136,7 +136,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   );
 }
 
-test('a rejection tells its reason and data; nobody there is a refusal, nobody who decides a time-out', async () => {
+test('a rejection has its reason and data; without a listener the lookup is refused, without a decision it times out', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
@@ -167,7 +167,7 @@ long(test, 'a look-up that waits is cancelled alone, and by releasing its endpoi
   await server.kill();
 });
 
-test('lost questions and lost answers are made up for, without the application', async () => {
+test('lost requests and lost replies are retransmitted without the application', async () => {
   const server = await Other.start(['serve', '127.0.0.1'], { faults: { dropMads: { [SIDR_REP]: 2 } } });
   const me = open();
   const begun = performance.now();
@@ -227,7 +227,7 @@ test('several processes join a group: each gets a copy, those that have not join
   me.close();
 });
 
-test('nothing is left behind', () => {
+test('no objects are left', () => {
   const provider = openProvider();
   const { cm: counted, objects } = readCounters();
   assert.equal([counted.lookups, counted.sidrWaiting], [0, 0]);

@@ -1,4 +1,4 @@
-/** Buffers that JavaScript detaches while they are registered: the device keeps the memory, and nobody else gets it. */
+/** Buffers that JavaScript detaches while they are registered: the device keeps the memory, and it is not reused. */
 import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { markAsUntransferable } from 'node:worker_threads';
@@ -11,7 +11,7 @@ import { throwsWv } from '../helpers/outcome.js';
 import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
 const { a, b, release } = await connectedPair();
-/** The ways that have detached something, so that the test is known to work. */
+/** The methods that have detached a buffer, so that the test is known to work. */
 const detaching = new Set<string>();
 
 /** Whether streams detach buffers that are marked as untransferable; Node.js 24 and later refuse that. */
@@ -63,7 +63,7 @@ function refusesRequests(region: WvMemoryRegion): void {
 }
 
 for (const [kind, make] of Object.entries(memories)) {
-  test(`${kind}: registered memory is the device's alone, whatever detaches the buffer`, async () => {
+  test(`${kind}: registered memory belongs to the device only, however the buffer is detached`, async () => {
     const access = WvAccess.REMOTE_WRITE | WvAccess.REMOTE_READ | WvAccess.MW_BIND;
     const registered: { way: string; view: Uint8Array; region: WvMemoryRegion }[] = [];
     for (const [way, detach] of Object.entries(ways)) {
@@ -94,7 +94,7 @@ for (const [kind, make] of Object.entries(memories)) {
   });
 }
 
-test('byte streams detach what is registered, where Node.js lets them, and WebAssembly does; transfers are refused', async () => {
+test('byte streams detach registered buffers if Node.js allows it, and so does WebAssembly; transfers are refused', async () => {
   for (const way of [
     'a read of a byte stream',
     'enqueue into a byte stream',
@@ -113,7 +113,7 @@ test('byte streams detach what is registered, where Node.js lets them, and WebAs
   }
 });
 
-test('a buffer that is detached while its registration is under way is registered, and reported', async () => {
+test('a buffer detached during its registration is registered, and reported', async () => {
   const memory = memories.WebAssembly!();
   const registering = b.pd.registerMemoryOverlapped(memory.view, ALL_ACCESS);
   await ways['WebAssembly growth']!(memory);
@@ -124,7 +124,7 @@ test('a buffer that is detached while its registration is under way is registere
   b.pd.deregisterMemory(region);
 });
 
-test('buffers that can shrink are refused, whatever they say of themselves', () => {
+test('buffers that can shrink are refused, whatever their properties say', () => {
   const shrinking = Reflect.construct(ArrayBuffer, [BYTES, { maxByteLength: 2 * BYTES }]) as ArrayBuffer;
   const growing = Reflect.construct(SharedArrayBuffer, [
     BYTES,
@@ -144,7 +144,7 @@ test('buffers that can shrink are refused, whatever they say of themselves', () 
   b.pd.deregisterMemory(b.pd.registerMemory(honest, 0));
 });
 
-test('where the runtime does not tell the store of a buffer, only memory of allocate() can be registered', () => {
+test('if the runtime does not expose backing stores, only memory of allocate() can be registered', () => {
   const code = `
     import { allocate, openProvider, statusName } from ${JSON.stringify(new URL('../../winverbs/index.js', import.meta.url).href)};
     const provider = openProvider();

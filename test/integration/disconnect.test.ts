@@ -16,10 +16,10 @@ const DREP = 0x16;
 /** A Send without a Receive is repeated after 0.66 s, six times, and outstanding as long. */
 const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 
-/** Neither retries nor the keep-alive end within a test's time. */
+/** Neither retries nor keep-alive probes are exhausted within a test. */
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
-/** An answer has half a second before its request is repeated. */
+/** A reply has half a second before its request is retransmitted. */
 const unhurried = { responseTimeoutCode: 17 };
 const UNHURRIED_MS = 537;
 
@@ -40,7 +40,7 @@ const lostDisconnect: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'SUCCESS', w
 
 const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 
-/** A test with processes of its own: in the first tier for one layer. */
+/** A test with its own processes: in the first tier for one layer. */
 const costly = (layer: Layer, first: Layer) => firstIf(layer === first, test);
 
 const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): Told[] =>
@@ -100,7 +100,7 @@ for (const layer of LAYERS) {
   for (const disconnecter of ['active', 'passive'] as const) {
     const other = disconnecter === 'active' ? 'passive' : 'active';
 
-    test(`${layer}: the ${disconnecter} side disconnects and finds its own requests flushed at once, in order`, async () => {
+    test(`${layer}: the ${disconnecter} side disconnects, and its own requests are flushed at once, in order`, async () => {
       const both = await pair(layer);
       const here = both[disconnecter];
       const there = both[other];
@@ -144,7 +144,7 @@ for (const layer of LAYERS) {
     });
   }
 
-  test(`${layer}: what was sent and completed before Disconnect is delivered, the rest flushed`, async () => {
+  test(`${layer}: requests completed before Disconnect are delivered, the rest is flushed`, async () => {
     const { active, passive } = await pair(layer, { accepterReceives: 8 });
     await active.send(...messages(5));
     const { sends } = await active.results(5, 0);
@@ -193,7 +193,7 @@ for (const layer of LAYERS) {
       const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
       const end = passive.notifyDisconnect();
       await passive.receive(3);
-      // A stopped process answers nothing, but exists.
+      // A stopped process does not reply, but exists.
       active.peer.suspend();
       await passive.send(...messages(4));
       assert.equal(await passive.poll(), { sends: [], receives: [] });

@@ -1,4 +1,4 @@
-/** Drivers that are refused, that misuse what they get, or that forget to give something back. */
+/** Drivers that are refused, that misuse their resources, or that do not release them. */
 import { spawnSync } from 'node:child_process';
 import { rmSync, truncateSync } from 'node:fs';
 import { suite } from 'uvu';
@@ -26,7 +26,7 @@ const loopback = () => readInterfaces().find(({ name }) => name === 'lo')!.guid;
 /** Live objects; memory of rings stays until the kernel's thread collects its garbage. */
 const objects = () => ({ ...readCounters().objects, ring: 0 });
 
-test('an entry that is broken off at DISPATCH_LEVEL leaves the kernel at PASSIVE_LEVEL', async () => {
+test('an entry routine interrupted at DISPATCH_LEVEL leaves the kernel at PASSIVE_LEVEL', async () => {
   const file = openDeviceFile('\\\\.\\WinVerbs');
   const hangs = box('kernel.call((irp) => irp.complete(0), () => { for (;;); });');
   const error = await failure(loadBox(hangs, { timeoutMs: 200 }));
@@ -36,7 +36,7 @@ test('an entry that is broken off at DISPATCH_LEVEL leaves the kernel at PASSIVE
   file.close();
 });
 
-test('what cannot be read to an end is refused, and is not read', async () => {
+test('files that could be read endlessly are refused without being read', async () => {
   const pipe = drivers.source('');
   const long = drivers.source('');
   truncateSync(long, 2 ** 31 - 1);
@@ -56,7 +56,7 @@ test('what cannot be read to an end is refused, and is not read', async () => {
   }
 });
 
-test('so many drivers are loaded, and no more until one is unloaded', async () => {
+test('the number of loaded drivers is limited, until one is unloaded', async () => {
   const file = drivers.source(
     'export const driverEntry = (driver) => { driver.routines.unload = () => {}; };',
   );
@@ -70,7 +70,7 @@ test('so many drivers are loaded, and no more until one is unloaded', async () =
   await Promise.all([...names.slice(1), 'more'].map((name) => unloadDriver(name)));
 });
 
-test('an entry that goes on after it was refused gets nothing any more', async () => {
+test('an entry routine that continues after it was refused gets no more resources', async () => {
   const late = drivers.source(`export const driverEntry = (driver, kernel) => {
     const guid = kernel.hcaGuids()[0];
     const acts = [
@@ -110,7 +110,7 @@ test('a device is opened only once its driver is loaded', async () => {
   await unloadDriver('box');
 });
 
-test('files and references that a driver has are given back when it is refused, and when it is unloaded', async () => {
+test('a driver’s files and references are released when it is refused or unloaded', async () => {
   const guid = loopback();
   const name = guid.toString(16).padStart(16, '0');
   const takes = `kernel.openFile('\\\\Device\\\\ibal\\\\${name}');
@@ -123,7 +123,7 @@ test('files and references that a driver has are given back when it is refused, 
   injectDeviceFault(guid, 'plug');
 });
 
-test('a driver releases no reference that it does not have', async () => {
+test('a driver cannot release a reference that it does not hold', async () => {
   const seen = await seenBy(
     drivers,
     `
@@ -138,7 +138,7 @@ test('a driver releases no reference that it does not have', async () => {
   assert.is(seen[1], 'kept');
 });
 
-test('registrations that wait are cancelled when a driver is refused, and nothing of it is left', async () => {
+test('pending registrations are cancelled when a driver is refused, and nothing of it is left', async () => {
   const before = objects();
   const large = 1 << 24;
   const body = `${OPENED}
@@ -149,7 +149,7 @@ test('registrations that wait are cancelled when a driver is refused, and nothin
   assert.is(readCounters().filter.cleanupFailures, 0);
 });
 
-test('create routines may pend, fail or break rules: unloading still waits for open files, and only for them', async () => {
+test('create routines may pend, fail or violate rules: unloading still waits for open files, and only for them', async () => {
   const creates: [string, boolean][] = [
     ['irp.markPending(); kernel.setTimer(10, () => irp.complete(0)); return irp.returnStatus;', true],
     ['return 0;', false],
@@ -170,7 +170,7 @@ test('create routines may pend, fail or break rules: unloading still waits for o
   }
 });
 
-test('work items that queue themselves again hold up nobody', async () => {
+test('work items that queue themselves again do not delay others', async () => {
   const body = `let stopped = false;
     const again = () => { if (!stopped) kernel.queueWorkItem(again); };
     driver.onIoctl(${CODE}, (irp) => { again(); return irp.complete(0); });
@@ -183,7 +183,7 @@ test('work items that queue themselves again hold up nobody', async () => {
   await unloadDriver('box');
 });
 
-test('a destroyed object takes no request, and completes none later', async () => {
+test('a destroyed object accepts no requests, and completes none later', async () => {
   const before = objects();
   const seen = await seenBy(
     drivers,
@@ -210,7 +210,7 @@ test('a destroyed object takes no request, and completes none later', async () =
   assert.equal(objects(), before);
 });
 
-test('wrong addresses, counts and private data of a driver’s connections end their request with the reason', async () => {
+test('invalid addresses, counts and private data of a driver’s connections end their request with the reason', async () => {
   const faults = () => readCounters().io.driverFaults;
   const before = faults();
   const seen = await seenBy(
@@ -257,7 +257,7 @@ test('wrong addresses, counts and private data of a driver’s connections end t
   assert.is(faults(), before);
 });
 
-test('wrong arguments of loadDriver are refused before anything is opened', async () => {
+test('invalid arguments of loadDriver are refused before anything is opened', async () => {
   const before = readCounters().io.openFiles;
   for (const [file, options, reason] of [
     ['http://', {}, /"http:\/\/" is not a valid URL/],

@@ -1,4 +1,4 @@
-/** What the kernel gives a driver: timers, levels, connections, and when it is loaded and unloaded. */
+/** The kernel's services for a driver: timers, levels, connections, loading and unloading. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters, Status, unloadDriver } from '../../kernel-bridge/index.js';
@@ -16,7 +16,7 @@ const CLOSED = `
   await kernel.wait((irp) => verbs.ciCloseCa(ca, irp));
   layer.close();`;
 
-test('a name is taken while its driver is being loaded', async () => {
+test('a name is in use while its driver is being loaded', async () => {
   const slow = drivers.box('await new Promise((resolve) => setTimeout(resolve, 50));');
   const [first, second] = [loadBox(slow), loadBox(drivers.source('export const driverEntry = () => {};'))];
   assert.is((await failure(second)).status, Status.OBJECT_NAME_COLLISION);
@@ -38,7 +38,7 @@ test('the unload routine runs only once the last file is closed', async () => {
   await unloading;
 });
 
-test('work items and timers hold their driver until they have run, or are cancelled', async () => {
+test('work items and timers keep their driver loaded until they have run or are cancelled', async () => {
   const seen = await seenBy(
     drivers,
     `const before = driver.references.users;
@@ -78,7 +78,7 @@ test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends on
   assert.is(readCounters().io.driverFaults, faults);
 });
 
-test('the host is looked at at PASSIVE_LEVEL alone', async () => {
+test('the host is scanned at PASSIVE_LEVEL only', async () => {
   const seen = await seenBy(
     drivers,
     `const attempts = [() => kernel.hcaGuids(), () => kernel.hcaOfAddress('127.0.0.1')];
@@ -109,7 +109,7 @@ test('the buffer of registered memory cannot be transferred', async () => {
   assert.equal(seen, ['64 bytes']);
 });
 
-test('a queue pair that is reset takes as many receives as before', async () => {
+test('a reset queue pair accepts as many receives as before', async () => {
   const seen = await seenBy(
     drivers,
     `${OPENED}

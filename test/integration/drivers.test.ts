@@ -1,4 +1,4 @@
-/** Drivers that programs load into the kernel's thread: what they may do, and what they cannot break. */
+/** Drivers loaded by programs into the kernel's thread: their services, and the isolation of their faults. */
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -122,7 +122,7 @@ test('a module that hangs, throws or lacks its entry is refused with the reason,
   await unloadDriver('box');
 });
 
-test('wrong arguments, names that are taken, and drivers that are not there', async () => {
+test('invalid arguments, names in use, and unknown drivers', async () => {
   const file = box();
   for (const [options, reason] of [
     [{ name: 'a b' }, /`name` must be 1 to 64 letters.*"a b"/],
@@ -141,7 +141,7 @@ test('wrong arguments, names that are taken, and drivers that are not there', as
   assert.is((await failure(unloadDriver('box'))).status, Status.OBJECT_NAME_NOT_FOUND);
 });
 
-test('what a driver throws later ends its request, or nothing, and the rest goes on', async () => {
+test('a later exception of a driver ends at most its own request', async () => {
   const body = `
     const codes = ${CODE};
     driver.onIoctl(codes, () => { throw new Error('in an IOCTL'); });
@@ -245,7 +245,7 @@ test('unloading waits for open files, then for every reference, and only then en
   await unloadDriver('box');
 });
 
-test('a driver without call-backs misses nothing, keeps nothing from programs, and can be unloaded', async () => {
+test('a driver without callbacks misses no event, blocks none of programs, and can be unloaded', async () => {
   const before = objects();
   const body = `
     const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
@@ -286,7 +286,7 @@ test('a driver without call-backs misses nothing, keeps nothing from programs, a
   assert.equal(objects(), before);
 });
 
-test('a driver without an unload routine stays; one whose routine fails may try again', async () => {
+test('a driver without an unload routine stays; one whose routine fails can be unloaded again', async () => {
   await load(source('export const driverEntry = () => {};'), { name: 'stays' });
   const stays = await failure(unloadDriver('stays'));
   assert.is(stays.status, Status.INVALID_DEVICE_REQUEST);
@@ -300,7 +300,7 @@ test('a driver without an unload routine stays; one whose routine fails may try 
   await unloadDriver('box');
 });
 
-test('a wait for the unloading can be cancelled; the unloading goes on', async () => {
+test('a wait for the unloading can be cancelled; the unloading continues', async () => {
   await load(box());
   const file = open();
   const unloading = unloadDriver('box');

@@ -45,7 +45,7 @@ async function traffic(server: Peer, client: Peer, address: string): Promise<voi
   await whole(server, client);
 }
 
-/** Both got packets, and each packet had a right ICRC. */
+/** Both received packets, all with a correct ICRC. */
 async function whole(...peers: readonly Peer[]): Promise<void> {
   for (const peer of peers) {
     const { hca } = await peer.counters();
@@ -56,7 +56,7 @@ async function whole(...peers: readonly Peer[]): Promise<void> {
   }
 }
 
-needing(local, 'setpriv')('without CAP_NET_RAW opening fails, and says what it takes', () => {
+needing(local, 'setpriv')('without CAP_NET_RAW opening fails with the cure', () => {
   const { status, stderr } = spawnSync('setpriv', [...WITHOUT, process.execPath, ...program], {
     encoding: 'utf8',
   });

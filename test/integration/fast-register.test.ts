@@ -58,7 +58,7 @@ async function managedPair(memory: Uint8Array = Buffer.alloc(BYTES), options: Si
   };
 }
 
-test('the device says that it has it', () => {
+test('the device reports the capability', () => {
   const provider = openProvider();
   const side = openSide(provider, { memoryManagement: true });
   assert.ok((side.device.query().capabilityFlags & WvCapability.MEM_MGT_EXTENSIONS) !== 0);
@@ -69,7 +69,7 @@ test('the device says that it has it', () => {
 
 for (const shared of [false, true]) {
   const kind = shared ? 'memory of allocate()' : 'a buffer';
-  test(`${kind}: a request registers a part, under the key that the program wants, until it is invalidated`, async () => {
+  test(`${kind}: a request registers a part, under the requested key, until it is invalidated`, async () => {
     const { a, b, region, source, memory, register, write, release } = await managedPair(
       shared ? new Uint8Array(allocate(BYTES)) : undefined,
     );
@@ -120,7 +120,7 @@ test('the peer’s Send invalidates the region, and its receiver learns the key'
   release();
 });
 
-test('only what was registered for it: another region’s key ends the connection on both sides, and stays', async () => {
+test('the peer can invalidate only fast-registered keys: another region’s key ends the connection on both sides, and stays valid', async () => {
   const { a, b, release } = await connectedPair();
   const plain = b.pd.registerMemory(Buffer.alloc(16), REMOTE_WRITE);
   b.qp.postReceive('taken', []);
@@ -131,7 +131,7 @@ test('only what was registered for it: another region’s key ends the connectio
   release();
 });
 
-test('requests are executed in order, in a list as well, and a failed one gives the key before it back', async () => {
+test('requests are executed in order, also in a list, and a failed one restores the previous key', async () => {
   const { b, region, source, register, release } = await managedPair();
   const first = await register(REMOTE_READ);
   const memory = [{ region: source, offset: 0, length: 8 }];
@@ -182,7 +182,7 @@ test('requests are executed in order, in a list as well, and a failed one gives 
   release();
 });
 
-test('windows of a fast-registered region keep it from ending', async () => {
+test('a fast-registered region with windows cannot be freed', async () => {
   const { b, region, register, release } = await managedPair();
   await register(REMOTE_READ | MW_BIND);
   const before = regions();
@@ -196,7 +196,7 @@ test('windows of a fast-registered region keep it from ending', async () => {
   release();
 });
 
-test('memory whose own registration has ended is reached by nobody', async () => {
+test('memory that was deregistered cannot be accessed', async () => {
   const { b, source, region, register, write, memory, release } = await managedPair(
     new Uint8Array(allocate(BYTES)),
   );
@@ -209,7 +209,7 @@ test('memory whose own registration has ended is reached by nobody', async () =>
   release();
 });
 
-test('what cannot be posted is refused with the reason, and nothing is queued', async () => {
+test('invalid requests are refused with the reason, and nothing is queued', async () => {
   const { a, b, region, source, release } = await managedPair();
   const part = { region: source, offset: 0, length: 8 };
   const post = (more: object) => () => {
@@ -289,7 +289,7 @@ test('a fast registration is zero based, and so may the region be that has its m
   release();
 });
 
-test('nothing is left in the HCA', async () => {
+test('no objects are left in the HCA', async () => {
   const before = objects();
   const { register, region, b, release } = await managedPair();
   await register(REMOTE_WRITE);

@@ -1,4 +1,4 @@
-// A stranger floods the host with connection requests: others connect all the same, and existing connections continue.
+// A stranger floods the host with connection requests: others still connect, and existing connections continue.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runApart } from '../helpers/apart.js';

@@ -1,4 +1,4 @@
-// Connection requests that another user of this host forges by UDP: which connections they end, and which not. In a network namespace of
+// Connection requests forged over UDP by another user of this host: which connections they end, and which not. In a network namespace of
 // its own: other processes that have the port would take them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -37,7 +37,7 @@ async function forge(to: PeerListener, caGuid: bigint, qpns: readonly number[]):
   forger.close();
 }
 
-test('a connection by shared memory outlives requests by UDP that name its queue pair', async () => {
+test('a connection over shared memory survives requests over UDP for its queue pair', async () => {
   const server = await Peer.start();
   await server.openToStrangers();
   const listener = await server.listen('wv', LOOPBACK);

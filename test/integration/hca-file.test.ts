@@ -1,4 +1,4 @@
-// The file of an HCA through the real door: verbs as IOCTLs, partial answers, requests that wait when the HCA is
+// The file of an HCA through the real channel: verbs as IOCTLs, partial outputs, requests pending when the HCA is
 // removed.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -35,7 +35,7 @@ function fails(code: string, run: () => unknown): StatusError {
   return error;
 }
 
-test('attributes come whole, or in part with an error that carries the part and the size needed', () => {
+test('attributes are returned completely, or truncated with an error that has the part and the size needed', () => {
   const { file, id } = opened(loopback());
   const input = ioctl.WvIoObject.encode({ id });
   const { output } = fails('BUFFER_OVERFLOW', () => file.ioctl(HcaFileCode.CA_QUERY, input, 4));
@@ -49,11 +49,11 @@ test('attributes come whole, or in part with an error that carries the part and 
   file.close();
 });
 
-test('a name without an HCA is refused with a sentence that says what names there are', () => {
+test('a name without an HCA is refused with the valid form', () => {
   assert.match(fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(0x77n))).message, /CA GUID/);
 });
 
-test('objects are the file’s and go with it; requests that wait end with the HCA', async () => {
+test('objects belong to the file and are destroyed with it; pending requests end with the HCA', async () => {
   const before = readCounters().objects;
   const guid = loopback();
   const { file, id } = opened(guid);

@@ -25,7 +25,7 @@ const bundle = join(kernel, 'bundle.cjs');
 
 const env = { ...process.env, NETWORKDIRECT_HCA_ADDON: addon };
 
-/** The bundle as scripts/bundle-kernel.mjs makes it. */
+/** The bundle as created by scripts/bundle-kernel.mjs. */
 let made: Buffer;
 
 /** Opens a provider, and reports the source of its kernel. */
@@ -69,13 +69,13 @@ test.before.each(() => {
 });
 test.after(() => rmSync(home, { recursive: true, force: true }));
 
-test('a bundle that is newer than its modules is what starts', () => {
+test('a bundle newer than its modules is started', () => {
   const { ended, from, said } = open();
   assert.is(ended, 0, said);
   assert.is(from, 'bundle', said);
 });
 
-test('files of one age, as a package manager unpacks them, are a bundle and its modules', () => {
+test('files of the same age, as unpacked by a package manager, start the bundle', () => {
   const sources = /exports\.files = \["\.\.\//;
   assert.match(readFileSync(bundle, 'utf8'), sources);
   const age = new Date(1985, 9, 26);
@@ -84,7 +84,7 @@ test('files of one age, as a package manager unpacks them, are a bundle and its 
   assert.is(open().from, 'bundle');
 });
 
-test('a module that was compiled later counts', () => {
+test('a module compiled later starts the modules', () => {
   const later = new Date(Date.now() + 60_000);
   utimesSync(join(kernel, 'cm/mad-layouts.js'), later, later);
   const { ended, from, said } = open();
@@ -94,7 +94,7 @@ test('a module that was compiled later counts', () => {
   utimesSync(join(kernel, 'cm/mad-layouts.js'), now, now);
 });
 
-test('without a bundle, or with a broken one, the modules start', () => {
+test('without a bundle, or with an invalid one, the modules start', () => {
   for (const content of [undefined, 'exports.files = 7;', 'no script', "throw new Error('broken')"]) {
     if (content === undefined) rmSync(bundle);
     else writeFileSync(bundle, content);

@@ -165,7 +165,7 @@ async function connected() {
   return { a, b, qa, qb, ea, eb, listener };
 }
 
-test('the kernel’s devices open; other names are refused with a sentence', () => {
+test('the kernel’s devices open; other names are refused with the reason', () => {
   for (const name of ['\\\\.\\WinVerbs', '\\\\.\\ibat']) open(name).close();
   assert.throws(() => open('\\\\.\\nothing'), /no device has this name/);
   assert.throws(() => open('nothing'), /not a valid device name/);
@@ -188,7 +188,7 @@ test('the devices of this host, and the route between two of its addresses', () 
   caller.file.close();
 });
 
-test('closing a file disconnects: the peer is told, its own requests end in CANCELED', async () => {
+test('closing a file disconnects: the peer is notified, its own requests end in CANCELED', async () => {
   const { a, b, ea, eb, qb } = await connected();
   const [mine, theirs] = [a.notify(ea), b.notify(eb)];
   a.file.close();
@@ -218,7 +218,7 @@ test('a flush completes an armed notification, blocking too, and only an armed o
   assert.equal([await outcomeName(second), await outcomeName(unarmed)], ['CANCELED', 'CANCELED']);
 });
 
-test('nothing is destroyed under its users, also through the real HCA', () => {
+test('nothing is destroyed while in use, also on the real HCA', () => {
   const caller = new Caller();
   const { device, pd, cq, qp } = caller.queuePair();
   const destroy = (code: number, id: bigint) => thrownName(() => caller.file.ioctl(code, caller.id(id), 0));
@@ -237,7 +237,7 @@ test('nothing is destroyed under its users, also through the real HCA', () => {
   caller.file.close();
 });
 
-test('a ring that is no ring, and memory that is not pinned, are refused by the HCA', () => {
+test('invalid rings, and memory that is not pinned, are refused by the HCA', () => {
   const caller = new Caller();
   const { device, pd } = caller.queuePair();
   const ring = CqProviderIn.encode({ ringAddress: 0x1000n, ringBytes: 4096, entries: 16 });
@@ -254,7 +254,7 @@ test('a ring that is no ring, and memory that is not pinned, are refused by the 
   caller.file.close();
 });
 
-test('a kernel that cannot start says why to every open', async () => {
+test('if a kernel cannot start, every open fails with the reason', async () => {
   const channel = addon.createChannel(8, () => {});
   const main = new URL('../../kernel-bridge/kernel/main.js', import.meta.url);
   const { delivery, deliver } = optionsDelivery();

@@ -142,7 +142,7 @@ const MOST_STOPPED_MS = 40;
 /** Longer than a process takes to start. */
 const START_MS = 600;
 
-/** The ways in which a victim is ended. */
+/** The points at which a victim is ended. */
 const ends = {
   /** While its clients are at work. */
   working: 6,
@@ -268,7 +268,7 @@ for (let n = 0; n < runs; n += BATCH) {
   );
 }
 
-test('they were killed at every point of their lives', () => {
+test('processes were killed at every point of their lives', () => {
   if (process.env.ND_KILL_RUNS !== undefined) console.log(runs, served, Object.fromEntries(points));
   assert.ok(killed >= tried - ended, `${killed} of ${tried} were killed, and ${ended} told to end`);
   assert.ok(

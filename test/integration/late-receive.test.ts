@@ -1,4 +1,4 @@
-// A Receive that is posted late, with default options: the Send is delivered when it is there, on both links; without a
+// A Receive that is posted late, with default options: the Send is delivered once it is posted, on both links; without a
 // Receive it ends in IO_TIMEOUT. The delay is printed, and judged by the packets that were sent for it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';

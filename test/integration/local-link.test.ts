@@ -1,4 +1,4 @@
-// The link between two processes of one host, by their counters: shared memory, unless one of them forces the wire.
+// The link between two processes of one host, by their counters: shared memory, unless one of them requires UDP.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -38,7 +38,7 @@ async function countersOfTraffic(
 
 test.after.each(() => endPeers());
 
-test('by default: shared memory, all by the ring, and no packet of the connection on the wire', async () => {
+test('by default: shared memory, everything through the ring, and no packet of the connection over UDP', async () => {
   // No repetitions because of a slow machine.
   const patient: KernelOptionsInput = { rc: { ackTimeoutCode: 21 } };
   const counters = await countersOfTraffic(patient, patient);
@@ -109,7 +109,7 @@ for (const direct of [true, false]) {
   }
 }
 
-test('memory of allocate() is mapped by the other process at its first use, and copied from there', async () => {
+test('memory of allocate() is mapped by the other process on first use, and copied from there', async () => {
   // With direct access the active side would not ask the owner to copy.
   const passive = await Peer.start({ kernel: { direct: false } });
   const options = { seed: 2, allocated: true };

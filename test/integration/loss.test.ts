@@ -154,7 +154,7 @@ for (const seed of [1, 2]) {
   );
 }
 
-test('connection management over a wire that does everything: connections begin, carry and end', async () => {
+test('connection management over a wire with all faults: connections are established, transfer data and end', async () => {
   const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
   // Of sixteen requests within a second, one and its answer arrive, also on a busy machine.
   const cm = { responseTimeoutCode: 14, maxRetries: 15 };

@@ -16,7 +16,7 @@ function spin(side: Side): void {
   while (side.cq.poll([], 1) === 0);
 }
 
-test('a completion that is polled while its notification is on the way leaves the notification armed', async () => {
+test('a completion polled while its notification is in transit leaves the notification armed', async () => {
   const { a, b, release } = await connectedPair();
   for (let round = 0; round < 300; round++) {
     receives(b, 2);
@@ -34,7 +34,7 @@ test('a completion that is polled while its notification is on the way leaves th
   release();
 });
 
-test('two notifications that are on the way at once both end, whichever event found the first', async () => {
+test('two notifications in transit at once both complete, whichever event reached the first', async () => {
   const { a, b, release } = await connectedPair();
   for (let round = 0; round < 200; round++) {
     receives(b, 2);
@@ -49,7 +49,7 @@ test('two notifications that are on the way at once both end, whichever event fo
   release();
 });
 
-test('a consumer that sleeps whenever the queue is empty gets every completion, whatever comes in between', async () => {
+test('a consumer that sleeps whenever the queue is empty gets every completion, whatever happens in between', async () => {
   const { a, b, release } = await connectedPair();
   const total = 2000;
   const consumer = (async () => {
@@ -65,7 +65,7 @@ test('a consumer that sleeps whenever the queue is empty gets every completion, 
   release();
 });
 
-test('batchNotify waits for as many completions as it was asked for, and peek tells them', async () => {
+test('batchNotify waits for the requested number of completions, and peek returns it', async () => {
   const { a, b, release } = await connectedPair();
   receives(b, 12);
   const batch = b.cq.batchNotify(4);
@@ -98,7 +98,7 @@ test('batchNotify waits for as many completions as it was asked for, and peek te
   }
 });
 
-test('a resize while somebody waits keeps the wait, and what it waits for', async () => {
+test('a resize keeps pending waits and their conditions', async () => {
   const { a, b, release } = await connectedPair();
   for (let round = 0; round < 40; round++) {
     receives(b, 2);
@@ -116,7 +116,7 @@ test('a resize while somebody waits keeps the wait, and what it waits for', asyn
   release();
 });
 
-test('an overrun ends every wait, those that come after it included, in BUFFER_OVERFLOW', async () => {
+test('an overrun ends every wait, including later ones, in BUFFER_OVERFLOW', async () => {
   const provider = openProvider();
   const device = provider.openDevice(provider.translateAddress(ADDRESS).deviceGuid);
   const cq = device.createCompletionQueue(2);
@@ -137,7 +137,7 @@ test('an overrun ends every wait, those that come after it included, in BUFFER_O
   for (const object of [qp, pd, cq, device, provider]) object.release();
 });
 
-test('cancelled notifications end in the order they were made, those of the kernel and those that went by it', async () => {
+test('cancelled notifications end in the order they were issued, with or without the kernel', async () => {
   const { a, release } = await connectedPair();
   for (let round = 0; round < 5; round++) {
     const ended: number[] = [];

@@ -68,7 +68,7 @@ run(
   },
 );
 
-run(title('lets the names go: what was claimed beside them stays claimed, and is found'), async () => {
+run(title('releases the names: names claimed in the meantime stay claimed, and are found'), async () => {
   const stranger = await Stranger.holding(names);
   const server = await Peer.start();
   const listener = await server.listen('nd', LOOPBACK, { port: PORT });
@@ -83,7 +83,7 @@ run(title('lets the names go: what was claimed beside them stays claimed, and is
 /** The frame that asks for statistics, as `slots/frame.h` has it: dialect and kind, and zeros. */
 const OBSERVE = Uint8Array.of(DIALECT, 16, ...new Array<number>(46).fill(0));
 
-run(title('asks for statistics: it hears nothing, and this user hears all'), async () => {
+run(title('requests statistics: it gets none, and this user gets all'), async () => {
   const peer = await Peer.start();
   await peer.listen('nd', LOOPBACK, {});
   const seen = await readProcesses({ timeoutMs: 20_000 });
@@ -99,7 +99,7 @@ run(title('asks for statistics: it hears nothing, and this user hears all'), asy
   );
 });
 
-run(title('has a process of its own: nd stat says that it cannot be observed'), async () => {
+run(title('has a process: nd stat reports that it cannot be observed'), async () => {
   // It has the names of its own user's slots, as a process with an HCA has.
   const stranger = await Stranger.holding([`networkdirect/65534/${DIALECT}/slot/0`]);
   assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);

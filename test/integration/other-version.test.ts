@@ -145,7 +145,7 @@ for (const which of ['older', 'next'] as const) {
   );
 }
 
-test('probes that come from elsewhere than the port, or while nobody of another version runs, change nothing', async () => {
+test('probes that do not come from the port, or while no other version is running, have no effect', async () => {
   const peer = await opened();
   await start('older', 'alone');
   await other!.probe(magics.older, 0, 'beside');

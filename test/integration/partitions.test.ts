@@ -51,7 +51,7 @@ function inPartition(side: Side, pkeyIndex: number): Side {
   return side;
 }
 
-test('a new table is an event of the port, and what programs ask for shows it', async () => {
+test('a new table raises an event of the port, and queries return it', async () => {
   const provider = openProvider();
   const side = openSide(provider);
   const event = side.device.notify(1);
@@ -68,7 +68,7 @@ test('a new table is an event of the port, and what programs ask for shows it', 
   provider.release();
 });
 
-test('tables that are none change nothing', () => {
+test('invalid tables have no effect', () => {
   const provider = openProvider();
   const side = openSide(provider);
   const wrong: unknown[] = [
@@ -95,7 +95,7 @@ test('tables that are none change nothing', () => {
   provider.release();
 });
 
-test('a connection whose entry goes ends on both sides; one of another partition goes on', async () => {
+test('a connection whose entry is removed ends on both sides; one of another partition continues', async () => {
   const provider = openProvider();
   const [a, b] = [inPartition(openSide(provider), 1), inPartition(openSide(provider), 1)];
   const [c, d] = [inPartition(openSide(provider), 2), inPartition(openSide(provider), 2)];

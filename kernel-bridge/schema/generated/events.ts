@@ -16,10 +16,7 @@ export type HcaEvent =
       scopeId: number;
       /** The P_Key of the packet; it matches the table set with `setPkeyTable`. */
       pkey: number;
-      /**
-       * The slot of the sending process if it is on this host and used the local link; otherwise {@link
-       * BY_WIRE}.
-       */
+      /** The slot of a sender on this host that used the local link, otherwise {@link BY_WIRE}. */
       sender: number;
       /** Whether it belongs to no connection for which this kernel has sent a message. */
       stranger: boolean;
