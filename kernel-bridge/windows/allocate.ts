@@ -36,7 +36,7 @@ export function allocateWindows(bytes: number): Uint8Array<ArrayBuffer> {
   } catch (cause) {
     throw new StatusError(
       Status.NO_MEMORY,
-      `allocate: the system has no ${bytes} bytes for it; release something or ask for less.`,
+      `allocate: Windows cannot allocate ${bytes} bytes; release memory or request less.`,
       { cause },
     );
   }

@@ -321,6 +321,6 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
 }
 
 function descriptorOf({ target }: Post): NdMwDescriptor {
-  if (target === undefined) throw new Error('`target` is missing in the request.');
+  if (target === undefined) throw new Error('The request must have a `target`.');
   return new NdMwDescriptor(BigInt(target.address), BigInt(target.length), target.key);
 }

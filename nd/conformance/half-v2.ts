@@ -400,6 +400,6 @@ export class HalfV2
 }
 
 function remoteOf({ target }: Post): Nd2RemoteMemory {
-  if (target === undefined) throw new Error('`target` is missing in the request.');
+  if (target === undefined) throw new Error('The request must have a `target`.');
   return new Nd2RemoteMemory(BigInt(target.address), target.key);
 }

@@ -260,7 +260,7 @@ test('a layout can be reused after refusals', () => {
   for (let i = 0; i < 40; i++) {
     const target = new Uint8Array(4).fill(0xee);
     assert.throws(() => layout.encode({ a: 1, b: 16 }, target), /sample\.b must fit in 4 bits; got 16/);
-    assert.throws(() => layout.decode(target, 1), /needs 4 bytes; got 3/);
+    assert.throws(() => layout.decode(target, 1), /must have 4 bytes; got 3/);
     assert.equal(target, new Uint8Array(4).fill(0xee));
     layout.encode({ a: 1, b: i % 16, c: Uint8Array.of(i) }, target);
     assert.equal(layout.decode(target), { a: 1, b: i % 16, c: Uint8Array.of(i, 0, 0) });
@@ -291,9 +291,9 @@ test('a value that its field cannot hold is refused before a byte is written', (
   assert.throws(() => layout.encode({ c: -1 }, target), /must fit in .* bits; got -1/);
   assert.throws(() => layout.encode({ c: 1.5 }, target), /must fit in .* bits; got 1\.5/);
   assert.throws(() => layout.encode({ e: 1n << 64n }, target), /must fit in 64 bits/);
-  assert.throws(() => layout.encode({}, target, 1), /needs 14 bytes; got 13/);
+  assert.throws(() => layout.encode({}, target, 1), /must have 14 bytes; got 13/);
   assert.ok(target.every((byte) => byte === 0xee));
-  assert.throws(() => layout.decode(target, 1), /needs 14 bytes; got 13/);
+  assert.throws(() => layout.decode(target, 1), /must have 14 bytes; got 13/);
   assert.throws(() => emitMad('REJ', 1n, { privateData: new Uint8Array(149) }), /148 bytes; got 149/);
 });
 

@@ -76,13 +76,19 @@ const texts = textsOfErrors();
 /** Texts that match, or that match without `unless`. */
 function offending(pattern: RegExp, unless?: RegExp): string[] {
   return texts
-    .filter(({ text }) => pattern.test(text) && !(unless?.test(text) ?? false))
+    .filter(({ text }) => !parts.has(text) && pattern.test(text) && !(unless?.test(text) ?? false))
     .map(({ where, text }) => `${where}: ${text}`);
 }
 
 test('texts of errors are found', () => {
   assert.ok(texts.length > 500, String(texts.length));
 });
+
+/** Ends of a sentence whose begin is another literal. */
+const parts: ReadonlySet<string> = new Set([
+  "'192.0.2.1:4000' or '[2001:db8::1]:4000'; got ${}.",
+  "Host ${}; got '${}'.",
+]);
 
 test('a text that says what was got says what it must be', () => {
   assert.equal(offending(/[;,] got /, /\bmust\b/), []);

@@ -226,7 +226,7 @@ test('a provider that asks for more bytes than can be meant is refused', () => {
     });
     assert.match(
       refusal(() => verbs.preOpenCa(1n, new UmvBuffer())).message,
-      /more than 1048576 cannot be meant/,
+      /at most 1048576 bytes with the driver/,
     );
   }
 });

@@ -214,7 +214,7 @@ test('a provider comes from the system folder or the driver store, and from nowh
   copyFileSync(`${system}\\kernel32.dll`, `${system}\\noverbs.dll`);
   assert.match(
     refusalText(load('noverbs')),
-    /^NOT_SUPPORTED: .*noverbs\.dll (is no user-mode verbs provider|cannot be loaded)/,
+    /^NOT_SUPPORTED: .*noverbs\.dll (is not a user-mode verbs provider|cannot be loaded)/,
   );
   copyFileSync(process.argv[1]!, `${system}\\text.dll`);
   assert.match(refusalText(load('text')), /^NOT_SUPPORTED: .*text\.dll cannot be loaded \(error 193/);

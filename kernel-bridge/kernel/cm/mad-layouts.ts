@@ -28,7 +28,7 @@ export const cmRefusals: Refusals = {
     );
   },
   room(_, name, size, length, offset) {
-    throw new RangeError(`${name} needs ${size} bytes; got ${length - offset}.`);
+    throw new RangeError(`${name} must have ${size} bytes; got ${length - offset}.`);
   },
 };
 

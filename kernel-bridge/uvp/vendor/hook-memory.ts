@@ -73,7 +73,7 @@ export class HookMemory {
     if (inputSize > mostProviderBytes || outputSize > mostProviderBytes) {
       throw new StatusError(
         Status.INTERNAL_ERROR,
-        `The device's provider asks for ${inputSize} bytes to the driver and ${outputSize} back; more than ${mostProviderBytes} cannot be meant.`,
+        `The device's provider must exchange at most ${mostProviderBytes} bytes with the driver; got ${inputSize} of input and ${outputSize} of output.`,
       );
     }
     umv.command = command;

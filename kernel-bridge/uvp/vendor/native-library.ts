@@ -197,7 +197,7 @@ function bindLoader(koffi: Koffi): Loader {
     systemFolder() {
       const memory = uvpNative().memory(1024);
       const length = Number(getSystemDirectory(memory.address, 512));
-      if (length === 0 || length > 512) refuse("The system does not tell its folder's name.");
+      if (length === 0 || length > 512) refuse('Windows did not return the name of its system folder.');
       return Buffer.from(memory.bytes.subarray(0, 2 * length)).toString('utf16le');
     },
     functionAt(address, result, parameters) {
@@ -228,7 +228,7 @@ export function loadUvpTable(library: string): UvpTable {
     );
   }
   const entry = windows.find(module, 'uvp_get_interface');
-  if (entry === 0) refuse(`${path} is no user-mode verbs provider: it has no uvp_get_interface.`);
+  if (entry === 0) refuse(`${path} is not a user-mode verbs provider: it does not export uvp_get_interface.`);
   return readTable(windows, path, entry);
 }
 

@@ -193,7 +193,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
   postSend(request: UvpSendRequest): void {
     const { opcode, sgl, flags } = request;
     // The opcodes behind it have calls of their own, or none here.
-    if (!(opcode <= WvOpcode.FETCH_ADD)) invalid(`Opcode ${opcode} is no send request of this provider.`);
+    if (!(opcode <= WvOpcode.FETCH_ADD)) invalid(`Opcode ${opcode} is not a send request of this provider.`);
     this.#checkRequest(opcode, flags);
     if (request.invalidate) noInvalidation();
     const { words, sgl: sglAt, address, failed } = this.#send;

@@ -76,7 +76,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   const offer = link.side.privateData;
   let credits = new DataView(offer.buffer, offer.byteOffset).getUint32(0, true);
   const half = Math.floor(credits / 2);
-  if (half < 1) throw new Error(`${peer.address}, port ${peer.port} is no server of ${tool.name}.`);
+  if (half < 1) throw new Error(`${peer.address}, port ${peer.port} is not a server of ${tool.name}.`);
   await link.side.completeConnect();
 
   await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);

@@ -51,7 +51,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   await link.side.completeConnect();
   const { bytes } = link.poll() ?? (await link.next());
   if (bytes !== ADVERT_BYTES)
-    throw new Error(`${peer.address}, port ${peer.port} is no server of ${tool.name}.`);
+    throw new Error(`${peer.address}, port ${peer.port} is not a server of ${tool.name}.`);
   const { remote, reads } = peersMemory(link, memory.bytes);
   const limit = options.read ? Math.min(depth, limits.outboundReads, reads) : depth;
 

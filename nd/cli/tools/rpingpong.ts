@@ -51,7 +51,7 @@ class Player {
   static async create(tool: Tool, side: Side, mode: Mode, { nSge }: TransferOptions): Promise<Player> {
     if (side.limits.inOrder === false) {
       throw new Error(
-        'This adapter does not write in order: the last byte would not tell that all is there.',
+        'The adapter must place data in order, because the tool polls on the last byte of each message.',
       );
     }
     checkSge(side, nSge);
@@ -73,7 +73,7 @@ class Player {
     const { bytes } = this.#control;
     advertise(this.link, this.#incoming, 0, bytes.subarray(ADVERT_BYTES));
     this.#say(ADVERT_BYTES);
-    if ((await this.hear()) !== ADVERT_BYTES) throw new Error('The peer is no nd rpingpong.');
+    if ((await this.hear()) !== ADVERT_BYTES) throw new Error('The peer is not nd rpingpong.');
     this.#remote = peersMemory(this.link, bytes).remote;
     this.#expect();
   }
