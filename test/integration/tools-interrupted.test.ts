@@ -239,7 +239,7 @@ test('nvme: an interrupted copy reports what the disk has; a target runs until i
     const { code, stdout, stderr } = await interrupt(writer);
     assert.is(code, 130, stderr);
     assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', bytes: 1024, interrupted: true });
-    assert.is(stderr, 'Wrote 1024 bytes from 0 on\nnd nvme write: interrupted\n');
+    assert.is(stderr, 'Wrote 1024 bytes starting at 0\nnd nvme write: interrupted\n');
   } finally {
     release();
     await slow.close();
