@@ -4452,7 +4452,7 @@ type OptionsResult<T> = {
     readonly error: OptionsError;
 };
 type PkeyTables = readonly number[] | Readonly<Record<string, readonly number[]>>;
-type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
+type Refuse = (path: string, value: unknown, expected: string, size: number) => never;
 type RequestHandler = (bytes: Buffer, request: IncomingRequest) => MessageBytes | undefined | Promise<MessageBytes | undefined>;
 type RequestorMode = 'user' | 'kernel';
 type StatusName = keyof typeof Status;
