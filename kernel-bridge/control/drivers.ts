@@ -115,7 +115,7 @@ export function requestLoad(
   const { parameters = null, timeoutMs = defaultTimeoutMs } = options;
   const name = checkedName(options.name ?? baseName(url));
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > longestTimeoutMs)
-    invalid(`\`timeoutMs\` must be a whole number from 1 to ${longestTimeoutMs}; got ${timeoutMs}.`);
+    invalid(`\`timeoutMs\` must be an integer from 1 to ${longestTimeoutMs}; got ${timeoutMs}.`);
   return ask<LoadedDriver>(open, DriversCode.LOAD, { url, name, parameters, timeoutMs });
 }
 

@@ -89,7 +89,7 @@ function check({ pid, timeoutMs = DEFAULT_MS }: ReadProcessesOptions): number {
   if (!(Number.isSafeInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MOST_MS)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `\`timeoutMs\` must be a whole number from 1 to ${MOST_MS}; got ${String(timeoutMs)}.`,
+      `\`timeoutMs\` must be an integer from 1 to ${MOST_MS}; got ${String(timeoutMs)}.`,
     );
   }
   return timeoutMs;

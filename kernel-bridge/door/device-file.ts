@@ -57,7 +57,7 @@ export function wrongRequest(code: number, input: unknown, outputLength: number)
     return invalid(`The code of an IOCTL must be an unsigned 32-bit integer; got ${shown(code)}.`);
   if (outputLength >>> 0 !== outputLength) {
     return invalid(
-      `${ioctlName(code)}: the output length must be a whole number of bytes below 2^32; got ${shown(outputLength)}.`,
+      `${ioctlName(code)}: the output length must be an integer below 2^32; got ${shown(outputLength)}.`,
     );
   }
   if (input === null || input instanceof Uint8Array) return undefined;

@@ -64,7 +64,7 @@ function checkLimit(what: string, value: number, least: number, most: number): v
   if (Number.isInteger(value) && value >= least && value <= most) return;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `${what} must be a whole number from ${least} to ${most}; got ${value}.`,
+    `\`${what}\` must be an integer from ${least} to ${most}; got ${value}.`,
   );
 }
 
@@ -116,7 +116,7 @@ export class SoftUserVerbs implements UserVerbs {
 
   // ── Completion queues
   preCreateCq(ca: SoftCa, size: { entries: number }, umv: UmvBuffer): SoftCq {
-    checkLimit('The number of completion queue entries', size.entries, 1, ca.limits.maxCqEntries);
+    checkLimit('entries', size.entries, 1, ca.limits.maxCqEntries);
     size.entries = powerOfTwo(size.entries);
     const cq = new SoftCq(this.hca, ca.tokens, size.entries);
     cq.maxEntries = ca.limits.maxCqEntries;
@@ -131,7 +131,7 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   preResizeCq(cq: SoftCq, size: { entries: number }, umv: UmvBuffer): void {
-    checkLimit('The number of completion queue entries', size.entries, 1, cq.maxEntries);
+    checkLimit('entries', size.entries, 1, cq.maxEntries);
     size.entries = powerOfTwo(size.entries);
     const ring = this.hca.allocateRing(cqRingBytes(size.entries));
     cq.next = { ring, entries: size.entries };

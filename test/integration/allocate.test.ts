@@ -73,13 +73,13 @@ test('wrong sizes are refused with what would be right', () => {
         (error: unknown) =>
           error instanceof StatusError &&
           error.status === Status.INVALID_PARAMETER &&
-          /a whole number from 1 to \d+/.test(error.message),
+          /an integer from 1 to \d+/.test(error.message),
         String(bytes),
       );
     }
   }
   // @ts-expect-error: an untyped program may pass this.
-  assert.throws(() => allocate('4096'), /`bytes` must be a whole number .*; got 4096/);
+  assert.throws(() => allocate('4096'), /`bytes` must be an integer .*; got 4096/);
 });
 
 /** Node.js makes SharedArrayBuffers of native memory. */

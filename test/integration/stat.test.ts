@@ -143,8 +143,8 @@ test('the observer is not listed unless it uses RDMA itself', async () => {
 test('invalid arguments are reported by name', async () => {
   for (const [options, text] of [
     [{ pid: 0 }, '`pid` must be a process id; got 0.'],
-    [{ timeoutMs: 0 }, '`timeoutMs` must be a whole number from 1 to 60000; got 0.'],
-    [{ timeoutMs: 1.5 }, '`timeoutMs` must be a whole number from 1 to 60000; got 1.5.'],
+    [{ timeoutMs: 0 }, '`timeoutMs` must be an integer from 1 to 60000; got 0.'],
+    [{ timeoutMs: 1.5 }, '`timeoutMs` must be an integer from 1 to 60000; got 1.5.'],
   ] as const) {
     const error = await readProcesses(options).catch((reason: unknown) => reason);
     assert.ok(error instanceof StatusError && error.status === Status.INVALID_PARAMETER);

@@ -76,7 +76,7 @@ const texts = textsOfErrors();
 /** Texts that match, or that match without `unless`. */
 function offending(pattern: RegExp, unless?: RegExp): string[] {
   return texts
-    .filter(({ text }) => !parts.has(text) && pattern.test(text) && !(unless?.test(text) ?? false))
+    .filter(({ text }) => !isEnd.test(text) && pattern.test(text) && !(unless?.test(text) ?? false))
     .map(({ where, text }) => `${where}: ${text}`);
 }
 
@@ -84,11 +84,8 @@ test('texts of errors are found', () => {
   assert.ok(texts.length > 500, String(texts.length));
 });
 
-/** Ends of a sentence whose begin is another literal. */
-const parts: ReadonlySet<string> = new Set([
-  "'192.0.2.1:4000' or '[2001:db8::1]:4000'; got ${}.",
-  "Host ${}; got '${}'.",
-]);
+/** Ends of a sentence whose start is another literal. */
+const isEnd = /^'192\.0\.2\.1:4000' or |^Host /;
 
 test('a text that says what was got says what it must be', () => {
   assert.equal(offending(/[;,] got /, /\bmust\b/), []);

@@ -24,7 +24,7 @@ export function allocate(bytes: number, { shared = false }: AllocateOptions = {}
   if (!Number.isSafeInteger(bytes) || bytes < 1 || bytes > most) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `allocate: \`bytes\` must be a whole number from 1 to ${most}; got ${String(bytes)}.`,
+      `allocate: \`bytes\` must be an integer from 1 to ${most}; got ${String(bytes)}.`,
     );
   }
   // The pages are allocated at once. A request beyond the free memory would make the OS kill a process.

@@ -56,7 +56,7 @@ function checkedCount(what: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `${what} must be a whole number from 0 to ${most}; got ${value}`,
+    `${what} must be an integer from 0 to ${most}; got ${value}`,
   );
 }
 
