@@ -36,7 +36,8 @@ interface Package {
 /** A client that is ready for commands. */
 export async function openValkey({ host, port }: Target, options: object = {}): Promise<Valkey> {
   const { Valkey } = load('iovalkey') as Package;
-  const valkey = new Valkey({ host, port, Connector: ValkeyConnector, ...options });
+  // How long anything may take is the case's own matter.
+  const valkey = new Valkey({ host, port, Connector: ValkeyConnector, connectTimeout: 0, ...options });
   valkey[Symbol.dispose] = () => valkey.disconnect();
   await once(valkey, 'ready');
   return valkey;

@@ -61,11 +61,10 @@ export async function survive(target: Target): Promise<void> {
 }
 
 const KILLED = 20;
-/** Replies that are on their way when their connection ends. */
-const REPLIES = 4;
-const REPLY_BYTES = 8 << 20;
-
-/** The server ends connections by CLIENT KILL: one that is blocked, one in the middle of long replies, and then all but that which says so. */
+/**
+ * The server ends connections by CLIENT KILL: one that is blocked, and then all but that which says so. None has replies that wait, because valkey-server
+ * 8.1.1 may crash then (docs/interop.md).
+ */
 export async function killedClients(target: Target): Promise<void> {
   using judge = await openValkey(target);
   const kill = async (...words: string[]) => Number(await judge.call('CLIENT', 'KILL', ...words));
@@ -86,15 +85,7 @@ export async function killedClients(target: Target): Promise<void> {
     'The pop was not repeated on the new connection.',
   );
 
-  const replying = await idOf(first);
-  check(replying !== blocked, 'The client has its old connection.');
-  const value = Buffer.alloc(REPLY_BYTES, 'value of some length, ');
-  await judge.call('SET', 'long', value);
-  const replies = Array.from({ length: REPLIES }, () => first.callBuffer('GET', 'long'));
-  check((await kill('ID', replying)) === 1, 'CLIENT KILL has found no client.');
-  for (const reply of await Promise.all(replies))
-    check(value.equals(reply as Buffer), 'A repeated reply is wrong.');
-  check((await idOf(first)) !== replying, 'The client has its old connection.');
+  check((await idOf(first)) !== blocked, 'The client has its old connection.');
 
   const allBack = back();
   check((await kill('TYPE', 'normal', 'SKIPME', 'yes')) === KILLED, 'CLIENT KILL has found other clients.');
