@@ -204,7 +204,7 @@ direct('what is not allowed, or not possible, is refused with the reason', async
   const [client, server] = await channels();
   const error = await rejection(server.expose(new Uint8Array(4096), { views: true }));
   assert.is(error.code, 'EINVAL');
-  assert.match(error.message, /^expose: The memory must be one of allocate\(\)/);
+  assert.match(error.message, /^expose: `buffer` must be memory of allocate\(\)/);
   const closed = client.open((await server.expose(allocate(4096))).handle);
   assert.not.ok(closed.views);
   const refused = await rejection(closed.map());
