@@ -147,7 +147,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
       (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
     );
     // Either half may be the first to report it: there is no listener, or the port is unused.
-    if (!/CONNECTION_REFUSED|no 'listener/.test(refused))
+    if (!/CONNECTION_REFUSED|does not have 'listener/.test(refused))
       fail(`A connect without a listener ended in ${refused}.`);
     return;
   }

@@ -136,7 +136,7 @@ test('invalid options are reported before anything is measured', () => {
     [['--rounds', '0'], /--rounds: .*>=1/],
     [['--scale', '-1'], /--scale/],
     [['--rond', '1'], /unknown option/],
-    [['--only', '^icrc$', '--svg', '/no such folder/chart.svg'], /--svg: .*no such folder/],
+    [['--only', '^icrc$', '--svg', '/no such folder/chart.svg'], /--svg must be .*no such folder/],
   ] as const) {
     const { status, stderr, stdout } = bench(...args);
     assert.is(status, 2, stderr);

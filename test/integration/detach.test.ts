@@ -163,7 +163,7 @@ test('if the runtime does not expose backing stores, only memory of allocate() c
     env: { ...process.env, NETWORKDIRECT_WITHOUT_BACKING_STORES: '1' },
   });
   const refused =
-    'NOT_SUPPORTED RegisterMemory: This runtime does not let native code hold the memory of an ArrayBuffer; register memory of allocate().';
+    'NOT_SUPPORTED RegisterMemory: This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory of allocate().';
   assert.equal(output.trim().split('\n'), [refused, refused, '64', '8']);
 });
 

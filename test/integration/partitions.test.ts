@@ -269,12 +269,14 @@ test('ND: a partition that is none, or that the port is not in, is refused by na
     for (const open of [() => v1.openAdapter(ADDRESS, { pkey }), () => v2.openAdapter(id, { pkey })]) {
       assert.throws(open, (error: unknown) => {
         return (
-          error instanceof NdError && error.status === Status.INVALID_PARAMETER && /P_Key/.test(error.message)
+          error instanceof NdError &&
+          error.status === Status.INVALID_PARAMETER &&
+          /^OpenAdapter: `pkey` must be /.test(error.message)
         );
       });
     }
   }
-  assert.throws(() => v1.openAdapter(ADDRESS, { pKey: 1 } as object), /'pKey' is not known/);
+  assert.throws(() => v1.openAdapter(ADDRESS, { pKey: 1 } as object), /Unknown option 'pKey'/);
   v1.release();
   v2.release();
 });
