@@ -153,7 +153,7 @@ long(test, 'invalid arguments: a sentence, the usage, and exit code 2', async ()
     [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0': it names no host;/m],
     [
       ['ping', '-c', '127.0.0.1:70000'],
-      /^nd ping: Bad address '127\.0\.0\.1:70000': port 70000 .*0 to 65535$/m,
+      /^nd ping: Bad address '127\.0\.0\.1:70000': the port .* must be an integer from 0 to 65535; got 70000$/m,
     ],
     [['ping', '-c'], /missing required argument/],
     [['ping', '-c', '127.0.0.1', '-q'], /argument missing/],
