@@ -84,7 +84,10 @@ for (const need of needs) {
   test(`link: 'local', ${need}: NOT_SUPPORTED with the reason, and nothing is opened`, ({ hosts }) => {
     const { before, after, status, message } = run(hosts, need, { link: 'local' });
     assert.equal([before, after, status], [[], [], 'NOT_SUPPORTED']);
-    assert.match(message, /^\w+: This process has no UDP socket, because its option link is 'local'/);
+    assert.match(
+      message,
+      /^\w+: Not supported with the option link 'local', because this process then has no UDP socket/,
+    );
   });
 }
 

@@ -102,7 +102,7 @@ test('readable by default, and a device that is not there is an error with a sen
   assert.match(long.stdout, /maxQpWr: +\d+/);
   const missing = nd('--device', 'nothing0');
   assert.equal([missing.status, missing.stdout], [1, '']);
-  assert.match(missing.stderr, /^nd: No device has the name or GUID 'nothing0'; there are: .*\blo\b/);
+  assert.match(missing.stderr, /^nd: No device has the name or GUID 'nothing0'\. Available: .*\blo\b/);
 });
 
 test.run();
