@@ -1,5 +1,5 @@
-// Copies of user data from the start of a page to 16 bytes after the start of another, where a large malloc allocation begins: by the
-// engine or, in mode `memcpy`, by the C library. Bytes per second.
+// Copies of user data from the start of a page to 16 bytes after the start of another, where a large malloc allocation
+// begins: by the engine or, in mode `memcpy`, by the C library. Bytes per second.
 //
 //   copies [memcpy] [--bytes N] [--count N] [--cpus A,B] [--no-pin]
 #include <cstdlib>

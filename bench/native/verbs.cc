@@ -1,5 +1,5 @@
-// The path to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted: post and poll of
-// one request, in batches.
+// The path to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted:
+// post and poll of one request, in batches.
 //
 //   verbs bare [--count BATCH]      libibverbs' calls alone
 //   verbs door [--count BATCH]      rings and doorbells of the addon, in C++: the time over the bare calls

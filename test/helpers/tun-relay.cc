@@ -1,9 +1,10 @@
-// A point-to-point link between two network namespaces: a TUN interface in each, where the packets sent to one are received on the other.
+// A point-to-point link between two network namespaces: a TUN interface in each, where the packets sent to one are
+// received on the other.
 //
 //   tun-relay NETWORK NETWORK NAME    (files of the namespaces; the interface's name in both)
 //
-// Prints "up" when the interfaces exist. An input line "N" drops packets of more than N bytes from then on (0: none), as on a path whose
-// routers do not report dropped packets; it replies with the same line. It exits with its input.
+// Prints "up" when the interfaces exist. An input line "N" drops packets of more than N bytes from then on (0: none),
+// as on a path whose routers do not report dropped packets; it replies with the same line. It exits with its input.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
