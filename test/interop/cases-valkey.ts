@@ -33,7 +33,7 @@ const server = (family: 4 | 6, runs: number): InteropCase => ({
   family,
   run: (rig) => {
     const own = address(HERE, family);
-    return judged(rig, GUEST, own, rig.valkeyServer(own, VALKEY_PORT), runs);
+    return judged(rig, GUEST, own, rig.valkeyServer(own, VALKEY_PORT), { threads: 8, runs });
   },
 });
 

@@ -47,8 +47,9 @@ export const valkeyCases: readonly RdmaCase[] = [
   ),
   { name: 'rxe0: valkey-server, killed and started again', run: (rig) => survives(ends(rig, rxe)) },
   {
-    name: 'rxe0: rdma-test of valkey, 8 threads, 10 times (idle machine)',
-    run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), 10),
+    // An emulated guest does not accept eight connections within the second that rdma-test waits.
+    name: 'rxe0: rdma-test of valkey, one thread, 10 times (idle machine)',
+    run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), { threads: 1, runs: 10 }),
   },
   {
     // iWARP has no Write with immediate data, of which the protocol consists.
