@@ -15,7 +15,7 @@ namespace nd::js {
 
 namespace {
 
-// ringDoorbell(), direct(), progress() and shouldPoll() are the speed path: plain N-API, no allocation.
+// ringDoorbell(), direct(), progress() and shouldPoll() are on the data path: plain N-API, no allocation.
 
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   void* data = nullptr;
@@ -25,7 +25,7 @@ napi_value ringDoorbell(napi_env env, napi_callback_info) {
   return nullptr;
 }
 
-// direct(operation, bytes, remoteLow, remoteHigh, rkey), by the queue pair in `doorbell`.
+// direct(operation, bytes, remoteLow, remoteHigh, rkey): the queue pair is the one in `doorbell`.
 napi_value direct(napi_env env, napi_callback_info info) {
   void* data = nullptr;
   napi_get_instance_data(env, &data);
@@ -98,7 +98,7 @@ Napi::Value endHcas(const Napi::CallbackInfo& info) {
 Napi::Value icrcOfJs(const Napi::CallbackInfo& info) {
   Bytes packet;
   if (!toBytes(info.Env(), info[0], &packet)) {
-    napi_throw_type_error(info.Env(), nullptr, "icrcOf(ipPacket): a Uint8Array");
+    napi_throw_type_error(info.Env(), nullptr, "icrcOf(ipPacket): `ipPacket` must be a Uint8Array");
     return info.Env().Undefined();
   }
   return Napi::Number::New(info.Env(), icrcOfPacket(packet.data, packet.length));

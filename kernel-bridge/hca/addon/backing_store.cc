@@ -9,13 +9,13 @@ namespace nd::js {
 namespace {
 
 bool findAll(V8Functions* out) {
-  // For tests of the behaviour without these functions.
+  // Lets tests exercise the behaviour without these functions.
   return std::getenv("NETWORKDIRECT_WITHOUT_BACKING_STORES") == nullptr && findV8Functions(out);
 }
 
 enum class Proof { kNone, kGood, kBad };
 
-// kNone: the environment is ending and makes no buffers.
+// kNone: the environment is ending and no longer creates buffers.
 Proof prove(napi_env env, const V8Functions& v8) {
   constexpr size_t kBytes = 64;
   constexpr int kMark = 0x5A;
@@ -40,7 +40,7 @@ Proof prove(napi_env env, const V8Functions& v8) {
   return Proof::kGood;
 }
 
-// Null: this runtime lacks them.
+// Null: this runtime does not export them.
 const V8Functions* functions(napi_env env) {
   static V8Functions found;
   static const bool complete = findAll(&found);
@@ -56,7 +56,7 @@ FoundStore backingStoreOf(napi_env env, napi_value buffer, const uint8_t* data, 
   const V8Functions* v8 = functions(env);
   bool isArrayBuffer = false;
   if (v8 == nullptr || napi_is_arraybuffer(env, buffer, &isArrayBuffer) != napi_ok) return {};
-  // Node.js passes a V8 handle as the value, which is the `this` of the call.
+  // Node.js passes a V8 handle as the value; that is the `this` of the call.
   StoreHold hold = isArrayBuffer ? v8->ofArrayBuffer(buffer) : v8->ofSharedArrayBuffer(buffer);
   if (hold == nullptr) return {};
   if (v8->isResizable(hold.get())) return {StoreFound::kResizable, nullptr, false};

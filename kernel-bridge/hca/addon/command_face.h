@@ -1,7 +1,7 @@
-// The commands of an HCA in JavaScript, for both addons (RawCommands of hca/command-words.ts). A command has the
-// arguments of its function in C++, in their order: numbers and flags as arguments, all others in words and bytes
-// (hca_words.h). It returns its status; what it returns besides begins at word 0. Of attributes those words count that
-// the mask before them names.
+// The commands of an HCA in JavaScript, for both addons (RawCommands of hca/command-words.ts). A command takes the
+// arguments of its C++ function in the same order: numbers and flags as arguments, everything else in words and bytes
+// (hca_words.h). It returns its status; further results begin at word 0. Only the attributes named by the preceding
+// mask are read.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -12,13 +12,13 @@
 
 namespace nd::js {
 
-// The arguments of a call, read one after the other. An extension reads types of its own by readArgument() in their
+// Reads the arguments of a call one after the other. An extension reads its own types by a readArgument() in its
 // namespace.
 struct Arguments {
   const Napi::CallbackInfo& info;
   const Words& words;
   size_t at = 0, gidAt = 0;
-  uint32_t latest = 0;  // number of 32 bits
+  uint32_t latest = 0;  // a 32-bit number
 
   bool number(uint32_t* out) {
     const bool good = toU32(info.Env(), info[at++], out);
@@ -52,7 +52,7 @@ inline bool readArgument(Arguments& from, ConnectMasks* out) {
   return true;
 }
 
-// What a command returns besides its status, written one after the other. An extension writes types of its own by
+// Writes the results of a command, apart from its status, one after the other. An extension writes its own types by a
 // writeResult().
 struct Results {
   const Words& words;
@@ -75,7 +75,7 @@ std::enable_if_t<std::is_integral_v<T>> writeResult(Results& to, T value) {
 inline void writeResult(Results& to, const SrqAttributes& a) { to.numbers(a.entries, a.limit, a.sge); }
 inline void writeResult(Results& to, const PkeyViolations& v) { to.numbers(v.badPkeys, v.badQkeys); }
 
-// A parameter of a command while it is called: an argument, or behind a pointer a result, which is 0 unless the command
+// A parameter of a command during the call: an argument, or, behind a pointer, a result that is 0 unless the command
 // sets it.
 template <typename T>
 struct Parameter {
@@ -101,7 +101,7 @@ struct Parameter<const uint8_t*> {
 
 class CommandFace {
  public:
-  // The JavaScript object that has the commands, to which an HCA adds those that it has beside HcaCommands.
+  // The JavaScript object with the commands. An HCA adds those that it has besides HcaCommands.
   class Members {
    public:
     Members(CommandFace& face, Napi::Object self, Napi::Object commands)
@@ -120,9 +120,9 @@ class CommandFace {
     Napi::Object self_, commands_;
   };
 
-  // Makes the words and bytes. False: the thread is being terminated.
+  // Creates the words and bytes. False: the thread is being terminated.
   bool open(Napi::Env env);
-  // Gives the object that wraps the owner of this face `words`, `bytes` and `commands`, which execute on `hca` until
+  // Adds `words`, `bytes` and `commands` to the object that wraps this face's owner. The commands run on `hca` until
   // close().
   Members define(Napi::Object self, HcaCommands* hca);
   void close() { hca_ = nullptr; }

@@ -24,7 +24,7 @@ struct CqEvents::Sink final : NotifySink {
 
 bool CqEvents::wait(uint32_t type, uint32_t slot, uint32_t serial) {
   auto sink = std::make_shared<Sink>(channel_, slot, serial, begun_++);
-  std::shared_ptr<Sink>& place = sinks_[slot];  // the former one has fired: its slot was released
+  std::shared_ptr<Sink>& place = sinks_[slot];  // the previous one has fired: its slot was released
   place = sink;
   if (engine_.addCqWaiter(cq_, type, sink) == Status::kSuccess) return true;
   sinks_.erase(slot);

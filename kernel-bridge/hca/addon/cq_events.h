@@ -1,5 +1,5 @@
-// CQ_NOTIFY without the kernel's thread: once the kernel has passed a request for a completion queue's event to the
-// HCA, the following ones go to the HCA from the user's own thread, until the kernel ends this.
+// CQ_NOTIFY without the kernel's thread. Once the kernel has passed a request for a completion queue's event to the
+// HCA, later ones go to the HCA from the user's own thread, until the kernel calls end().
 #pragma once
 #include <unordered_map>
 
@@ -17,7 +17,7 @@ class CqEvents final : public door::EventSource {
   void endAll(uint32_t status) override;
   // Whether it belongs to this channel.
   bool isOf(const door::Channel* channel) const { return channel_.lock().get() == channel; }
-  // Ends this, and the waiting requests. The kernel's thread.
+  // Stops this, and ends the waiting requests. The kernel's thread.
   void end(uint32_t status);
 
  private:

@@ -12,7 +12,7 @@ namespace nd::js {
 namespace {
 
 constexpr double kMaxSlots = 1u << 20;
-// Input and output up to this length use memory that both sides of a native call keep.
+// Inputs and outputs up to this length use memory that both sides of a native call keep.
 constexpr size_t kShortBytes = 4096;
 constexpr double kNextNone = -1, kNextEvents = -2;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
@@ -50,9 +50,10 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   uint32_t slots, eventCode = 0;
   if (!toUint(env, info[0], &slots, kMaxSlots) || slots == 0 || !info[1].IsFunction() ||
       (!info[2].IsUndefined() && !toU32(env, info[2], &eventCode))) {
-    throwType(env,
-              "createChannel(slots, onComplete, eventCode): slots is a whole number from 1 to 1048576, onComplete a "
-              "function, eventCode an IOCTL's code or undefined");
+    throwType(
+        env,
+        "createChannel(slots, onComplete, eventCode): `slots` must be an integer from 1 to 1048576, `onComplete` a "
+        "function, `eventCode` an IOCTL code or undefined");
     return;
   }
   const Napi::Object self = Value();
@@ -64,7 +65,7 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   signal_ = LoopSignal::open(
       data, [this] { deliver(); }, false);
   if (signal_ == nullptr) {
-    napi_throw_error(env, nullptr, "the event loop of this thread is ending: no channel can be opened");
+    napi_throw_error(env, nullptr, "cannot open a channel: the event loop of this thread is ending");
     return;
   }
   channel_ = door::Channel::create(slots, signal_, eventCode);
@@ -126,7 +127,7 @@ void NativeChannel::closeNow() {
 
 bool NativeChannel::slotOf(const Napi::CallbackInfo& info, uint32_t* slot) {
   if (toUint(info.Env(), info[0], slot, channel_->slotCount() - 1.0)) return true;
-  napi_throw_range_error(info.Env(), nullptr, "no such slot in this channel");
+  napi_throw_range_error(info.Env(), nullptr, "`slot` must be a slot of this channel");
   return false;
 }
 
@@ -162,9 +163,10 @@ Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
   if (!toU32(env, info[0], &major) || !toU32(env, info[1], &fileId) || !toU32(env, info[2], &code) ||
       !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
       !toBool(env, info[5], &overlapped)) {
-    throwType(env,
-              "submit(major, fileId, code, input, outputLength, overlapped): unsigned 32-bit numbers, "
-              "a Uint8Array or null, and a boolean");
+    throwType(
+        env,
+        "submit(major, fileId, code, input, outputLength, overlapped): arguments must be unsigned 32-bit numbers, "
+        "a Uint8Array or null, and a boolean");
     return env.Undefined();
   }
   const int32_t slot = channel_->submit(major, fileId, code, input.data, input.length, outputLength, overlapped);
@@ -184,7 +186,7 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
       !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
       !toDouble(env, info[5], &timeout)) {
     throwType(env,
-              "call(major, fileId, code, input, outputLength, timeoutMs): unsigned 32-bit numbers, "
+              "call(major, fileId, code, input, outputLength, timeoutMs): arguments must be unsigned 32-bit numbers, "
               "a Uint8Array or null, and a number");
     return env.Undefined();
   }
@@ -228,7 +230,7 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
   double timeout;
   if (!slotOf(info, &slot)) return info.Env().Undefined();
   if (!toDouble(info.Env(), info[1], &timeout)) {
-    throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
+    throwType(info.Env(), "wait(slot, timeoutMs): `timeoutMs` must be a number");
     return info.Env().Undefined();
   }
   return Napi::Boolean::New(info.Env(), waitFor(slot, boundOf(timeout)) == Waited::kDone);
@@ -288,7 +290,8 @@ void NativeChannel::hold(const Napi::CallbackInfo& info) {
   uint32_t slot;
   bool holds;
   if (!slotOf(info, &slot)) return;
-  if (!toBool(info.Env(), info[1], &holds)) return throwType(info.Env(), "hold(slot, holds): holds is a boolean");
+  if (!toBool(info.Env(), info[1], &holds))
+    return throwType(info.Env(), "hold(slot, holds): `holds` must be a boolean");
   channel_->hold(slot, holds);
   updateKeepAlive();
 }
@@ -324,7 +327,7 @@ Napi::Value NativeChannelServer::failChannel(const Napi::CallbackInfo& info) {
   uint32_t id;
   std::string reason;
   if (!toU32(env, info[0], &id) || !toString(env, info[1], &reason)) {
-    throwType(env, "failChannel(id, reason): a channel id and a sentence");
+    throwType(env, "failChannel(id, reason): `id` must be a channel id, `reason` a string");
     return env.Undefined();
   }
   if (std::shared_ptr<door::Channel> channel = door::Channel::find(id)) channel->end(reason);
@@ -344,7 +347,7 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info) : Napi:
   Napi::Env env = info.Env();
   uint32_t id;
   if (!toU32(env, info[0], &id) || !info[1].IsFunction()) {
-    throwType(env, "serveChannel(id, onRequest): a channel id and a function");
+    throwType(env, "serveChannel(id, onRequest): `id` must be a channel id, `onRequest` a function");
     return;
   }
   const Napi::Object self = Value();
@@ -354,7 +357,7 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info) : Napi:
   if (anyEmpty({self, request, bytes, answer})) return;
   std::shared_ptr<door::Channel> channel = door::Channel::find(id);
   if (channel == nullptr) {
-    napi_throw_error(env, nullptr, "serveChannel: there is no channel with this id (its isolate may have ended)");
+    napi_throw_error(env, nullptr, "serveChannel: no channel has this id (its isolate may have ended)");
     return;
   }
   EnvData& data = EnvData::of(env);
@@ -363,7 +366,7 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info) : Napi:
       data, [this] { LoopCallback::Scope(*onRequest_).call(0, nullptr); }, true);
   if (signal_ == nullptr || !channel->serve(signal_)) {
     if (signal_ != nullptr) signal_->close();
-    napi_throw_error(env, nullptr, "serveChannel: the channel is served already, or has ended");
+    napi_throw_error(env, nullptr, "serveChannel: the channel is already being served, or has ended");
     return;
   }
   channel_ = std::move(channel);
@@ -378,7 +381,7 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info) : Napi:
   addOwnMethod<NativeChannelServer, &NativeChannelServer::next>(self, self, this, "next");
   addOwnMethod<NativeChannelServer, &NativeChannelServer::complete>(self, self, this, "completeSlot");
   napi_type_tag_object(env, self, &kServerTag);
-  Ref();  // requests arrive even if the kernel's JavaScript drops this object; until closeNow()
+  Ref();  // requests arrive even if the kernel's JavaScript drops this object, until closeNow()
 }
 
 NativeChannelServer::~NativeChannelServer() {
@@ -399,7 +402,7 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
   bool taken = false, notified = false;
-  // Requests have precedence over events: a request for an event was made before it. But not without limit, so that
+  // Requests take precedence over events, because the request for an event was made before it. The limit ensures that
   // events are served.
   const auto look = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
@@ -440,14 +443,15 @@ Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {
   double slot;
   uint32_t serial, status;
   uint64_t information;
-  // A number is the length of the answer, which is already in place.
+  // A number is the length of the reply, which is already in place.
   Bytes output{answerData_, 0};
   const bool hasOutput = toUint(env, info[4], &output.length, kShortBytes) || toBytes(env, info[4], &output, true);
   if (!toDouble(env, info[0], &slot) || !toU32(env, info[1], &serial) || !toU32(env, info[2], &status) ||
       !toUint(env, info[3], &information) || !hasOutput || status == door::kStatusPending) {
-    throwType(env,
-              "completeSlot(slot, serial, status, information, output): unsigned numbers, a final status, "
-              "and a Uint8Array, null, or a number of bytes of the answer");
+    throwType(
+        env,
+        "completeSlot(slot, serial, status, information, output): arguments must be unsigned numbers, a final status, "
+        "and a Uint8Array, null, or a number of reply bytes");
     return env.Undefined();
   }
   const bool won =

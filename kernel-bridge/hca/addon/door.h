@@ -16,7 +16,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   void closeNow() override;
 
  private:
-  // This thread's watch of the HCA; null if it cannot watch.
+  // This thread's watch on the HCA; null if it cannot watch.
   LoopWait* loopWait();
   BlockedWait* blockedWait();
   bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
@@ -33,7 +33,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value call(const Napi::CallbackInfo& info);
   Napi::Value finish(const Napi::CallbackInfo& info);
   Napi::Value nextCompletion(const Napi::CallbackInfo& info);
-  // A done slot's answer into the words and bytes, and the slot back; or kCallLong, with the slot kept.
+  // Copies a done slot's reply into the words and bytes and releases the slot. kCallLong: the slot is kept.
   uint32_t takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   enum class Waited { kDone, kTimedOut, kStopped };
@@ -58,8 +58,8 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Reference<Napi::Int32Array> states_, cacheEpoch_;
   Napi::Reference<Napi::Float64Array> answer_;
   Napi::Reference<Napi::Uint8Array> answerBytes_;
-  double* answerWords_ = nullptr;  // of answer_
-  uint8_t* answerData_ = nullptr;  // of answerBytes_
+  double* answerWords_ = nullptr;  // data of answer_
+  uint8_t* answerData_ = nullptr;  // data of answerBytes_
 };
 
 class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, public Closable {
@@ -67,7 +67,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   static Napi::Function define(Napi::Env env);
   static Napi::Value serveChannel(const Napi::CallbackInfo& info);
   static Napi::Value failChannel(const Napi::CallbackInfo& info);
-  // Null: the value is no NativeChannelServer.
+  // Null: the value is not a NativeChannelServer.
   static NativeChannelServer* from(Napi::Value value);
   explicit NativeChannelServer(const Napi::CallbackInfo& info);
   ~NativeChannelServer() override;
@@ -92,11 +92,11 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   std::unique_ptr<LoopCallback> onRequest_;
   Napi::Reference<Napi::Uint32Array> request_;
   Napi::Reference<Napi::Uint8Array> requestBytes_, answerBytes_;
-  uint32_t* requestWords_ = nullptr;  // of request_
-  uint8_t* requestData_ = nullptr;    // of requestBytes_
-  uint8_t* answerData_ = nullptr;     // of answerBytes_
-  std::vector<uint8_t> longInput_;    // an input too long for requestBytes_
-  bool busy_ = false;                 // it has found something since the loop called
+  uint32_t* requestWords_ = nullptr;  // data of request_
+  uint8_t* requestData_ = nullptr;    // data of requestBytes_
+  uint8_t* answerData_ = nullptr;     // data of answerBytes_
+  std::vector<uint8_t> longInput_;    // input too long for requestBytes_
+  bool busy_ = false;                 // has found something since the loop last called
   static constexpr uint32_t kMostBeforeEvents = 64;
   uint32_t inARow_ = 0;  // requests since the last event
   bool closed_ = false;

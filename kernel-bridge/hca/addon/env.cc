@@ -18,7 +18,7 @@ EnvData::EnvData(Napi::Env env)
       teardown_(std::make_shared<Teardown>()),
       parking_(std::make_shared<Parking>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
-  // V8 checks for stop requests at the beginning of a JavaScript function, and not of a native one.
+  // V8 checks for stop requests when a JavaScript function begins, but not when a native one does.
   napi_value source, function;
   if (napi_create_string_utf8(env, "(() => {})", NAPI_AUTO_LENGTH, &source) == napi_ok &&
       napi_run_script(env, source, &function) == napi_ok) {
@@ -36,7 +36,7 @@ bool EnvData::toldToStop() {
   napi_value receiver, exception;
   if (napi_get_undefined(env_, &receiver) != napi_ok) return true;
   if (napi_call_function(env_, receiver, empty_.Value(), 0, nullptr, nullptr) == napi_ok) return false;
-  // An exception that is an object means something else: there was no stack left for the call.
+  // An exception that is an object has another cause: the call ran out of stack.
   bool pending = false;
   napi_valuetype type = napi_undefined;
   const bool thrown = napi_is_exception_pending(env_, &pending) == napi_ok && pending &&
@@ -52,12 +52,12 @@ void EnvData::onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data) 
   std::vector<Closable*> items(teardown->items.begin(), teardown->items.end());
   std::sort(items.begin(), items.end(), [](const Closable* a, const Closable* b) { return a->rank() < b->rank(); });
   for (Closable* item : items) item->closeNow();
-  self->context.reset();  // nothing of this environment uses it any more
+  self->context.reset();  // nothing in this environment uses it any more
   teardown->ending = true;
   teardown->finishIfIdle();
 }
 
-// The uv handle outlives its LoopSignal's last user: it is freed by its close callback.
+// The uv handle outlives the last user of its LoopSignal; its close callback frees it.
 struct LoopSignal::Holder {
   uv_async_t async;
   std::shared_ptr<LoopSignal> self;

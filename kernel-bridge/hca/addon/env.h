@@ -1,8 +1,7 @@
-// The objects of one environment (isolate) of the addon, and how it ends.
-//
-// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable and is
-// closed by one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until libuv has
-// closed our handles.
+// The objects of one environment (isolate) of the addon, and how the environment ends.
+//  An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable,
+//  closed by one asynchronous clean-up hook before V8 frees any memory; the environment then waits until libuv has
+//  closed our handles.
 #pragma once
 #include "napi_header.h"
 #include <uv.h>
@@ -33,7 +32,7 @@ class Closable {
   virtual void closeNow() = 0;  // idempotent, on the environment's thread
 };
 
-// The Closables and open libuv handles of an environment; the last handle's close ends the clean-up hook. Shared
+// The Closables and open libuv handles of an environment; closing the last handle completes the clean-up hook. Shared
 // by all of them, because finalizers and close callbacks may run after the instance data is gone.
 struct Teardown {
   std::unordered_set<Closable*> items;
@@ -52,14 +51,14 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<Parking>& parking() const { return parking_; }
-  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It
-  // calls an empty JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread
-  // calls it now and then.
+  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). Calls
+  // an empty JavaScript function, which fails in that case; usable only while one of our functions runs. A waiting
+  // thread calls it now and then.
   bool toldToStop();
-  // The HCA of this environment; null until a soft kernel has opened it, and at the end.
+  // The HCA of this environment; null until a soft kernel has opened it, and during teardown.
   Engine* engine() const { return context != nullptr ? context->engine() : nullptr; }
 
-  // Soft kernels of this environment, on threads of their own, hold it as well: what ends last ends the context.
+  // Soft kernels of this environment, on their own threads, hold it as well; the last holder ends the context.
   std::shared_ptr<HcaContext> context;
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
@@ -78,18 +77,18 @@ class EnvData {
   Napi::FunctionReference empty_;
 };
 
-// Runs a function on this environment's loop when any thread calls wake(); several calls may become one run.
+// Runs a function on this environment's loop after any thread calls wake(); several calls may be merged into one run.
 class LoopSignal final : public door::Wake, public std::enable_shared_from_this<LoopSignal> {
  public:
-  // With `keepAlive` the loop stays alive while the signal is open; setKeepAlive() changes it.
+  // With `keepAlive`, the open signal keeps the loop alive; setKeepAlive() changes that.
   static std::shared_ptr<LoopSignal> open(EnvData& data, std::function<void()> run, bool keepAlive);
   void wake() override;               // any thread
   void setKeepAlive(bool keepAlive);  // the loop's thread
-  void close();                       // the loop's thread; wake() does nothing from now on
-  // wake() only notifies while a thread of this environment serves another signal. Call before the first wake().
+  void close();                       // the loop's thread; wake() then does nothing
+  // While a thread of this environment serves another signal, wake() only notifies. Call before the first wake().
   void notifyFirst() { notifiesFirst_ = true; }
-  // Waits until `look` returns true, and returns its result; at most for this time, and not beyond the loop's next
-  // timer. Returns at once when any signal of this environment is woken. The loop's thread.
+  // Waits until `look` returns true and returns its result; at most for this time, and not past the loop's next timer.
+  // Returns at once when any signal of this environment is woken. The loop's thread.
   template <typename Look>
   bool park(int64_t microseconds, Look look);
   // See Parking; the loop's thread.
@@ -100,11 +99,11 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
 
  private:
   struct Holder;
-  int64_t untilTimer() const;  // in microseconds; negative: there is none
+  int64_t untilTimer() const;  // in microseconds; negative: no timer
   std::shared_ptr<Parking> parking_;
   std::atomic<bool> parks_{false};
   bool notifiesFirst_ = false;
-  int32_t token_ = 0;  // by which other threads end the wait
+  int32_t token_ = 0;  // used by other threads to end the wait
   std::mutex mutex_;
   Holder* holder_ = nullptr;
   bool keepAlive_ = true;
@@ -117,8 +116,8 @@ bool LoopSignal::park(int64_t microseconds, Look look) {
   return parking_->park(token_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
 }
 
-// A JavaScript function that native code calls from the loop. An exception in it is an uncaughtException of the
-// environment, as for any event handler.
+// A JavaScript function that native code calls from the loop. An exception in it becomes an uncaughtException of the
+// environment, as in any event handler.
 class LoopCallback {
  public:
   LoopCallback(Napi::Env env, Napi::Function function, const char* name);

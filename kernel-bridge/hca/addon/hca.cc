@@ -9,7 +9,7 @@ namespace nd::js {
 
 namespace {
 
-// Options of engine and host. False: `problem` names the property that is wrong.
+// Options of engine and host. False: `problem` names the invalid property.
 bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
   Reader reader(env, value);
   nd::readOptions(reader, static_cast<TransportOptions*>(engine));
@@ -28,7 +28,7 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
 }
 
 void throwOptions(Napi::Env env, const std::string& property) {
-  const std::string text = "HCA options: property '" + property + "' is missing, of the wrong type or out of range";
+  const std::string text = "HCA options: property '" + property + "' is missing, has the wrong type or is out of range";
   napi_throw_type_error(env, nullptr, text.c_str());
 }
 
@@ -104,7 +104,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   HostOptions hostOptions;
   std::string problem;
   if (!info[1].IsFunction()) {
-    napi_throw_type_error(env, nullptr, "openHca(options, onEvent, server): onEvent is a function");
+    napi_throw_type_error(env, nullptr, "openHca(options, onEvent, server): `onEvent` must be a function");
     return;
   }
   if (!readOptions(env, info[0], &engineOptions, &hostOptions, &problem)) {
@@ -130,7 +130,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   signal_ = LoopSignal::open(
       data, [this] { LoopCallback::Scope(*onEvent_).call(0, nullptr); }, false);
   if (signal_ == nullptr) {
-    napi_throw_error(env, nullptr, "the event loop of this thread is ending: the HCA cannot be opened");
+    napi_throw_error(env, nullptr, "cannot open the HCA: the event loop of this thread is ending");
     return;
   }
   signal_->notifyFirst();
@@ -138,7 +138,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   const Status attached = context_->engine()->attachKernel(port_.get(), &kernel_);
   if (attached != Status::kSuccess) {
     signal_->close();
-    napi_throw_error(env, nullptr, "the HCA serves as many soft kernels as it can (63)");
+    napi_throw_error(env, nullptr, "the HCA already serves the maximum of 63 soft kernels");
     return;
   }
   engine_ = context_->engine();
@@ -155,7 +155,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   members.add<NativeHca, &NativeHca::takeEvent>(this, "takeEvent");
   members.add<NativeHca, &NativeHca::sendMad>(this, "sendMad");
   members.add<NativeHca, &NativeHca::claimPort>(this, "claimPort");
-  Ref();  // events arrive even if JavaScript drops this object; until closeNow()
+  Ref();  // events arrive even if JavaScript drops this object, until closeNow()
 }
 
 NativeHca::~NativeHca() {
@@ -169,7 +169,7 @@ void NativeHca::closeNow() {
   open_ = false;
   face_.close();
   host_->releaseKernel(kernel_);
-  engine_->detachKernel(kernel_);  // after this the engine calls port_ no more
+  engine_->detachKernel(kernel_);  // the engine no longer calls port_ after this
   waiters_.clear();
   cqEvents_.clear();
   signal_->close();

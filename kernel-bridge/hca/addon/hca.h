@@ -1,6 +1,5 @@
-// NativeHca: the software HCA for one soft kernel. The commands that every HCA has are its face's (command_face.h).
-// Those that it alone has are in hca.cc and hca_waiters.cc, its events in hca_events.cc, its statistics in
-// observing.cc.
+// NativeHca: the software HCA as one soft kernel sees it. Commands that every HCA has belong to its face
+// (command_face.h); its own are in hca.cc and hca_waiters.cc, events in hca_events.cc, statistics in observing.cc.
 #pragma once
 #include <map>
 #include <tuple>

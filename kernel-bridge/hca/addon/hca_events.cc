@@ -70,7 +70,7 @@ HcaPort::Drops HcaPort::drops() {
 
 Napi::Value NativeHca::takeEvent(const Info& info) {
   bool alsoOthers = false;
-  toBool(info.Env(), info[0], &alsoOthers);  // works in a thread that is being terminated, too
+  toBool(info.Env(), info[0], &alsoOthers);  // works even in a thread that is being terminated
   const Words& words = face_.words();
   QueuedEvent queued;
   while (open_ && port_->take(&queued, alsoOthers)) {
@@ -81,7 +81,7 @@ Napi::Value NativeHca::takeEvent(const Info& info) {
       std::memcpy(words.bytes + Words::kMadAt, queued.mad.data(), wire::kMadBytes);
     } else if (event.kind == HcaEvent::Kind::kNotified) {
       waiters_.erase(WaiterKey{queued.channel, event.words[0], event.words[1]});
-      if (!queued.won) continue;  // the kernel completed it itself and knows
+      if (!queued.won) continue;  // the kernel completed it itself
     }
     std::copy(std::begin(event.words), std::end(event.words), words.words);
     return Napi::Number::New(info.Env(), static_cast<uint32_t>(event.kind));

@@ -10,18 +10,18 @@ namespace nd::js {
 // An event that the kernel has not taken yet.
 struct QueuedEvent {
   HcaEvent event;
-  // kMad
+  // of kMad
   Gid source, destination;
   std::array<uint8_t, wire::kMadBytes> mad{};
-  // kNotified: identifies the waiter. The channel is only compared, never used.
+  // of kNotified: identifies the waiter. The channel is only compared, never used.
   const door::Channel* channel = nullptr;
   bool won = false;
 };
 
-// The engine calls it with its lock held, from any thread.
+// Called by the engine with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
-  // MADs that were dropped before the kernel took them, as by a full QP1 receive queue.
+  // MADs that were dropped before the kernel took them, as when a QP1 receive queue is full.
   struct Drops {
     uint64_t full = 0, sourceFull = 0;
   };
@@ -33,7 +33,7 @@ class HcaPort final : public KernelPort {
   // `alsoOthers`: include MADs that belong to no known connection.
   bool take(QueuedEvent* out, bool alsoOthers);
   Drops drops();
-  // The kernel has sent this MAD: its answer belongs to a known connection.
+  // The kernel has sent this MAD, so the reply belongs to a known connection.
   void onSent(const uint8_t mad[256], const Gid& destination);
 
  private:

@@ -1,4 +1,4 @@
-// Requests that wait for a completion queue's event, without the kernel.
+// Requests that wait for a completion queue's event without involving the kernel.
 #include "hca.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace nd::js {
 
 namespace {
 
-// Completes a pended request when the CQ's event comes, without the kernel's JavaScript.
+// Completes a pended request when the CQ's event comes, without running the kernel's JavaScript.
 class SlotSink final : public NotifySink {
  public:
   SlotSink(std::shared_ptr<door::Channel> channel, uint32_t slot, uint32_t serial, std::weak_ptr<HcaPort> port)
@@ -45,7 +45,7 @@ Napi::Value NativeHca::addCqWaiter(const Info& info) {
     waiters_.erase(key);
     return statusToJs(env, status);
   }
-  // From now on the user's thread calls the HCA directly.
+  // The user's thread calls the HCA directly from now on.
   std::vector<std::shared_ptr<CqEvents>>& all = cqEvents_[cq];
   const door::Channel* const channel = server->channel().get();
   auto it = std::find_if(all.begin(), all.end(), [&](const auto& events) { return events->isOf(channel); });

@@ -8,10 +8,10 @@ namespace nd::js {
 struct Words : WordPlaces {
   Words() = default;
   Words(double* w, uint8_t* b) : words(w), bytes(b) {}
-  double* words = nullptr;   // parameters and results from the first one on; a path's four numbers at kPathAt
+  double* words = nullptr;   // parameters and results start at the first; a path's four numbers are at kPathAt
   uint8_t* bytes = nullptr;  // a path's source and destination, then a MAD
 
-  // A whole number in 0..max.
+  // An integer in 0..max.
   template <typename T>
   bool uint(size_t index, T* out, double max = 4294967295.0) const {
     const double value = words[index];
@@ -19,8 +19,7 @@ struct Words : WordPlaces {
     *out = static_cast<T>(value);
     return true;
   }
-  // A record, or of one with a mask the members that are in the mask, and no others. False: a value is invalid for its
-  // member.
+  // A record, or, for one with a mask, only the members that the mask names. False: a member has an invalid value.
   template <typename T>
   bool read(T* out, uint32_t mask = 0) const {
     size_t at = 0;
@@ -46,7 +45,7 @@ struct Words : WordPlaces {
   const uint8_t* mad() const { return bytes + kMadAt; }
 };
 
-static_assert(Words::kBytes == Words::kMadAt + wire::kMadBytes, "a MAD is last");
+static_assert(Words::kBytes == Words::kMadAt + wire::kMadBytes, "the MAD comes last");
 
 // The attributes of a queue pair as an object.
 inline Napi::Object attributesToJs(Napi::Env env, const QpAttributes& attributes) {

@@ -1,4 +1,4 @@
-// Tells an event loop that a descriptor is readable.
+// Notifies an event loop that a descriptor is readable.
 #pragma once
 #include <uv.h>
 
@@ -8,17 +8,17 @@
 
 namespace nd::js {
 
-// All on the loop's thread. It lives until the loop has closed its handle.
+// Used on the loop's thread only. Lives until the loop has closed its handle.
 class LoopPoll {
  public:
   LoopPoll();
   ~LoopPoll();
-  // False: the loop cannot watch this one.
+  // False: the loop cannot watch this descriptor.
   bool open(uv_loop_t* loop, Descriptor descriptor);
-  // Calls `readable` with the `data` of handle(), again and again as long as the descriptor is readable.
+  // Calls `readable` with the `data` of handle(), repeatedly while the descriptor is readable.
   bool start(void (*readable)(void* data));
   void stop();
-  // Of an open one; the caller closes it.
+  // The handle of an open poll; the caller closes it.
   uv_handle_t* handle();
 
  private:

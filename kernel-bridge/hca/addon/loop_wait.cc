@@ -37,7 +37,7 @@ bool BlockedWait::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs)
 
 // ── An event loop ───────────────────────────────────────────────────────────────────────────────────────────
 
-// The handles outlive it until the loop has closed them.
+// The handles outlive the LoopWait until the loop has closed them.
 struct LoopWait::Handles {
   uv_prepare_t prepare;
   uv_check_t check;
@@ -130,7 +130,7 @@ void LoopWait::beforeSleep() {
   channel_->deliveryFollows();
   WaitingThread::Entry entry = waiting_->enter(ready, sleeps);
   if (entry == WaitingThread::Entry::kDone) {
-    // Delivers at once, but only after the loop has polled its other descriptors once.
+    // Delivers without delay, but only after the loop has polled its other descriptors once.
     Handles* const handles = handles_;
     waiting_->leave();
     tell();
@@ -176,7 +176,7 @@ void LoopWait::poll(bool on) {
   });
 }
 
-// Makes the loop poll its descriptors without sleeping, and deliver then.
+// Makes the loop poll its descriptors without sleeping, then deliver.
 void LoopWait::carryOn(bool on) {
   if (on == carriesOn_) return;
   carriesOn_ = on;

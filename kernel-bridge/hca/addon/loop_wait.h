@@ -1,5 +1,5 @@
-// A thread whose requests wait for events of the HCA owns progress meanwhile (progress/waiting_thread.h): between two
-// turns of its event loop, or while it is blocked.
+// A thread whose requests wait for events of the HCA owns progress in the meantime (progress/waiting_thread.h): between
+// two iterations of its event loop, or while it is blocked.
 #pragma once
 #include "env.h"
 #include "platform/unique_fd.h"
@@ -20,14 +20,14 @@ class BlockedWait {
   WaitingThread waiting_;
 };
 
-// For an event loop. All on the loop's thread.
+// For an event loop. Used on the loop's thread only.
 class LoopWait {
  public:
-  // `deliver` reports the channel's completions to JavaScript. Null: the loop is ending, or the system has no room.
+  // `deliver` reports the channel's completions to JavaScript. Null: the loop is ending, or resources are exhausted.
   static std::unique_ptr<LoopWait> open(EnvData& data, ProgressEngine& engine, std::shared_ptr<door::Channel> channel,
                                         std::shared_ptr<LoopSignal> signal, std::function<void()> deliver);
   ~LoopWait();
-  // A request waits for an event: owns progress from the next turn on, as long as there are such requests.
+  // A request waits for an event: the loop owns progress from its next iteration until no such request is left.
   void start();
 
  private:

@@ -8,19 +8,19 @@
 namespace nd::js {
 namespace {
 
-// "name/<name>" has one owner; "name/<name>/<port>" says where it listens. A process that looks for the name reads the
-// list of these, and connects to nobody for it.
+// "name/<name>" has one owner; "name/<name>/<port>" gives the port it listens on. A process that looks for the name
+// reads the list of these names and needs no connection for it.
 std::string claimOf(const std::string& name) { return "name/" + name; }
 std::string prefixOf(const std::string& name) { return claimOf(name) + "/"; }
 
-// The system releases both with the process, and the environment when it ends.
+// The OS releases both when the process ends, the environment when it is torn down.
 struct NameClaim final : Closable {
   NameClaim(EnvData& data, std::string claimed) : teardown(data.teardown()), name(std::move(claimed)) {
     teardown->items.insert(this);
   }
   ~NameClaim() override { teardown->items.erase(this); }
   Rank rank() const override { return Rank::kServer; }
-  // The port first: another owner must not have the name beside it.
+  // The port first, so that another owner of the name never coexists with it.
   void closeNow() override {
     port.reset();
     owned.reset();
@@ -51,7 +51,7 @@ Napi::Value wrong(Napi::Env env, const char* sentence) {
 Napi::Value claimName(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::string name;
-  if (!toText(info[0], &name)) return wrong(env, "claimName(name): a text");
+  if (!toText(info[0], &name)) return wrong(env, "claimName(name): `name` must be a string");
   UniqueFd owned;
   if (const int error = LocalNames().claim(claimOf(name), &owned)) return Napi::Number::New(env, error);
   auto* const claim = new NameClaim(EnvData::of(env), std::move(name));
@@ -62,7 +62,8 @@ Napi::Value claimName(const Napi::CallbackInfo& info) {
 Napi::Value publishPort(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   NameClaim* const claim = toClaim(info[0]);
-  if (claim == nullptr || !info[1].IsNumber()) return wrong(env, "publishPort(claim, port): a claim and a number");
+  if (claim == nullptr || !info[1].IsNumber())
+    return wrong(env, "publishPort(claim, port): `claim` must be a claim, `port` a number");
   int error = EBADF;
   if (claim->owned.valid())
     error = LocalNames().listenAt(prefixOf(claim->name) + std::to_string(info[1].As<Napi::Number>().Uint32Value()),
@@ -78,7 +79,7 @@ Napi::Value releaseName(const Napi::CallbackInfo& info) {
 Napi::Value portsOfName(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   std::string name;
-  if (!toText(info[0], &name)) return wrong(env, "portsOfName(name): a text");
+  if (!toText(info[0], &name)) return wrong(env, "portsOfName(name): `name` must be a string");
   const auto listed = LocalNames().list(prefixOf(name));
   if (!listed) return env.Null();
   Napi::Array ports = Napi::Array::New(env);

@@ -1,4 +1,4 @@
-// Names of listeners: a program of this user finds the port of another one by a name.
+// Names of listeners: a program finds the port of another program of the same user by name.
 #pragma once
 #include "napi_header.h"
 
@@ -10,7 +10,8 @@ Napi::Value claimName(const Napi::CallbackInfo& info);
 Napi::Value publishPort(const Napi::CallbackInfo& info);
 // releaseName(claim)
 Napi::Value releaseName(const Napi::CallbackInfo& info);
-// portsOfName(name): texts, several while a dead owner's last one goes; null: no descriptor or memory for the query.
+// portsOfName(name): strings; several while the last one of a dead owner disappears. Null: no descriptor or memory for
+// the query.
 Napi::Value portsOfName(const Napi::CallbackInfo& info);
 
 }  // namespace nd::js

@@ -11,7 +11,7 @@ Napi::Value interfaces(const Napi::CallbackInfo& info) {
   std::vector<NetworkInterface> all;
   const int error = listInterfaces(&all);
   if (error != 0) {
-    const std::string text = std::string("the system does not tell its network interfaces: ") + std::strerror(error);
+    const std::string text = std::string("cannot list the network interfaces: ") + std::strerror(error);
     napi_throw_error(env, nullptr, text.c_str());
     return env.Undefined();
   }

@@ -4,7 +4,7 @@
 
 namespace nd::js {
 
-// The uv handle outlives the watch: its close callback frees it, and closes the socket.
+// The uv handle outlives the watch; its close callback frees it and closes the socket.
 struct NetworkWatch::Holder {
   LoopPoll poll;
   NetworkEvents events;
@@ -16,7 +16,7 @@ Napi::Value NetworkWatch::watch(const Napi::CallbackInfo& info, NetworkPart part
   Napi::Env env = info.Env();
   if (!info[0].IsFunction()) {
     napi_throw_type_error(env, nullptr,
-                          "of watchInterfaces(onChange) and watchRoutes(onChange), onChange is a function");
+                          "watchInterfaces(onChange), watchRoutes(onChange): `onChange` must be a function");
     return env.Undefined();
   }
   EnvData& data = EnvData::of(env);

@@ -1,14 +1,14 @@
-// Notifies an isolate of changes of the host's network: its interfaces and their addresses, or its routes.
+// Notifies an isolate of network changes on the host: interfaces and their addresses, or routes.
 #pragma once
 #include "env.h"
 #include "platform/network_events.h"
 
 namespace nd::js {
 
-// An NetworkEvents socket in the environment's loop, which it does not keep alive.
+// A NetworkEvents socket in the environment's loop, which it does not keep alive.
 class NetworkWatch final : public Closable {
  public:
-  // (onChange): returns a function that ends the watch; undefined if the system has no such socket.
+  // (onChange): returns a function that ends the watch; undefined if the OS provides no such socket.
   static Napi::Value watchInterfaces(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kInterfaces); }
   static Napi::Value watchRoutes(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kRoutes); }
   ~NetworkWatch() override;

@@ -10,7 +10,7 @@
 namespace nd::js {
 namespace {
 
-// Each record's numbers, one after the other.
+// The numbers of each record, one after the other.
 template <typename T>
 Napi::Float64Array numbersOf(Napi::Env env, const std::vector<T>& records) {
   Napi::Float64Array numbers = Napi::Float64Array::New(env, T::kNumbers * records.size());
@@ -29,7 +29,7 @@ const char* nameOf(Observed::Answer answer) {
   return "";
 }
 
-// Asks on a thread of the pool, which may wait.
+// Queries other processes on a thread-pool thread, which may block.
 class Asking final : public Napi::AsyncWorker {
  public:
   Asking(Napi::Env env, uint64_t longestNs)
@@ -46,7 +46,7 @@ class Asking final : public Napi::AsyncWorker {
       record.Set("slot", one.slot);
       record.Set("pid", static_cast<double>(one.process));
       record.Set("answer", nameOf(one.answer));
-      // Bytes, because nobody has checked that they are UTF-8.
+      // Bytes, because the text has not been checked to be UTF-8.
       Napi::Uint8Array bytes = Napi::Uint8Array::New(env, one.text.size());
       std::copy(one.text.begin(), one.text.end(), bytes.Data());
       record.Set("text", bytes);
@@ -96,7 +96,8 @@ void NativeHca::answerObserver(const Info& info) {
 Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
   uint32_t longestMs;
   if (!toU32(info.Env(), info[0], &longestMs)) {
-    napi_throw_type_error(info.Env(), nullptr, "observeProcesses(longestMs): a number of milliseconds");
+    napi_throw_type_error(info.Env(), nullptr,
+                          "observeProcesses(longestMs): `longestMs` must be a number of milliseconds");
     return info.Env().Undefined();
   }
   auto* asking = new Asking(info.Env(), uint64_t(longestMs) * 1'000'000);
@@ -112,7 +113,9 @@ Napi::Value otherDialectAtJs(const Napi::CallbackInfo& info) {
   Gid gid;
   if (!toU32(env, info[0], &service) || !toU32(env, info[1], &port) || !toBytes(env, info[2], &address) ||
       address.length != sizeof gid.raw) {
-    napi_throw_type_error(env, nullptr, "otherDialectAt(service, port, address): two numbers and 16 bytes");
+    napi_throw_type_error(
+        env, nullptr,
+        "otherDialectAt(service, port, address): `service` and `port` must be numbers, `address` 16 bytes");
     return env.Undefined();
   }
   std::memcpy(gid.raw.data(), address.data, sizeof gid.raw);

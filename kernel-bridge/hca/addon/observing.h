@@ -1,4 +1,4 @@
-// Statistics: those of this HCA for its kernel, and those of other processes for whoever asks.
+// Statistics of this HCA for its kernel, and of other processes for any caller.
 #pragma once
 #include "napi_header.h"
 

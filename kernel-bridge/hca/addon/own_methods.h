@@ -1,6 +1,6 @@
-// Methods that JavaScript calls often, as functions that belong to one object. For a method of a class Node-API reads
-// the native object from a hidden member of `this` at each call, a quarter of the cost of a short call; these functions
-// have its address.
+// Frequently called methods, as functions that belong to one object. For a method of a class, Node-API reads the native
+// object from a hidden member of `this` on each call, a quarter of the cost of a short call; these functions carry its
+// address.
 #pragma once
 #include "napi_header.h"
 
@@ -11,24 +11,24 @@ Napi::Value callOwn(const Napi::CallbackInfo& info) {
   return (static_cast<T*>(info.Data())->*kMethod)(info);
 }
 
-// In a thread that is being terminated Node-API makes no objects; node-addon-api's are empty then, and most of their
-// methods end the process.
+// In a thread that is being terminated, Node-API creates no objects. The objects of node-addon-api are then empty, and
+// most of their methods end the process.
 inline bool anyEmpty(std::initializer_list<Napi::Value> values) {
   for (const Napi::Value& value : values)
     if (value.IsEmpty()) return true;
   return false;
 }
 
-// Makes a member of `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may
-// be the holder itself, but V8 turns an object with more than a dozen such members into a hash table, which is slower
-// to read.
+// Adds a member to `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may be
+// the holder itself, but V8 turns an object with more than a dozen such members into a hash table, which is slower to
+// read.
 template <Napi::Value (*kFunction)(const Napi::CallbackInfo&)>
 void addOwnFunction(Napi::Object holder, Napi::Object self, void* native, const char* name) {
   if (anyEmpty({holder, self})) return;
   const Napi::Function method = Napi::Function::New<kFunction>(self.Env(), name, native);
   if (method.IsEmpty()) return;
-  // The function refers to the object by a property that cannot be removed; otherwise the address could be that of
-  // freed memory.
+  // The function refers to the object by a property that cannot be removed; otherwise the address could point to freed
+  // memory.
   method.DefineProperty(Napi::PropertyDescriptor::Value("object", self));
   holder.Set(name, method);
 }

@@ -12,7 +12,7 @@ namespace nd::door {
 
 namespace {
 
-// Channels by id. Function-local and leaked, because Workers may still look a channel up while the process exits.
+// Channels by id. Function-local and leaked, because Workers may still look up a channel while the process exits.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<uint32_t, std::weak_ptr<Channel>> channels;
@@ -99,8 +99,7 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
     request.serial = serial;
     if (!refused && !s.event) wake = push(std::move(request));
   }
-  // The request of an event was not moved.
-  // NOLINTNEXTLINE(bugprone-use-after-move)
+  // The request of an event has not been moved from. NOLINTNEXTLINE(bugprone-use-after-move)
   if (!refused && slots_[slot].event && !submitEvent(slot, serial, fileId, request.input)) {
     std::lock_guard<std::mutex> lock(mutex_);
     refused = ended_;
@@ -155,7 +154,7 @@ void Channel::deliveryByWake() {
   if (wake) wake->wake();
 }
 
-// Counts requests whose completions are not delivered.
+// Counts requests whose completions have not been delivered.
 void Channel::count(Slot& slot, bool in) {
   slot.counted = in;
   undelivered_ += in ? 1 : -1;
@@ -260,7 +259,7 @@ bool Channel::popReady(uint32_t* slot) {
   return true;
 }
 
-// False: the slot is not waiting for delivery any more.
+// False: the slot no longer waits for delivery.
 bool Channel::beginDelivery(uint32_t slot) {
   Slot& s = slots_[slot];
   if (!s.counted || phase(slot) != kDone) return false;

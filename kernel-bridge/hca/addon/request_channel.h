@@ -1,11 +1,9 @@
-// The door between a user isolate and its soft kernel: a table of request slots, without N-API.
-//
-// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread completes:
-// the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a (slot, serial) wins;
-// later ones get false. All bytes are copied in both directions.
-//
-// A slot's ticket is its serial and its phase in one word, so that a late completion can never hit the slot's next
-// request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
+// The channel between a user isolate and its soft kernel: a table of request slots, without N-API.
+//  One thread submits, waits and releases (the user side), one thread takes requests (the server side), and any thread
+//  completes them: the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a
+//  (slot, serial) wins; later ones get false. All bytes are copied in both directions.
+//  A slot's ticket holds its serial and its phase in one word, so that a late completion can never hit the slot's next
+//  request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -26,17 +24,17 @@ class HcaContext;
 
 namespace nd::door {
 
-// Statuses that the door itself returns.
+// Statuses that the channel itself returns.
 constexpr uint32_t kStatusPending = static_cast<uint32_t>(Status::kPending);
 constexpr uint32_t kStatusInvalidHandle = static_cast<uint32_t>(Status::kInvalidHandle);
 constexpr uint32_t kStatusInsufficientResources = static_cast<uint32_t>(Status::kInsufficientResources);
 constexpr uint32_t kStatusDeviceRemoved = static_cast<uint32_t>(Status::kDeviceRemoved);
 constexpr uint32_t kStatusCancelled = static_cast<uint32_t>(Status::kCancelled);
 
-// The slot of a request that needs no answer (everything closed, kMajorClose with file 0).
+// The slot of a request that needs no reply (everything closed: kMajorClose with file 0).
 constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 
-// Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
+// Maximum input of one request. A buffered IOCTL copies it; a longer one ends in kStatusInsufficientResources.
 constexpr size_t kMaxInput = 16u << 20;
 
 // Wakes a thread's event loop. Called without the channel's lock, so that the woken thread finds it free.
@@ -46,7 +44,7 @@ class Wake {
   virtual void wake() = 0;
 };
 
-// Takes requests for events from the user's thread, without the kernel's. Called with a lock of the channel that
+// Accepts requests for events on the user's thread, without the kernel's. Called with a lock of the channel that
 // completions do not take.
 class EventSource {
  public:
@@ -69,8 +67,8 @@ struct Request {
 
 class Channel final : public std::enable_shared_from_this<Channel> {
  public:
-  // Makes a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped requests
-  // have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: there are none.
+  // Creates a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped
+  // requests have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: none do.
   static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode = 0);
   static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
   explicit Channel(uint32_t slots);
@@ -80,7 +78,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   uint32_t id() const { return id_; }
   uint32_t slotCount() const { return slotCount_; }
-  // One word for each slot, and the cache epoch behind them: a change of it invalidates the caches of the user side.
+  // One word for each slot, followed by the cache epoch; when it changes, the user side's caches are invalid.
   std::atomic<int32_t>* states() { return states_.get(); }
   void newCacheEpoch() { states_[slotCount_].fetch_add(1); }
 
@@ -90,41 +88,41 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // at once, with kStatusDeviceRemoved.
   int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
                  uint32_t outputLength, bool overlapped);
-  // Blocks until the slot is done or free; negative: without limit. False: timed out.
+  // Blocks until the slot is done or free. A negative timeout means no limit. False: timed out.
   bool wait(uint32_t slot, int64_t timeoutMs);
   bool settled(uint32_t slot) const;  // done or free
-  // Instead of wait(): the slot's completion raises `event` from now on, until noWake(). False: it is already done or
+  // Alternative to wait(): from now until noWake(), completion of the slot raises `event`. False: it is already done or
   // free.
   bool wakeBy(uint32_t slot, Descriptor event);
   void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
-  // The output, at most as long as requested and as its information says (for kMajorCreate information is no length).
-  // Valid until release().
+  // The output, no longer than requested and than its information says (for kMajorCreate the information is not a
+  // length). Valid until release().
   const uint8_t* output(uint32_t slot, size_t* length) const;
   void cancel(uint32_t slot);  // at most one cancel request per use of the slot
   void release(uint32_t slot);
-  // Delivers completed overlapped requests: calls `deliver(slot)` for each slot that is still done and not yet released
-  // when its turn comes.
+  // Delivers completed overlapped requests: calls `deliver(slot)` for each slot that is still done and not released
+  // when it is reached.
   template <typename Deliver>
   void drainCompletions(Deliver deliver);
-  // The oldest of them, which then counts as delivered; -1: there is none.
+  // The oldest completed request, which then counts as delivered; -1: none.
   int32_t nextCompletion();
   // Number of overlapped requests that are neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
-  // Whether one of them keeps the user's loop alive. Each does until hold(slot, false).
+  // Whether an undelivered request keeps the user's loop alive. Each does until hold(slot, false).
   bool holdsLoop() const { return undelivered_ > background_; }
   void hold(uint32_t slot, bool holds);
-  // Number of those that wait for events.
+  // Number of undelivered requests that wait for events.
   uint32_t undeliveredEvents() const { return undeliveredEvents_; }
   bool isEvent(uint32_t slot) const { return slots_[slot].event; }
-  bool anyReady() const;  // drainCompletions() has something to deliver
-  // Completions need not wake the user: drainCompletions() will be called anyway, and it arms the wake-up again.
+  bool anyReady() const;  // whether drainCompletions() has something to deliver
+  // Completions need not wake the user: drainCompletions() will be called anyway, and re-arms the wake-up.
   void deliveryFollows();
   void deliveryByWake();
   // Whether the user's thread watches the HCA while requests wait for events.
   std::atomic<bool> watches{false};
-  // The HCA of the user's isolate, for the server; set before others know the id.
+  // The HCA of the user's isolate, for the server; set before other threads know the id.
   std::weak_ptr<HcaContext> context;
   // The user side has gone. The server is notified by a close of file 0.
   void closeUser();
@@ -134,9 +132,9 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // found none.
   bool serve(const std::shared_ptr<Wake>& wake);
   bool take(Request* out);
-  // From now on requests for the same event as the pending one in `slot` go to the source.
+  // Routes later requests for the same event as the pending one in `slot` to the source.
   void bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source);
-  // From now on they go to the kernel again; waiting ones end in `status`.
+  // Routes them to the kernel again; waiting ones end in `status`.
   void unbindEvent(EventSource& source, uint32_t status);
 
   // ── Any thread ─────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +149,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
  private:
   enum Phase : uint32_t { kFree = 0, kPending = 1, kCompleting = 2, kDone = 3 };
 
-  // Of which file, and the Id.
+  // File id and event Id.
   using EventKey = std::pair<uint32_t, uint64_t>;
 
   struct Slot {
@@ -166,7 +164,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
     std::vector<uint8_t> output;
     // Under eventMutex_.
     EventKey eventKey{};
-    uint32_t eventSerial = 0;             // of the key's request
+    uint32_t eventSerial = 0;             // serial of the request for eventKey
     std::shared_ptr<EventSource> source;  // owns the request
     // Under mutex_.
     bool abandoned = false;  // released while pending
@@ -174,8 +172,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
     bool cancelRequested = false;
     // The user's thread only.
     bool counted = false;     // is in undelivered_
-    bool background = false;  // does not keep the loop alive, and then counts in background_, too
-    bool event = false;       // waits for an event, and then counts in undeliveredEvents_, too
+    bool background = false;  // does not keep the loop alive; also counted in background_
+    bool event = false;       // waits for an event; also counted in undeliveredEvents_
   };
 
   static uint64_t pack(uint32_t serial, Phase phase) { return static_cast<uint64_t>(serial) << 32 | phase; }
@@ -185,7 +183,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   void count(Slot& slot, bool in);
   bool submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input);
-  // Called with the lock held. They return what to wake once the lock is free, or null.
+  // Called with the lock held. They return what to wake once the lock is released, or null.
   std::shared_ptr<Wake> push(Request&& request);
   std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
   void free(uint32_t slot);                                      // lock held
@@ -194,15 +192,15 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   const uint32_t slotCount_;
   uint32_t id_ = 0;
-  uint32_t reserve_ = 0;  // slots that overlapped requests leave free
+  uint32_t reserve_ = 0;  // slots that overlapped requests must leave free
   std::unique_ptr<std::atomic<int32_t>[]> states_;
   std::unique_ptr<Slot[]> slots_;
   uint32_t undelivered_ = 0, undeliveredEvents_ = 0, background_ = 0, eventCode_ = 0;
 
-  std::mutex eventMutex_;  // before mutex_ and the engine's
+  std::mutex eventMutex_;  // taken before mutex_ and the engine's lock
   std::map<EventKey, std::shared_ptr<EventSource>> sources_;
 
-  // The user thread is in wait(), or about to be: completers wake it by the slot's state word.
+  // The user thread is in wait() or about to enter it: completers wake it by the slot's state word.
   std::atomic<bool> waiting_{false};
 
   mutable std::mutex mutex_;
@@ -221,7 +219,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
 template <typename Deliver>
 void Channel::drainCompletions(Deliver deliver) {
-  // Bounded by the present number: completions that deliver() itself causes wake the loop again.
+  // Bounded by the current number: completions caused by deliver() itself wake the loop again.
   size_t budget;
   {
     std::lock_guard<std::mutex> lock(mutex_);

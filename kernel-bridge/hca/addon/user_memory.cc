@@ -11,17 +11,16 @@ namespace nd::js {
 
 namespace {
 
-// The ArrayBuffer of a ring holds this: the memory outlives releaseRing() as long as JavaScript can access it. The
-// finalizer releases the ring if that was not done; as the memory exists until then, no other ring can have its
-// address.
+// Held by the ArrayBuffer of a ring: the memory outlives releaseRing() as long as JavaScript can access it. The
+// finalizer releases the ring if nothing else did; as the memory exists until then, no other ring can have its address.
 struct RingHold {
   std::weak_ptr<HcaContext> context;
   uint64_t address;
   std::shared_ptr<void> memory;
 };
 
-// JavaScript's references to memory of allocate() and to views, by number, so that releasing twice does no harm.
-// Leaked, because finalizers may run late.
+// JavaScript's references to allocate() memory and to views, by number, so that a second release is harmless. Leaked,
+// because finalizers may run late.
 struct SharedHolds {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const void>> memory;
@@ -51,7 +50,7 @@ CreateShared createShared() {
   return found;
 }
 
-// Makes an ArrayBuffer of these bytes, or a SharedArrayBuffer, which holds `owner`. kNotSupported: this runtime has no
+// Creates an ArrayBuffer or SharedArrayBuffer over these bytes, which holds `owner`. kNotSupported: this runtime has no
 // external buffers.
 Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<const void> owner, bool shared,
                   napi_value* buffer) {
@@ -65,7 +64,7 @@ Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<co
   void* const held = reinterpret_cast<void*>(static_cast<uintptr_t>(number));
   napi_status made;
   if (shared) {
-    keepLibraryLoaded();  // threads that have the buffer may outlive the one that has loaded the addon
+    keepLibraryLoaded();  // threads that have the buffer may outlive the thread that loaded the addon
     const auto end = [](void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
     made = createShared()(env, bytes, length, end, held, buffer);
   } else {
@@ -78,14 +77,14 @@ Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<co
   return made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
 }
 
-// Memory of a peer that is mapped for this process alone. Their number is bounded here; their bytes count as external
+// A peer's memory mapped for this process alone. The number of views is limited here; their bytes count as external
 // memory of V8, like those of any buffer.
 class PeerView {
  public:
   ~PeerView() { count_.fetch_sub(1, std::memory_order_relaxed); }
   PeerView(const PeerView&) = delete;
   PeerView& operator=(const PeerView&) = delete;
-  // Null: there are too many.
+  // Null: too many views.
   static std::shared_ptr<PeerView> make() {
     const uint32_t before = count_.fetch_add(1, std::memory_order_relaxed);
     std::shared_ptr<PeerView> view(new PeerView);
@@ -100,8 +99,8 @@ class PeerView {
 
 std::atomic<uint32_t> PeerView::count_{0};
 
-// The bytes of a part as a Uint8Array, whose buffer may have up to 7 more before them: it begins where 8 bytes of the
-// peer do, as BigInt64Array needs it.
+// The bytes of a part as a Uint8Array. Its buffer may begin up to 7 bytes earlier, at an 8-byte boundary of the peer's
+// memory, as BigInt64Array requires.
 Status makeView(napi_env env, const FilePart& part, napi_value* bytes) {
   constexpr uint64_t kAlignment = 8;
   const std::shared_ptr<PeerView> view = PeerView::make();
@@ -146,8 +145,8 @@ void Memory::closeNow() {
   pins_.clear();
 }
 
-// An ending environment runs its hooks in reverse order, and native code that has lent a buffer takes it back in such a
-// hook. So ours is registered anew behind that of the newest buffer, and runs first.
+// An ending environment runs its hooks in reverse order, and native code that has lent a buffer revokes it in such a
+// hook. So our hook is registered anew after that of the newest buffer, and runs first.
 void Memory::endBeforeBuffers(napi_env env) {
   const auto atEnd = [](void* self) { static_cast<Memory*>(self)->closeNow(); };
   if (hooked_) napi_remove_env_cleanup_hook(env, atEnd, this);
@@ -169,7 +168,7 @@ Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   const uint64_t address = reinterpret_cast<uintptr_t>(bytes.data), length = bytes.length;
   FoundStore backing = backingStoreOf(env, buffer, bytes.data, bytes.length);
   if (backing.found == StoreFound::kResizable) return pinResult(env, Status::kInvalidParameter);
-  // The engine itself holds memory of allocate() while a range of it is pinned.
+  // The engine itself holds allocate() memory while a range of it is pinned.
   const bool allocated = sharedRangeAt(address, length) != nullptr;
   if (backing.found == StoreFound::kUnknown && !allocated) return pinResult(env, Status::kNotSupported);
   Pin pin;
@@ -218,7 +217,7 @@ Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
   return out;
 }
 
-// view(remoteLow, remoteHigh, rkey, length), by the queue pair in `doorbell`.
+// view(remoteLow, remoteHigh, rkey, length): the queue pair is the one in `doorbell`.
 Napi::Value Memory::view(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const EnvData& own = EnvData::of(env);
@@ -245,7 +244,7 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   uint64_t bytes, address = 0;
   if (!toUint(env, info[0], &bytes, kMaxRing) || bytes == 0) {
-    napi_throw_range_error(env, nullptr, "allocateRing(bytes): bytes is a whole number from 1 to 2^30");
+    napi_throw_range_error(env, nullptr, "allocateRing(bytes): `bytes` must be an integer from 1 to 2^30");
     return env.Undefined();
   }
   const std::shared_ptr<HcaContext>& context = EnvData::of(env).context;
@@ -256,7 +255,7 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
   }
   const Status status = engine->allocateRing(bytes, &address);
   if (status != Status::kSuccess) {
-    napi_throw_range_error(env, nullptr, "allocateRing: there is no memory for a ring of this size");
+    napi_throw_range_error(env, nullptr, "allocateRing: cannot allocate a ring of this size");
     return env.Undefined();
   }
   auto* hold = new RingHold{context, address, engine->ringMemory(address)};

@@ -1,4 +1,4 @@
-// The user side's memory that the HCA may access: pinned buffers, and the shared rings.
+// User-side memory that the HCA may access: pinned buffers and the shared rings.
 #pragma once
 #include "backing_store.h"
 #include "env.h"
@@ -23,7 +23,7 @@ class Memory final : public Closable {
  private:
   struct Pin {
     uint64_t range = 0;
-    std::shared_ptr<V8BackingStore> store;  // null: memory of allocate(), which the engine holds
+    std::shared_ptr<V8BackingStore> store;  // null: allocate() memory, which the engine holds
   };
   void endBeforeBuffers(napi_env env);
 

@@ -1,4 +1,4 @@
-// Member functions of V8 that Node.js exports and N-API lacks, found by name.
+// Member functions of V8 that Node.js exports and N-API lacks, looked up by name.
 #pragma once
 #include "napi_header.h"
 
@@ -6,7 +6,7 @@
 
 namespace nd::js {
 
-struct V8BackingStore;  // v8::BackingStore, or what holds one
+struct V8BackingStore;  // v8::BackingStore, or a holder of one
 using StoreHold = std::shared_ptr<V8BackingStore>;
 
 struct V8Functions {
@@ -16,10 +16,10 @@ struct V8Functions {
   void* (*data)(const V8BackingStore*) = nullptr;
   size_t (*byteLength)(const V8BackingStore*) = nullptr;
   bool (*isResizable)(const V8BackingStore*) = nullptr;
-  long (*uses)(const StoreHold&) = nullptr;  // how many hold it, V8 itself included
+  long (*uses)(const StoreHold&) = nullptr;  // number of holders, including V8 itself
 };
 
-// False: this runtime lacks one.
+// False: this runtime lacks one of them.
 bool findV8Functions(V8Functions* out);
 
 }  // namespace nd::js

@@ -1,5 +1,5 @@
-// A thread's event loop, for threads of another addon: it calls a function of JavaScript's soon after wake(). Made by
-// wakers.cc; a structure without C++ classes, since the other addon has its own copies of those.
+// A thread's event loop, as seen by threads of another addon: soon after wake() it calls a JavaScript function. Created
+// by wakers.cc. A plain structure without C++ classes, because the other addon has its own copies of those.
 #pragma once
 
 namespace nd {

@@ -4,7 +4,7 @@ namespace nd::js {
 
 namespace {
 
-// As long as its External is there, wake() may be called.
+// wake() may be called while its External exists.
 struct LoopWaker final : Waker, Closable {
   explicit LoopWaker(EnvData& data, Napi::Function function)
       : callback(data.env(), function, "networkdirect:waker"), teardown(data.teardown()) {
@@ -37,13 +37,13 @@ struct LoopWaker final : Waker, Closable {
 Napi::Value createWaker(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!info[0].IsFunction()) {
-    napi_throw_type_error(env, nullptr, "createWaker(onWake): onWake is a function");
+    napi_throw_type_error(env, nullptr, "createWaker(onWake): `onWake` must be a function");
     return env.Undefined();
   }
   auto* const waker = new LoopWaker(EnvData::of(env), info[0].As<Napi::Function>());
   if (waker->signal == nullptr) {
     delete waker;
-    napi_throw_error(env, nullptr, "the event loop of this thread is ending: it cannot be woken");
+    napi_throw_error(env, nullptr, "cannot create a waker: the event loop of this thread is ending");
     return env.Undefined();
   }
   return Napi::External<Waker>::New(env, waker, [](Napi::Env, Waker* ended) { delete static_cast<LoopWaker*>(ended); });

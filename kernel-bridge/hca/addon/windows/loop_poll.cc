@@ -4,11 +4,12 @@
 
 namespace nd::js {
 
-// Libuv polls nothing but sockets here. A thread of the system waits for the descriptor's signal, and wakes the loop.
+// On Windows libuv polls only sockets. A thread-pool thread of Windows waits for the descriptor's signal and wakes the
+// loop.
 struct LoopPoll::Impl : uv_async_t {
   std::shared_ptr<Signal> signal;
   HANDLE raw = nullptr;   // of a descriptor that is a handle
-  HANDLE wait = nullptr;  // null: not under way
+  HANDLE wait = nullptr;  // null: no wait is pending
   void (*readable)(void* data) = nullptr;
 
   bool beginWait() {
@@ -16,7 +17,7 @@ struct LoopPoll::Impl : uv_async_t {
     return RegisterWaitForSingleObject(&wait, signal != nullptr ? signal->handle : raw, onSignal, this, INFINITE,
                                        WT_EXECUTEONLYONCE | WT_EXECUTEINWAITTHREAD) != 0;
   }
-  // Afterwards the system's thread does not use this any more.
+  // Afterwards the thread-pool thread no longer uses this.
   void endWait() {
     if (wait != nullptr) UnregisterWaitEx(std::exchange(wait, nullptr), INVALID_HANDLE_VALUE);
   }
@@ -32,7 +33,7 @@ bool LoopPoll::open(uv_loop_t* loop, Descriptor descriptor) {
   if (impl_->signal == nullptr && impl_->raw == nullptr) return false;
   return uv_async_init(loop, impl_.get(), [](uv_async_t* async) {
            auto* const self = static_cast<Impl*>(async);
-           if (self->wait == nullptr) return;  // stopped meanwhile
+           if (self->wait == nullptr) return;  // stopped in the meantime
            self->endWait();
            self->beginWait();
            self->readable(self->data);

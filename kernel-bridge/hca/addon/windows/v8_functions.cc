@@ -5,14 +5,14 @@
 #include "platform/os.h"
 #include "platform/windows/system.h"
 
-// Node.js is built for Windows with Microsoft's C++ library. Its shared_ptr is a pointer and a block of counts, whose
-// layout has been the same since Visual C++ 2015, and is the same for all compilers that use the library.
+// Node.js for Windows is built with Microsoft's C++ library. Its shared_ptr is a pointer and a reference-count block,
+// whose layout has been the same since Visual C++ 2015 and is the same for all compilers that use the library.
 namespace nd::js {
 namespace {
 
 struct Block {
   struct Methods {
-    void (*destroy)(Block*);  // what is pointed to
+    void (*destroy)(Block*);  // the object pointed to
     void (*deleteThis)(Block*);
   };
   const Methods* methods;
@@ -26,7 +26,7 @@ struct SharedPointer {
 
 }  // namespace
 
-// One of the counted holders.
+// One of the shared owners.
 struct V8BackingStore {
   ~V8BackingStore() {
     if (shared.block == nullptr || InterlockedDecrement(&shared.block->uses) != 0) return;
@@ -38,7 +38,7 @@ struct V8BackingStore {
 
 namespace {
 
-// The convention passes `this` first, and behind it the address of a result that is an object.
+// The calling convention passes `this` first, then the address of a result that is an object.
 struct Found {
   void (*ofArrayBuffer)(napi_value, SharedPointer*) = nullptr;
   void (*ofSharedArrayBuffer)(napi_value, SharedPointer*) = nullptr;
