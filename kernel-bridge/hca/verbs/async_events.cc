@@ -1,5 +1,5 @@
-// Asynchronous events of devices: those of queue pairs, completion queues, shared receive queues, ports and the device
-// itself, as the HCA's events for the kernel.
+// Asynchronous events of devices (for queue pairs, completion queues, shared receive queues, ports and the device
+// itself), reported to the kernel as the HCA's events.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -38,7 +38,7 @@ void VerbsHca::serveAsync(Device& device) {
     if (pair != std::end(kQpEvents)) {
       handle = handleIn(event.element.qp->qp_context);
       QpObject* const qp = Tables::all().qps.find(handle);
-      // It cannot end before the acknowledgement.
+      // The object cannot be destroyed before the acknowledgement.
       out = HcaEvent::qp(handle, qp != nullptr ? qp->token : 0, pair->ours, abi::kWcError);
       failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
       last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;
@@ -53,7 +53,7 @@ void VerbsHca::serveAsync(Device& device) {
     }
     lib_.ibv_ack_async_event(&event);
     if (failed != nullptr) {
-      if (failed->failed.exchange(true)) continue;  // a completion has told
+      if (failed->failed.exchange(true)) continue;  // a completion has already reported it
       std::lock_guard<std::mutex> lock(failed->mutex);
       if (failed->handle == handle) enterError(*failed);
     }

@@ -9,7 +9,7 @@ using namespace abi;
 
 namespace {
 
-// The events of a CQ, on their way to the kernel. Called with its lock.
+// Passes the events of a CQ to the kernel. Called with the CQ's lock.
 class Listener final : public NotifySink {
  public:
   Listener(std::shared_ptr<Events> events, uint32_t device, Handle cq)
@@ -22,7 +22,7 @@ class Listener final : public NotifySink {
   Handle cq_;
 };
 
-// nd::Cq holds its memory by the engine's type and does not look into it.
+// nd::Cq holds its memory by the engine's type and does not look inside it.
 std::shared_ptr<Ring> held(const std::shared_ptr<RingMemory>& memory) {
   return {memory, reinterpret_cast<Ring*>(memory.get())};
 }
@@ -74,7 +74,7 @@ Status VerbsHca::resizeCq(Handle handle, uint64_t address, uint64_t bytes, uint3
   const std::shared_ptr<RingMemory> memory = Rings::all().find(address, bytes);
   if (memory == nullptr) return Status::kInvalidParameter;
   const int size = std::min(static_cast<int>(entries) + kSpareCqes, cq->device->attributes.max_cqe);
-  // What is smaller than the device's own queue needs nothing of the device.
+  // A size below that of the device's own queue needs no resize of the device.
   if (size > cq->cq->cqe) {
     const int error = lib_.ibv_resize_cq(cq->cq, size);
     if (error != 0) return statusOf(error);
@@ -89,7 +89,7 @@ Status VerbsHca::destroyCq(Handle handle) {
   if (cq->users > 0) return Status::kDeviceBusy;
   ibv_cq* const ended = std::exchange(cq->cq, nullptr);
   lock.unlock();
-  // It waits for the event thread, which may want the lock.
+  // It waits for the event thread, which may need the lock.
   const int error = ended != nullptr ? lib_.ibv_destroy_cq(ended) : 0;
   lock.lock();
   if (error != 0) {

@@ -1,4 +1,4 @@
-// Completions: those of libibverbs become CQEs.
+// Turns the completions of libibverbs into CQEs.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ QpObject* qpOf(const CqObject& cq, const RequestId& id, const ibv_wc& wc) {
   return it != cq.device->byQpn.end() ? it->second : nullptr;
 }
 
-// The first completion in error tells that the queue pair has left RTS.
+// The first completion in error shows that the queue pair has left RTS.
 void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
   if (status == kWcFlushed || qp.state.load() == kQpsError || qp.failed.exchange(true)) return;
   if (send && qp.type != kQptRc) {
@@ -63,7 +63,7 @@ void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
 void takeShared(QpObject& qp, const RequestId& id, Completion* c) {
   c->flags |= kCqeFlagReceiveQueue | kCqeFlagSharedReceive;
   SrqObject* const srq = Tables::all().srqs.find(id.handle);
-  // The consumer's word counts them, in whichever order they complete.
+  // The consumer's word counts them, whatever their order of completion.
   if (srq == nullptr || srq != qp.srq) return;
   std::lock_guard<std::mutex> lock(srq->consumer);
   storeWord(srq->header + kSrqConsumer, ++srq->taken);
@@ -77,13 +77,13 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
     if (qp.receivesOut.fetch_sub(1) == 1 && qp.state.load() == kQpsError) later->emplace_back(&qp, qp.handle.load());
   }
   c->opcode = wc.status == kIbSuccess && wc.opcode == kWcOpRecvImm ? kOpReceiveRdmaWrite : kOpReceive;
-  // rdma_rxe has this status for a receive that is too short for its message.
+  // rdma_rxe uses this status for a receive that is too short for its message.
   if (c->status == kWcRemoteInvalidRequest) c->status = kWcLocalLength;
   if (wc.status != kIbSuccess) return;
   c->length = wc.byte_len;
   c->sourceQpn = wc.src_qp;
   c->pkeyIndex = wc.pkey_index;
-  // rdma_rxe hands out the kernel's bit, which is libibverbs' for a checksum; requests of connected queue pairs have
+  // rdma_rxe passes on the kernel's bit, which libibverbs uses for a checksum; requests of connected queue pairs have
   // none.
   const unsigned invalidated = qp.type == kQptRc ? kWcWithInv | kWcIpChecksum : kWcWithInv;
   if ((wc.wc_flags & invalidated) != 0) {
@@ -98,7 +98,7 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
 }
 
 void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c) {
-  // A completion in error has no valid opcode, so the request tells it.
+  // A completion in error has no valid opcode, so it is taken from the request.
   c->opcode = peekWord(qp.sendWqe(id.index) + kSwOpcode);
   qp.sendSeen.store(id.index + 1, std::memory_order_relaxed);
   if (wc.status != kIbSuccess) {
@@ -125,7 +125,7 @@ void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {
     return;
   }
   const bool send = id.queue == RequestId::Queue::kSend;
-  // The device did not flush it in time, and it has completed without the device.
+  // The device did not flush it in time, so it has been completed without the device.
   if (send ? qp->sendsForced.load() : qp->receivesForced && id.queue == RequestId::Queue::kReceive) return;
   Completion c;
   c.token = qp->token;
@@ -141,20 +141,20 @@ void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {
   if (!cq.ring.dead) cq.ring.write(c);
 }
 
-// The CQ is locked.
+// Called with the CQ locked.
 void fetch(CqObject& cq, Later* later) {
   ibv_wc list[kBatch];
   for (;;) {
     const int count = cq.cq->context->ops.poll_cq(cq.cq, kBatch, list);
     for (int i = 0; i < count; ++i) takeOne(cq, list[i], later);
     if (count > 0) cq.device->polled.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed);
-    // A queue that cannot be polled any more has failed.
+    // A queue that can no longer be polled has failed.
     if (count < 0 && !cq.ring.dead) cq.ring.die();
     if (count < kBatch) return;
   }
 }
 
-// A CQ that has overrun takes its queue pairs with it.
+// The overrun of a CQ also fails its queue pairs.
 void failUsers(const CqObject& cq) {
   Tables::all().qps.forEach([&](QpObject& qp) {
     std::lock_guard<std::mutex> lock(qp.mutex);
@@ -181,7 +181,7 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
   if (!cq.ring.dead) cq.ring.write(c);
 }
 
-// It takes nothing more of its SRQ. Not every device tells: rdma_rxe does not.
+// The queue pair consumes no more receives of its SRQ. Not every device reports this: rdma_rxe does not.
 void tellLastWqe(QpObject& qp) {
   if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeTold, true)) return;
   tell(qp, QpEvent::kLastWqe, 0);
@@ -192,7 +192,7 @@ void tellLastWqe(QpObject& qp) {
 Status askForEvent(CqObject& cq) {
   if (cq.cq == nullptr || cq.ring.dead) return Status::kSuccess;
   const CqObject::Arm wanted = cq.ring.wantsAny() ? CqObject::Arm::kAny : CqObject::Arm::kSolicited;
-  // Solicited entries, and errors of most devices, are told without being asked for.
+  // Solicited entries, and errors on most devices, are reported without a request.
   if (cq.armed >= wanted) return Status::kSuccess;
   const int error = cq.cq->context->ops.req_notify_cq(cq.cq, wanted == CqObject::Arm::kSolicited ? 1 : 0);
   if (error == 0) cq.armed = wanted;
@@ -202,7 +202,7 @@ Status askForEvent(CqObject& cq) {
 void drain(CqObject& cq, Handle handle, bool event) {
   thread_local Later later;
   Later now;
-  now.swap(later);  // its memory is used again
+  now.swap(later);  // the memory is reused
   bool overran = false;
   {
     std::lock_guard<std::mutex> lock(cq.mutex);
@@ -217,9 +217,9 @@ void drain(CqObject& cq, Handle handle, bool event) {
     fetch(cq, &now);
     if (solicited) cq.ring.solicitedCame();
     if (event) {
-      // Without an event its owner would sleep for ever.
+      // Without an event its owner would sleep forever.
       if (askForEvent(cq) != Status::kSuccess) cq.ring.die();
-      fetch(cq, &now);  // what came in between brings no event
+      fetch(cq, &now);  // entries that came in between raise no event
     }
     if (cq.ring.dead && !cq.overrunTold) {
       overran = true;
@@ -282,7 +282,7 @@ void flushHeld(QpObject& qp, bool force) {
 
 namespace {
 
-// A receive that a message has taken is free once its completion was fetched.
+// A receive that a message has consumed is free once its completion has been fetched.
 void progressShared(Handle handle) {
   SrqObject* const srq = Tables::all().srqs.find(handle);
   if (srq == nullptr) return;
@@ -319,7 +319,7 @@ Status armBy(Handle handle, Arm arm) {
     if (status == Status::kSuccess) status = askForEvent(*cq);
     if (status != Status::kSuccess) return status;
   }
-  // What came before the device was asked brings no event of its own.
+  // Entries that came before the device was armed raise no event of their own.
   drain(*cq, handle);
   return Status::kSuccess;
 }

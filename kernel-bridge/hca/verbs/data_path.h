@@ -1,16 +1,16 @@
-// Between rings and devices: doorbells hand requests to a device, polls fetch its completions. On programs' threads,
-// and on the event thread.
+// The data path between rings and devices: doorbells pass requests to a device, polls fetch its completions. Runs on
+// programs' threads and on the event thread.
 #pragma once
 #include "verbs/objects.h"
 
 namespace nd::verbs {
 
-// A doorbell of a queue pair's send queue, of its receive queue, of a shared receive queue (with kSharedBit in the
+// A doorbell of a queue pair's send queue, of its receive queue, or of a shared receive queue (with kSharedBit in the
 // handle).
 constexpr Handle kSharedBit = 0x80000000;
 void ringSends(Handle qp);
 void ringReceives(Handle qpOrShared);
-// Fetches what has completed on this CQ.
+// Fetches the completions of this CQ.
 void progress(Handle cq);
 Status armCq(Handle cq, bool solicitedOnly);
 Status armCqBatch(Handle cq, uint32_t count);
@@ -20,19 +20,19 @@ Status armCqBatch(Handle cq, uint32_t count);
 void postSends(QpObject& qp);
 void postReceives(QpObject& qp);
 void postShared(SrqObject& srq);
-// Moves the queue pair to ERROR, unless that was done; it is locked.
+// Moves the queue pair, which is locked, to ERROR unless it is there already.
 void enterError(QpObject& qp);
-// Fetches completions; `event`: the device has reported one. Neither the CQ nor a queue pair is locked.
+// Fetches completions. `event`: the device has reported an event. Called with neither the CQ nor a queue pair locked.
 void drain(CqObject& cq, Handle handle, bool event = false);
-// As drain(), of both CQs of a queue pair, which is locked. What follows from it, for other queue pairs, too, is done
-// by settleLater() or the next drain() of those CQs.
+// As drain(), for both CQs of a queue pair, which is locked. The consequences for this and other queue pairs are left
+// to settleLater() or the next drain() of those CQs.
 void drainOf(QpObject& qp);
-// Neither the CQ nor a queue pair is locked.
+// Called with neither the CQ nor a queue pair locked.
 void settleLater(CqObject& cq);
-// In ERROR: completes what the device has not and will not; `force`: also what it should have. The queue pair is
-// locked.
+// In ERROR: completes the requests that the device does not have; with `force`, also those that it should have flushed.
+// The queue pair is locked.
 void flushHeld(QpObject& qp, bool force = false);
-// Asks the device for the event that the CQ wants; it is locked.
+// Arms the device for the event that the CQ, which is locked, needs.
 Status askForEvent(CqObject& cq);
 
 }  // namespace nd::verbs

@@ -1,4 +1,4 @@
-// Opening, asking and closing devices.
+// Opening, querying and closing devices.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,7 +9,7 @@ namespace nd::verbs {
 
 namespace {
 
-// Each request of a queue pair has a place in a ring of as many.
+// Each request of a queue pair has a slot in a ring of that size.
 constexpr uint32_t kMostRequests = 8192, kMostSges = 30, kMostInline = 512;
 
 uint32_t powerBelow(int64_t most, uint32_t limit) {
@@ -54,7 +54,7 @@ std::vector<std::string> VerbsHca::deviceNames() const {
   return names;
 }
 
-// What every queue pair gets: providers grant less than the attributes say, depending on the rest.
+// Limits that hold for every queue pair: providers grant less than the attributes say, depending on the other sizes.
 bool VerbsHca::probe(Device& device, std::string* why) {
   ibv_pd* pd = lib_.ibv_alloc_pd(device.context);
   ibv_cq* cq = pd != nullptr ? lib_.ibv_create_cq(device.context, 1, nullptr, nullptr, 0) : nullptr;
@@ -91,7 +91,7 @@ bool VerbsHca::probe(Device& device, std::string* why) {
     lib_.ibv_destroy_qp(qp);
     device.resizes = statusOf(lib_.ibv_resize_cq(cq, 2)) != Status::kNotSupported;
   } else {
-    *why = device.name + " makes no queue pair (" + std::strerror(error) + ")";
+    *why = device.name + " cannot create a queue pair (" + std::strerror(error) + ")";
   }
   if (cq != nullptr) lib_.ibv_destroy_cq(cq);
   if (pd != nullptr) lib_.ibv_dealloc_pd(pd);
@@ -112,7 +112,7 @@ void setLimits(Device& device) {
       (a.device_cap_flags & (kCapMemWindow2A | kCapMemWindow2B)) != 0 && device.context->ops.alloc_mw != nullptr;
   limits.maxMw = windows ? atMost(a.max_mw, kMany) : 0;
   limits.maxSrq = atMost(a.max_srq, kMany);
-  limits.maxAh = a.max_ah > 0 ? atMost(a.max_ah, kMany) : device.iwarp ? 0 : 65536;  // some drivers tell none
+  limits.maxAh = a.max_ah > 0 ? atMost(a.max_ah, kMany) : device.iwarp ? 0 : 65536;  // some drivers report 0
   limits.maxGroups = atMost(a.max_mcast_grp, kMany);
   limits.maxGroupQps = atMost(a.max_mcast_qp_attach, kMany);
   limits.maxAttached = atMost(a.max_total_mcast_qp_attach, kMany);
@@ -121,7 +121,7 @@ void setLimits(Device& device) {
   limits.maxReadDepth =
       atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
   limits.maxMrSize = std::min<uint64_t>(a.max_mr_size, 1ull << 46);
-  // siw reports 1; a driver that reports nothing has no limit of its own.
+  // siw reports 1; a driver that reports 0 has no limit of its own.
   limits.maxSrqWr = std::min(limits.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)));
   limits.maxSrqSge = std::min(limits.maxSge, static_cast<uint32_t>(std::max(a.max_srq_sge, 0)));
   limits.maxReadSge = a.max_sge_rd > 0 ? atMost(a.max_sge_rd, limits.maxSge) : limits.maxSge;
@@ -140,9 +140,9 @@ Device* VerbsHca::openDevice(const std::string& name, std::string* why) {
   for (int i = 0; list != nullptr && i < count; ++i)
     if (name == list[i]->name) found = list[i];
   if (found == nullptr) {
-    *why = "libibverbs knows no device " + name +
-           " (is its provider installed? It belongs to the package ibverbs-providers. Is it in this "
-           "network namespace? `rdma system` tells whether devices are exclusive to one)";
+    *why = "libibverbs does not list the device " + name +
+           " (is its provider installed? It is in the package ibverbs-providers. Is the device in this "
+           "network namespace? `rdma system` shows whether devices are exclusive to one)";
     if (list != nullptr) lib_.ibv_free_device_list(list);
     return nullptr;
   }
@@ -162,7 +162,7 @@ Device* VerbsHca::openDevice(const std::string& name, std::string* why) {
   device->channel = lib_.ibv_create_comp_channel(device->context);
   if (device->channel == nullptr || lib_.ibv_query_device(device->context, &device->attributes) != 0 ||
       !probe(*device, why)) {
-    if (why->empty()) *why = name + " does not answer (" + std::strerror(errno) + ")";
+    if (why->empty()) *why = name + " cannot be queried (" + std::strerror(errno) + ")";
     if (device->channel != nullptr) lib_.ibv_destroy_comp_channel(device->channel);
     lib_.ibv_close_device(device->context);
     return nullptr;
@@ -174,7 +174,7 @@ Device* VerbsHca::openDevice(const std::string& name, std::string* why) {
   devices_.push_back(out);
   const uint64_t tag = uint64_t{out->number} << 2;
   if (!watch(out->channel->fd, tag | 1) || !watch(out->context->async_fd, tag | 2)) {
-    *why = "the events of " + name + " cannot be watched (" + std::strerror(errno) + ")";
+    *why = "the events of " + name + " cannot be monitored (" + std::strerror(errno) + ")";
     closeDevice(*out);
     return nullptr;
   }
@@ -206,19 +206,19 @@ bool VerbsHca::queryPort(Device& device, uint32_t port, PortInfo* out) {
 }
 
 void VerbsHca::closeDevice(Device& device) {
-  // The event thread lets go of it first.
+  // The event thread releases it first.
   std::lock_guard<std::mutex> lock(device.threads);
   if (device.context == nullptr) return;
   unwatch(device.channel->fd);
   unwatch(device.context->async_fd);
   Tables& all = Tables::all();
   std::unique_lock<std::shared_mutex> keys(device.keys);
-  // Before queue pairs: one of rdma_rxe that has bound a window waits 50 seconds for its end.
+  // Before queue pairs: in rdma_rxe, a queue pair with a bound window takes 50 seconds to destroy.
   all.mws.forEach([&](MwObject& mw) {
     if (mw.device == &device && mw.mw != nullptr) device.context->ops.dealloc_mw(std::exchange(mw.mw, nullptr));
   });
   device.windows.clear();
-  keys.unlock();  // who posts takes it with a queue pair's
+  keys.unlock();  // posting threads take it together with a queue pair's lock
   all.qps.forEach([&](QpObject& qp) {
     std::lock_guard<std::mutex> own(qp.mutex);
     if (qp.device != &device || qp.qp == nullptr) return;

@@ -1,4 +1,4 @@
-// What the errno of a call to rdma-core or to the kernel means to a program.
+// The meaning, to a program, of the errno of a call to rdma-core or to the kernel.
 #include <cerrno>
 
 #include "verbs/objects.h"
@@ -36,11 +36,11 @@ Status statusOf(int error) {
 
 std::string openingHelp(int error, const char* module) {
   if (error == EACCES || error == EPERM)
-    return "; this user needs to read and write it: a rule of udev lets it, and docker run --device=/dev/infiniband a "
+    return "; this user needs read and write access: use a udev rule, or docker run --device=/dev/infiniband for a "
            "container";
   if (error == ENOENT || error == ENODEV || error == ENXIO)
-    return std::string("; it comes with the kernel's module ") + module +
-           ", and into a container by docker run --device=/dev/infiniband";
+    return std::string("; it is provided by the kernel module ") + module +
+           ", and is passed to a container by docker run --device=/dev/infiniband";
   return "";
 }
 

@@ -1,4 +1,5 @@
-// What happens at devices, on its way to the kernel's thread: a queue from any thread to its event loop.
+// Device events on their way to the kernel's thread: a queue filled by any thread and drained by the kernel's event
+// loop.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -27,7 +28,7 @@ class Events {
     armed_ = false;
     waker_->wake(waker_);
   }
-  // False: there is none, and the next one wakes the kernel.
+  // False: the queue is empty, and the next event wakes the kernel.
   bool take(Event* out) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (events_.empty()) {
@@ -38,7 +39,7 @@ class Events {
     events_.pop_front();
     return true;
   }
-  // Nobody takes any more.
+  // The kernel takes no more events.
   void close() {
     std::lock_guard<std::mutex> lock(mutex_);
     waker_ = nullptr;

@@ -38,7 +38,7 @@ bool readArgument(js::Arguments& from, CmAddress* out) {
   return js::toUint(from.info.Env(), from.info[from.at++], &out->port, 65535) && from.number(&out->scopeId);
 }
 
-// The length is an argument, the bytes are in the place of a MAD.
+// The length is an argument; the bytes are where a MAD would be.
 bool readArgument(js::Arguments& from, PrivateData* out) {
   out->data = from.words.mad();
   return js::toUint(from.info.Env(), from.info[from.at++], &out->length, wire::kMadBytes);
@@ -73,7 +73,7 @@ KernelSide::KernelSide(const Info& info) : Napi::ObjectWrap<KernelSide>(info), e
   Napi::Env env = info.Env();
   std::string why;
   if (!info[0].IsExternal()) {
-    napi_throw_type_error(env, nullptr, "VerbsHca(waker): a waker of createWaker()");
+    napi_throw_type_error(env, nullptr, "VerbsHca(waker): `waker` must be a waker of createWaker()");
     return;
   }
   if (!face_.open(env)) return;
@@ -130,7 +130,7 @@ Napi::Value KernelSide::deviceNames(const Info& info) {
 
 Napi::Value KernelSide::openDevice(const Info& info) {
   Napi::Env env = info.Env();
-  std::string name, why = "the kernel has closed";
+  std::string name, why = "the kernel has been closed";
   Device* const device =
       host_ != nullptr && js::toString(env, info[0], &name) ? (why.clear(), host_->openDevice(name, &why)) : nullptr;
   if (device != nullptr) return attributesOf(env, *device);

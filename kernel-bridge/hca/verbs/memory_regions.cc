@@ -44,9 +44,9 @@ Status VerbsHca::registerMr(Handle handle, uint64_t address, uint64_t length, ui
   const uint64_t range = length > 0 ? Ranges::all().use(address, length) : 0;
   if (range == 0) return Status::kAccessViolation;
   unsigned flags = static_cast<unsigned>(accessOf(access));
-  // The sink of an iWARP Read is written to by the peer.
+  // The peer writes to the sink of an iWARP Read.
   if (device.iwarp && (flags & kAccessLocalWriteBit) != 0) flags |= kRemoteWriteBit;
-  // Devices demand it; WinVerbs leaves it to each access.
+  // Devices require this combination; WinVerbs leaves it to each access.
   if ((flags & (kRemoteWriteBit | kRemoteAtomicBit)) != 0) flags |= kAccessLocalWriteBit;
   if (device.attributes.atomic_cap == 0) flags &= ~unsigned{kRemoteAtomicBit};
   if (device.limits.maxMw == 0) flags &= ~unsigned{kMwBindBit};
@@ -72,7 +72,7 @@ Status VerbsHca::deregisterMr(Handle handle, uint32_t lkey) {
   if (it == device.regions.end() || it->second.pd != handle) return Status::kInvalidHandle;
   if (it->second.mr != nullptr) {
     const int error = lib_.ibv_dereg_mr(it->second.mr);
-    // A window that is bound to it: some drivers call this an invalid argument.
+    // A window is still bound to it: some drivers report this as an invalid argument.
     if (error != 0) return error == EINVAL || error == EBUSY ? Status::kDeviceBusy : statusOf(error);
   }
   Ranges::all().unuse(it->second.range);
@@ -88,10 +88,10 @@ void endRegistrations(uint64_t range) {
     if (device == nullptr) return;
     std::unique_lock<std::shared_mutex> keys(device->keys);
     for (auto& entry : device->regions) {
-      auto& region = entry.second;  // clang captures no structured binding in C++17
+      auto& region = entry.second;  // clang cannot capture a structured binding in C++17
       if (region.range != range || region.mr == nullptr) continue;
       if (device->lib->ibv_dereg_mr(region.mr) != 0) {
-        // Windows hold it. They go first, as they would with the process.
+        // Windows keep the region in use. They go first, as they would with the process.
         all.mws.forEach([&](MwObject& mw) {
           if (mw.device != device || mw.pd != region.pd || mw.mw == nullptr) return;
           device->windows.erase(mw.mw->rkey >> 8);

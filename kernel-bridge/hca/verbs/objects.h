@@ -1,9 +1,7 @@
-// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end
-// (slot_table.h), and so do devices.
-//
-// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of
-// Device::qpns, Device::bounds, SrqObject::consumer and Events. A call into a device is made with the lock of the
-// object that it is about.
+// The objects of devices. Those that programs' threads reach by a handle stay allocated when they end (slot_table.h),
+// and so do devices.
+//  Lock order within one thread: QpObject or SrqObject, Device::keys, CqObject, then any of Device::qpns,
+//  Device::bounds, SrqObject::consumer and Events. A call into a device is made with the lock of the object concerned.
 #pragma once
 #include <shared_mutex>
 #include <unordered_map>
@@ -16,9 +14,9 @@
 
 namespace nd::verbs {
 
-// Entries of a device's CQ beyond the ring's: for the requests by which the end of a queue is found.
+// Extra entries of a device's CQ beyond the ring's, for the marker requests that find the end of a queue.
 constexpr int kSpareCqes = 128;
-// Entries at least, where the device's CQs cannot grow: their rings can, up to this.
+// Minimum number of entries where the device's CQs cannot grow; their rings can grow up to this size.
 constexpr int kFixedCqes = 4096;
 
 struct QpObject;
@@ -36,25 +34,26 @@ struct Device {
   std::string name;
   std::shared_ptr<Events> events;
   bool iwarp = false;
-  bool resizes = true;  // its completion queues can grow
+  bool resizes = true;  // whether its completion queues can grow
   ibv_device_attr attributes{};
   HcaLimits limits;
-  // Changed under `threads`, which the event thread holds while it serves this device.
+  // Changed only under `threads`, which the event thread holds while it serves this device.
   std::mutex threads;
   ibv_context* context = nullptr;  // null: closed
   ibv_comp_channel* channel = nullptr;
-  // Taken shared by those who post requests that name an address handle, and alone by those who bind a window, or end
-  // one, a region or an address handle.
+  // Held shared while posting requests that use an address handle; held exclusively to bind a window, or to destroy a
+  // window, a region or an address handle.
   std::shared_mutex keys;
   std::unordered_map<uint32_t, MrObject> regions;  // by lkey
   std::unordered_map<uint32_t, ibv_mw*> windows;   // by index: the upper 24 bits of their rkeys
   std::mutex qpns;
   std::unordered_map<uint32_t, QpObject*> byQpn;
-  // Windows by index: whether there is a bind whose end was not asked for or told. rdma_rxe brings the system down when
-  // a window that is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a request never gets there.
+  // For each window, by index: whether a bind is in force whose invalidation was neither requested nor reported.
+  // rdma_rxe crashes Linux when a window that is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a
+  // request is never posted.
   std::mutex bounds;
   std::unordered_map<uint32_t, bool> bound;
-  // Sets it, and returns what it was. False, too: there is no such window.
+  // Sets the flag and returns its previous value. Also false: there is no such window.
   bool setBound(uint32_t key, bool now) {
     std::lock_guard<std::mutex> lock(bounds);
     const auto it = bound.find(key >> 8);
@@ -74,8 +73,7 @@ struct PdObject {
 };
 
 struct QpObject;
-// Queue pairs, with the handles that they had, of which completions were fetched that move them to ERROR or end their
-// flush.
+// Queue pairs, with the handles they had, whose fetched completions move them to ERROR or end their flush.
 using Later = std::vector<std::pair<QpObject*, Handle>>;
 
 struct CqObject {
@@ -84,9 +82,9 @@ struct CqObject {
   Device* device = nullptr;
   ibv_cq* cq = nullptr;  // null: the device is closed
   Cq ring;
-  enum class Arm : uint8_t { kNone, kSolicited, kAny } armed = Arm::kNone;  // what the device was last asked for
+  enum class Arm : uint8_t { kNone, kSolicited, kAny } armed = Arm::kNone;  // the last request made to the device
   bool overrunTold = false;
-  Later later;  // fetched by drainOf(), and not settled yet
+  Later later;  // fetched by drainOf() but not settled yet
   uint32_t users = 0;
   void clear() {
     device = nullptr;
@@ -108,8 +106,9 @@ struct SrqObject {
   uint32_t* header = nullptr;
   uint32_t entries = 0, stride = 0, sge = 0;
   uint32_t done = 0;    // handed to the device
-  bool failed = false;  // takes no more
-  // Of `taken` and its word in the header, which are written with the lock of a CQ; `header` changes with both locks.
+  bool failed = false;  // consumes no more receives
+  // Protects `taken` and its word in the header, which are written with the lock of a CQ; `header` changes with both
+  // locks.
   std::mutex consumer;
   uint32_t taken = 0;  // completed
   uint32_t users = 0;
@@ -137,18 +136,18 @@ struct QpObject {
   CqObject *sendCq = nullptr, *receiveCq = nullptr;
   SrqObject* srq = nullptr;
   uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
-  uint32_t failStatus = 0;                 // of the first request that was not handed to the device; 0: it was flushed
+  uint32_t failStatus = 0;                 // of the first request not handed to the device; 0: it was flushed
   bool errorEntered = false, markerPosted = false;
-  bool lastWqeTold = false;  // in ERROR: it takes nothing more of its SRQ
+  bool lastWqeTold = false;  // in ERROR: consumes no more receives of its SRQ
   QpAttributes attributes;
-  // Written with the lock of a CQ alone.
+  // Written only with the lock of a CQ.
   std::atomic<uint32_t> state{abi::kQpsReset};
-  std::atomic<int32_t> receivesOut{0};    // handed to the device and not completed; not those of a shared queue
+  std::atomic<int32_t> receivesOut{0};    // handed to the device but not completed; excludes those of a shared queue
   std::atomic<uint32_t> sendSeen{0};      // the index after that of the latest completion of a send
-  std::atomic<bool> sendsDrained{false};  // in ERROR: all sends that the device has have completed
-  // In ERROR: the device did not flush these, so they were completed without it.
+  std::atomic<bool> sendsDrained{false};  // in ERROR: all sends handed to the device have completed
+  // In ERROR: the device did not flush these requests, so they were completed without it.
   std::atomic<bool> sendsForced{false}, receivesForced{false};
-  std::atomic<bool> failed{false};  // has completed a request in error, by itself
+  std::atomic<bool> failed{false};  // a request has failed, as opposed to being flushed
 
   uint32_t* sendWqe(uint32_t index) const {
     return header + (abi::kQpHeaderBytes + size_t{index & (sendEntries - 1)} * sendStride) / 4;
@@ -208,7 +207,7 @@ struct CmObject {
   void clear() { id = nullptr; }
 };
 
-// Of the whole process.
+// Objects of the whole process.
 struct Tables {
   static Tables& all();
   SlotTable<PdObject> pds;
@@ -218,7 +217,7 @@ struct Tables {
   SlotTable<AhObject> ahs;
   SlotTable<MwObject> mws;
   SlotTable<CmObject> cms;
-  // A device stays: objects that its owners have not ended yet name it.
+  // Keeps a device allocated: objects that their owners have not destroyed yet refer to it.
   void keep(Device* device);
 
  private:
@@ -226,11 +225,11 @@ struct Tables {
   std::vector<Device*> devices_;
 };
 
-// The NTSTATUS of an errno.
+// The NTSTATUS for an errno.
 Status statusOf(int error);
-// What helps against this errno of opening a device file that a module of the kernel makes; a part of a sentence.
+// The cure for this errno on opening a device file that a kernel module creates; part of a sentence.
 std::string openingHelp(int error, const char* module);
-// WV_ACCESS_* as the device has them.
+// WV_ACCESS_* in the device's terms.
 int accessOf(uint32_t access);
 
 }  // namespace nd::verbs

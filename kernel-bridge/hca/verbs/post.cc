@@ -1,4 +1,4 @@
-// Doorbells: WQEs of the rings become lists of work requests for libibverbs.
+// Doorbells: turns the WQEs of the rings into lists of work requests for libibverbs.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ using namespace abi;
 
 namespace {
 
-constexpr uint32_t kList = 32;  // requests handed over by one call
+constexpr uint32_t kList = 32;  // requests passed in one call
 
-// An SGE of a ring is one of libibverbs.
+// An SGE of a ring has the layout of libibverbs.
 static_assert(sizeof(ibv_sge) == kSgeBytes && offsetof(ibv_sge, length) == kSgeLength * 4 &&
               offsetof(ibv_sge, lkey) == kSgeLkey * 4);
 
@@ -26,7 +26,7 @@ bool bindRequest(Device& device, const SendWqe& wqe, ibv_send_wr* wr) {
   const auto region = device.regions.find(wqe.rkey);
   const auto window = device.windows.find(wqe.presentKey() >> 8);
   if (region == device.regions.end() || window == device.windows.end()) return false;
-  // The window's key until now: devices read it when the request is posted.
+  // The window's present key: devices read it when the request is posted.
   window->second->rkey = wqe.presentKey();
   device.setBound(wqe.presentKey(), true);
   wr->opcode = kWrBindMw;
@@ -49,10 +49,10 @@ bool datagramRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, ui
   return true;
 }
 
-// The opcode and what belongs to it; the list of SGEs is set. False: there is no such request here.
+// Sets the opcode and its parameters; the list of SGEs is already set. False: the request is not supported.
 bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32_t* failure) {
   const bool immediate = (wqe.flags & kSendFlagImmediate) != 0;
-  // 0 otherwise: librxe refuses to bind a window with a word here, and the list has been used before.
+  // 0 otherwise: librxe refuses to bind a window if this word is set, and the list has been used before.
   wr->immediate = immediate ? htonl(wqe.immediate) : 0;
   switch (wqe.opcode) {
     case kOpSend:
@@ -85,7 +85,7 @@ bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32
   }
 }
 
-// Makes a work request of a WQE. False: it fails here already, in `failure`.
+// Makes a work request from a WQE. False: it fails already, with the status in `failure`.
 bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_wr* wr, ibv_sge* inlined,
                uint32_t* failure) {
   const uint32_t* const words = qp.sendWqe(index);
@@ -100,7 +100,7 @@ bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_
     wr->num_sge = wqe.count == 0 ? 0 : 1;
     wr->send_flags |= kSendInline;
   } else {
-    // A request without a packet has none.
+    // A request without a packet has no SGEs.
     wr->sg_list = ibvSges(wqe.sges(words));
     wr->num_sge = wqe.isLocal() ? 0 : static_cast<int>(wqe.count);
   }
@@ -111,16 +111,16 @@ void tellFatal(QpObject& qp, uint32_t reason) {
   qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, QpEvent::kFatal, reason));
 }
 
-// The next request in the ring cannot be handed over: it completes in this status once all before it have completed.
+// The next request in the ring cannot be posted: it completes with this status once all earlier ones have completed.
 void failNext(QpObject& qp, uint32_t status) {
   qp.failStatus = status;
   qp.failed = true;
   enterError(qp);
   tellFatal(qp, status);
-  flushHeld(qp);  // nothing may be before it
+  flushHeld(qp);  // in case no earlier request is left
 }
 
-// Hands a list to the device. Returns how many it has taken.
+// Posts a list to the device. Returns how many requests were accepted.
 template <typename Post, typename Queue, typename Request>
 uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
   Request* bad = nullptr;
@@ -128,7 +128,7 @@ uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
   return bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
 }
 
-// Hands over at most kList requests. False: no more, for now.
+// Posts at most kList requests. False: no more for now.
 bool postSome(QpObject& qp, uint32_t waiting) {
   thread_local ibv_send_wr list[kList];
   thread_local ibv_sge inlined[kList];
@@ -136,7 +136,7 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   uint32_t failure = 0, count = 0;
   std::shared_lock<std::shared_mutex> handles(qp.device->keys, std::defer_lock);
   std::unique_lock<std::shared_mutex> windows(qp.device->keys, std::defer_lock);
-  // Not every device looks at the depth: rdma_rxe waits for ever where no reads may be in flight (rxe_req.c,
+  // Not every device checks the depth: rdma_rxe waits forever if no reads may be in flight (rxe_req.c,
   // check_init_depth).
   const WqeLimits limits = {qp.type, qp.sendSge, qp.maxInline, wire::kMaxMessage, qp.attributes.initiatorDepth};
   for (; count < most; ++count) {
@@ -144,7 +144,7 @@ bool postSome(QpObject& qp, uint32_t waiting) {
     SendWqe wqe;
     failure = wqe.parse(qp.sendWqe(index), limits);
     const bool binds = wqe.opcode == kOpBindWindow;
-    // A bind begins a list: one window may have several.
+    // A bind starts a new list: one window may be bound several times.
     if (count > 0 && binds) {
       most = count;
       break;
@@ -170,13 +170,13 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   return false;
 }
 
-// The device takes no more of this queue's receives, or its ring is nonsense: its owner hears of it once.
+// The device accepts no more receives of this queue, or its ring is corrupt: the owner is notified once.
 void failShared(SrqObject& srq) {
   srq.failed = true;
   srq.device->events->push(srq.device->number, HcaEvent::srq(srq.handle, SrqEvent::kFatal));
 }
 
-// The SGEs of a receive WQE. False: it has more than it may.
+// The SGEs of a receive WQE. False: there are more than allowed.
 bool receiveRequest(const uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* wr) {
   const SgeList sges = parseReceive(wqe);
   if (sges.count > mostSges) return false;
@@ -184,7 +184,8 @@ bool receiveRequest(const uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_rec
   return true;
 }
 
-// A request behind all others tells when these have completed, signaled or not. False: the device did not take it.
+// Posts a last request whose completion shows that all others have completed, signaled or not. False: the device
+// rejected it.
 bool postMarker(QpObject& qp) {
   ibv_send_wr marker{}, *bad = nullptr;
   marker.wr_id = RequestId::marker(qp.handle);
@@ -192,8 +193,8 @@ bool postMarker(QpObject& qp) {
   marker.send_flags = kSendSignaled;
   std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
   if (qp.type == kQptUd) {
-    // It needs a destination, though in ERROR it goes nowhere: that of the datagram before it, unless its owner has
-    // destroyed that.
+    // It needs a destination although it goes nowhere in ERROR: that of the preceding datagram, unless its owner has
+    // destroyed it.
     keys.lock();
     AhObject* const ah = Tables::all().ahs.find(peekWord(qp.sendWqe(qp.sendDone - 1) + kSwAh));
     if (ah == nullptr || ah->device != qp.device || ah->ah == nullptr) return false;
@@ -248,7 +249,7 @@ void postReceives(QpObject& qp) {
   if (waiting == 0 || qp.receiveEntries == 0) return;
   if (waiting > qp.receiveEntries) return failNext(qp, kWcLocalOp);
   const uint32_t state = qp.state.load();
-  // Nobody would look at what is posted in ERROR: not every device does.
+  // Not posted to the device in ERROR: not every device flushes such requests.
   if (state == kQpsError) {
     enterError(qp);
     return flushHeld(qp);

@@ -1,5 +1,5 @@
-// The memory of programs that devices may be given: rings, and pinned ranges. Of the whole process: the thread that
-// makes them is not the one whose commands name them.
+// Program memory that devices may access: rings and pinned ranges. Kept for the whole process, because commands that
+// name them run on a different thread from the one that creates them.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,9 +23,9 @@ struct RingMemory {
 class Rings {
  public:
   static Rings& all();
-  std::shared_ptr<RingMemory> allocate(uint64_t bytes);  // null: no memory
+  std::shared_ptr<RingMemory> allocate(uint64_t bytes);  // null: out of memory
   void release(uint64_t address);
-  // The ring in which this range lies; null: in none, or not at a word's address.
+  // The ring that contains this range; null: none, or the address is not word-aligned.
   std::shared_ptr<RingMemory> find(uint64_t address, uint64_t bytes);
 
  private:
@@ -33,13 +33,13 @@ class Rings {
   std::map<uint64_t, std::shared_ptr<RingMemory>> rings_;
 };
 
-// Ranges of memory that their threads hold. A thread that lets go of one ends the registrations in it first.
+// Ranges of memory held by their threads. A thread that releases a range first ends the registrations in it.
 class Ranges {
  public:
   static Ranges& all();
   uint64_t add(uint64_t address, uint64_t length);
   void remove(uint64_t id);
-  // A range in which all of this lies, which has one more registration from now on; 0: there is none.
+  // A range that contains all of this; its number of registrations grows by one. 0: none.
   uint64_t use(uint64_t address, uint64_t length);
   void unuse(uint64_t id);
   bool used(uint64_t id);

@@ -14,12 +14,12 @@ using namespace abi;
 
 namespace {
 
-// How long the end of a queue pair waits for the device's flush. Devices take microseconds, emulated ones ten
+// Maximum wait for the device's flush when a queue pair ends. Devices need microseconds, emulated ones ten
 // milliseconds.
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr uint32_t kGlobalHops = 64;
 
-// IB's code of an MTU in bytes: 256 is 1.
+// The IB code of an MTU in bytes: 256 is 1.
 int mtuCode(uint32_t bytes) {
   int code = 0;
   while (code < 5 && (128u << code) < bytes) ++code;
@@ -98,7 +98,7 @@ Status VerbsHca::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   create.send_cq = sendCq->cq;
   create.recv_cq = receiveCq->cq;
   create.srq = srq != nullptr ? srq->srq : nullptr;
-  // One more than the ring has: the request that tells that all are done.
+  // One more than the ring has: the marker request that shows that all others have completed.
   create.cap = {q.sendEntries + 1, srq != nullptr ? 0 : q.receiveEntries, std::max(q.sendSge, 1u),
                 srq != nullptr ? 0 : std::max(q.receiveSge, 1u), q.maxInline};
   create.qp_type = typeOf(q.type);
@@ -170,7 +170,7 @@ bool VerbsHca::fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_at
   return true;
 }
 
-// To ERROR or RESET: what was posted has been flushed, or is gone, when this returns. The queue pair is not locked.
+// To ERROR or RESET: when this returns, posted requests have been flushed or discarded. The queue pair is not locked.
 Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   const Handle handle = qp.handle;
   const auto both = [&] {
@@ -223,7 +223,7 @@ Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   return Status::kSuccess;
 }
 
-// One step by attributes that are all given. Locked; checked.
+// One transition, for which all attributes are given. Locked; checked.
 Status VerbsHca::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
   ibv_qp_attr out{};
   int theirs = theirMask(mask);
@@ -268,7 +268,7 @@ Status VerbsHca::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attr
   if (qp->qp == nullptr) return Status::kDeviceRemoved;
   const Status moved = moveQp(*qp, mask, attributes);
   if (moved != Status::kSuccess) return moved;
-  // Receives that were posted before the state allowed them, and sends.
+  // Sends, and receives that were posted before the state allowed them.
   postReceives(*qp);
   postSends(*qp);
   return moved;
@@ -283,12 +283,12 @@ Status VerbsHca::connectQp(Handle handle, const ConnectMasks& masks, const QpAtt
   if (qp->state.load() > kQpsInit) return Status::kInvalidDeviceState;
   const std::pair<uint32_t, uint32_t> steps[] = {{kQpsInit, masks[0]}, {kQpsRtr, masks[1]}, {kQpsRts, masks[2]}};
   for (const auto& [state, mask] : steps) {
-    // iWARP: connecting has moved it, or accepting will.
+    // On iWARP, connecting has already moved it, or accepting will.
     if (!qp->device->iwarp) {
       ibv_qp_attr out{};
       int theirs = 0;
       out.qp_state = static_cast<int>(state);
-      // EINVAL: the connection has no such state any more; its peer has given it up.
+      // EINVAL: the connection no longer has such a state, because its peer has given up.
       if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0)
         return errno == EINVAL ? Status::kConnectionAborted : statusOf(errno);
       out.qp_access_flags = static_cast<unsigned>(accessOf(a.access));
@@ -328,7 +328,7 @@ Status VerbsHca::destroyQp(Handle handle) {
     drainOf(*qp);
     ended = std::exchange(qp->qp, nullptr);
   }
-  // It waits for the event thread, which may want the lock.
+  // It waits for the event thread, which may need the lock.
   const int error = ended != nullptr ? lib_.ibv_destroy_qp(ended) : 0;
   std::unique_lock<std::mutex> lock(qp->mutex);
   if (error != 0) {
@@ -344,7 +344,7 @@ Status VerbsHca::destroyQp(Handle handle) {
   CqObject *const sendCq = qp->sendCq, *const receiveCq = qp->receiveCq;
   if (qp->srq != nullptr) --qp->srq->users;
   {
-    // Who fetches completions finds queue pairs with the CQ's lock alone.
+    // Threads that fetch completions look up queue pairs with only the CQ's lock.
     std::unique_lock<std::mutex> first(sendCq->mutex), second;
     if (receiveCq != sendCq) {
       first.unlock();

@@ -1,4 +1,5 @@
-// Connections by librdmacm. Queue pairs are not its: it is told their numbers, and we move them.
+// Connections through librdmacm. It does not own the queue pairs: it gets their numbers, and this package changes their
+// states.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -47,7 +48,7 @@ CmAddress addressOf(const sockaddr_storage& from) {
   return out;
 }
 
-// librdmacm's calls answer -1 and errno.
+// librdmacm's calls return -1 and set errno.
 Status done(int result) { return result == 0 ? Status::kSuccess : statusOf(errno); }
 
 rdma_conn_param paramOf(const CmParameters& from) {
@@ -99,7 +100,7 @@ Status VerbsHca::cmDestroy(Handle handle) {
   {
     std::lock_guard<std::mutex> lock(idMutex_);
     const auto it = std::find(cmIds_.begin(), cmIds_.end(), handle);
-    if (it == cmIds_.end()) return Status::kInvalidHandle;  // of another kernel
+    if (it == cmIds_.end()) return Status::kInvalidHandle;  // belongs to another kernel
     *it = cmIds_.back();
     cmIds_.pop_back();
   }
@@ -115,7 +116,7 @@ Status VerbsHca::cmBind(Handle handle, const CmAddress& local, bool shared, uint
   if (shared) lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
   sockaddr_storage address;
   fillAddress(local, &address);
-  // All IPv6 addresses, and no others: see rdma-port-claims.ts.
+  // All IPv6 addresses and no others: see rdma-port-claims.ts.
   if (local.gid == Gid()) lib_.rdma_set_option(id, kOptionId, kOptionOneFamily, &yes, sizeof yes);
   const Status status = done(lib_.rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)));
   if (status == Status::kSuccess) *port = addressOf(id->source).port;
@@ -144,7 +145,7 @@ Status VerbsHca::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t traff
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   auto timeout = static_cast<uint8_t>(ackTimeout), tos = static_cast<uint8_t>(trafficClass);
-  // Older kernels have no such options; the connection works without.
+  // Older kernels lack these options; the connection works without them.
   if (ackTimeout > 0) lib_.rdma_set_option(id, kOptionId, kOptionAckTimeout, &timeout, sizeof timeout);
   if (trafficClass > 0) lib_.rdma_set_option(id, kOptionId, kOptionTos, &tos, sizeof tos);
   return Status::kSuccess;
@@ -201,7 +202,7 @@ Status VerbsHca::cmCloseRemoved(Handle handle) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   if (id->verbs == nullptr) return Status::kSuccess;
-  // The numbers stay taken, because librdmacm closes them in the end.
+  // The descriptor numbers stay allocated, because librdmacm closes them in the end.
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!nothing.valid()) return Status::kInsufficientResources;
   for (const int fd : {id->verbs->cmd_fd, id->verbs->async_fd})

@@ -1,6 +1,6 @@
-// The binary interface of libibverbs.so.1 and librdmacm.so.1 (rdma-core), as far as it is used here: their structures
-// have had this layout since 2012, and the symbol versions keep it. Declared here so that building needs no headers of
-// rdma-core, and one binary runs with each of its versions. Sizes and offsets hold for 64-bit Linux.
+// The parts of the binary interface of libibverbs.so.1 and librdmacm.so.1 (rdma-core) that are used here. The
+// structures have had this layout since 2012, and symbol versions preserve it. Declared here so that building needs no
+// headers of rdma-core, and one binary runs with every version. Sizes and offsets hold for 64-bit Linux.
 #pragma once
 #include <pthread.h>
 #include <sys/socket.h>
@@ -336,7 +336,7 @@ struct rdma_cm_id {
   rdma_event_channel* channel;
   void* context;
   ibv_qp* qp;
-  sockaddr_storage source, destination;  // the rest has other parts of the route, and QPs that we do not make here
+  sockaddr_storage source, destination;  // the rest holds other parts of the route, and QPs that are not created here
 };
 static_assert(offsetof(rdma_cm_id, source) == 32);
 

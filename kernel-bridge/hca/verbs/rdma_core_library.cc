@@ -21,8 +21,8 @@ void* open(const char* variable, const char* name, const char* package, std::str
   void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return handle;
   const char* error = dlerror();
-  *why = std::string(file) + " cannot be loaded (" + (error != nullptr ? error : "no reason given") +
-         "); it belongs to rdma-core, on Debian and Ubuntu the package " + package;
+  *why = std::string(file) + " cannot be loaded (" + (error != nullptr ? error : "no reason reported") +
+         "); it is part of rdma-core: on Debian and Ubuntu, install the package " + package;
   return nullptr;
 }
 
@@ -35,7 +35,7 @@ bool find(void* handle, const char* file, const char* name, Function* out, std::
 }
 
 bool load(Library* out, std::string* why) {
-  // Both stay loaded until the process ends: their providers have threads and hooks of their own.
+  // Both stay loaded until the process ends: their providers have their own threads and hooks.
   void* verbs = open("NETWORKDIRECT_IBVERBS", "libibverbs.so.1", "libibverbs1", why);
   if (verbs == nullptr) return false;
   void* cm = open("NETWORKDIRECT_RDMACM", "librdmacm.so.1", "librdmacm1", why);
@@ -55,7 +55,7 @@ const Library* library(std::string* why) {
   static std::mutex mutex;
   static Loaded* loaded = new Loaded;
   std::lock_guard<std::mutex> lock(mutex);
-  // Tried again after a failure: the package may have been installed since.
+  // Retried after a failure: the package may have been installed in the meantime.
   if (!loaded->complete) {
     loaded->why.clear();
     loaded->complete = load(&loaded->functions, &loaded->why);

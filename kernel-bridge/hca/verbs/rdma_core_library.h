@@ -1,4 +1,4 @@
-// libibverbs and librdmacm, found when the first device is opened.
+// libibverbs and librdmacm, loaded when the first device is opened.
 #pragma once
 #include <sys/types.h>
 
@@ -8,7 +8,7 @@
 
 namespace nd::verbs {
 
-// Name, result, parameters. The symbols' default versions are those of the structures in rdma_core.h.
+// Name, result, parameters. The default versions of the symbols match the structures in rdma_core.h.
 #define ND_VERBS_SYMBOLS(X)                                                                  \
   X(ibv_get_device_list, ibv_device**, (int*))                                               \
   X(ibv_free_device_list, void, (ibv_device**))                                              \
@@ -71,8 +71,8 @@ struct Library {
 #undef ND_POINTER
 };
 
-// The libraries of this process. Null: `why` says which is missing, or what it lacks. NETWORKDIRECT_IBVERBS and
-// NETWORKDIRECT_RDMACM name other files, for tests.
+// The libraries of this process. Null: `why` names the missing library or function. NETWORKDIRECT_IBVERBS and
+// NETWORKDIRECT_RDMACM select other files, for tests.
 const Library* library(std::string* why);
 
 }  // namespace nd::verbs

@@ -1,5 +1,5 @@
-// What a completion says about its request: the object by which it was posted, and its index in the ring. In the 64
-// bits that devices carry from one to the other.
+// Identifies the request of a completion: the object it was posted to, and its index in the ring. Fits in the 64 bits
+// that devices return with a completion.
 #pragma once
 #include "base/types.h"
 

@@ -63,7 +63,7 @@ Status VerbsHca::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& at
     const int error = lib_.ibv_modify_srq(srq->srq, &size, kSrqMaxWr);
     if (error != 0) return statusOf(error);
     std::lock_guard<std::mutex> consumer(srq->consumer);
-    // The device has the receives already: only the counters move.
+    // The device already has the receives: only the counters move.
     srq->header = reinterpret_cast<uint32_t*>(attributes.ringAddress);
     srq->memory = std::move(memory);
     srq->entries = attributes.entries;
@@ -77,7 +77,8 @@ Status VerbsHca::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& at
       std::lock_guard<std::mutex> consumer(srq->consumer);
       below = attributes.limit > 0 && srq->done - srq->taken < attributes.limit;
     }
-    // Below it already: told at once. A device may look at it only when it takes the next receive, as rdma_rxe does.
+    // Already below the limit: reported at once. A device such as rdma_rxe may check only when the next receive is
+    // consumed.
     ibv_srq_attr limit{0, 0, below ? 0 : attributes.limit};
     const int error = lib_.ibv_modify_srq(srq->srq, &limit, kSrqLimit);
     if (error != 0) return statusOf(error);
@@ -94,7 +95,7 @@ Status VerbsHca::querySrq(Handle handle, SrqAttributes* out) {
   out->sge = srq->sge;
   out->limit = 0;
   if (srq->srq == nullptr) return Status::kSuccess;
-  // The device clears it when it tells.
+  // The device clears the limit when it reports it.
   ibv_srq_attr now{};
   const int error = lib_.ibv_query_srq(srq->srq, &now);
   if (error != 0) return statusOf(error);

@@ -1,5 +1,5 @@
-// Objects by handle, for threads that have no lock in common: a place is never freed, so that a stale handle finds an
-// object that is not its own any more, and never freed memory.
+// Objects by handle, for threads that share no lock. A slot is never freed, so a stale handle finds a reused object,
+// never freed memory.
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,28 +11,28 @@
 
 namespace nd::verbs {
 
-// T has `std::atomic<Handle> handle` and `void clear()`. A caller locks the object (or what else orders it with
-// release()), and then compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free
-// for those who combine them.
+// T has `std::atomic<Handle> handle` and `void clear()`. A caller locks the object (or whatever else orders it with
+// release()), then compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free for
+// callers.
 template <typename T>
 class SlotTable {
  public:
   static constexpr uint32_t kIndexBits = 18, kMost = 1u << kIndexBits, kChunk = 256;
 
-  // Null: no such place. The caller compares `handle`.
+  // Null: no such slot. The caller compares `handle`.
   T* at(Handle handle) const {
     const uint32_t index = (handle & (kMost - 1)) - 1;
     if (index >= kMost - 1) return nullptr;
     std::array<T, kChunk>* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk != nullptr ? &(*chunk)[index % kChunk] : nullptr;
   }
-  // The object, where nothing can end it meanwhile.
+  // The object, for callers during whose call nothing can release it.
   T* find(Handle handle) const {
     T* object = at(handle);
     return object != nullptr && object->handle.load(std::memory_order_acquire) == handle && handle != 0 ? object
                                                                                                         : nullptr;
   }
-  // Null: there are too many. Its handle is published by the caller, when it is complete: `object->handle = handle`.
+  // Null: the table is full. The caller publishes the handle once the object is complete: `object->handle = handle`.
   T* take(Handle* handle) {
     std::lock_guard<std::mutex> lock(mutex_);
     uint32_t index;
@@ -51,7 +51,7 @@ class SlotTable {
     *handle = generations_[index] << kIndexBits | (index + 1);
     return at(*handle);
   }
-  // The object is cleared, and its handle means nothing any more.
+  // Clears the object and invalidates its handle.
   void release(T* object, Handle handle) {
     object->handle.store(0, std::memory_order_release);
     object->clear();

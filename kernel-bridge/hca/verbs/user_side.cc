@@ -12,7 +12,7 @@ using js::kMaxRing;
 using js::toU32;
 using js::toUint;
 
-// The speed path: plain N-API, no arguments, no allocation.
+// The data path: plain N-API, no arguments, no allocation.
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   ringSends(*UserSide::of(env).doorbellWord());
   return nullptr;
@@ -46,16 +46,16 @@ Napi::Value allocateRing(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   uint64_t bytes;
   if (!toUint(env, info[0], &bytes, kMaxRing) || bytes == 0) {
-    napi_throw_range_error(env, nullptr, "allocateRing(bytes): bytes is a whole number from 1 to 2^30");
+    napi_throw_range_error(env, nullptr, "allocateRing(bytes): `bytes` must be an integer from 1 to 2^30");
     return env.Undefined();
   }
   std::shared_ptr<RingMemory> memory = Rings::all().allocate(bytes);
   if (memory == nullptr) {
-    napi_throw_range_error(env, nullptr, "allocateRing: there is no memory for a ring of this size");
+    napi_throw_range_error(env, nullptr, "allocateRing: cannot allocate a ring of this size");
     return env.Undefined();
   }
   const uint64_t address = reinterpret_cast<uintptr_t>(memory->base);
-  // The memory stays as long as JavaScript can access it; the finalizer releases the ring if that was not done.
+  // The memory stays as long as JavaScript can access it; the finalizer releases the ring if nothing else did.
   auto* hold = new std::shared_ptr<RingMemory>(std::move(memory));
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
       env, reinterpret_cast<void*>(address), bytes,
@@ -96,7 +96,7 @@ UserSide& UserSide::of(napi_env env) {
 UserSide::~UserSide() { endAll(this); }
 
 void UserSide::drop(Pin& pin) {
-  // Devices let go of the memory before its owner does.
+  // Devices release the memory before its owner does.
   endRegistrations(pin.range);
   Ranges::all().remove(pin.range);
   pin.store.reset();
@@ -108,7 +108,7 @@ void UserSide::endAll(void* self) {
   pins.clear();
 }
 
-// As Memory::endBeforeBuffers of the software HCA's addon: our hook runs before those of native code that has lent a
+// As Memory::endBeforeBuffers in the software HCA's addon: our hook runs before those of native code that has lent a
 // buffer.
 void UserSide::endBeforeBuffers() {
   if (hooked_) napi_remove_env_cleanup_hook(env_, endAll, this);

@@ -1,4 +1,4 @@
-// What the user-mode verbs provider calls on a program's thread: rings, pins, doorbells, polls (hca/user-hca.ts).
+// The calls of the user-mode verbs provider on a program's thread: rings, pins, doorbells, polls (hca/user-hca.ts).
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -7,7 +7,7 @@
 
 namespace nd::verbs {
 
-// Of one environment (isolate).
+// State of one environment (isolate).
 class UserSide {
  public:
   explicit UserSide(Napi::Env env) : env_(env) {}

@@ -1,4 +1,4 @@
-// A kernel's real HCAs: opening and closing, counters, and the event thread, which sleeps until a device or the
+// The RDMA devices of a kernel: opening and closing, counters, and the event thread, which sleeps until a device or the
 // connection manager has something to report.
 #include "verbs/verbs_hca.h"
 
@@ -14,10 +14,11 @@ namespace nd::verbs {
 
 namespace {
 
-// What a descriptor is: these, or a device's number above two bits, 1 for completions and 2 for asynchronous events.
+// The meaning of a descriptor: one of these, or a device's number above two bits, 1 for completions and 2 for
+// asynchronous events.
 constexpr uint64_t kStopTag = 0, kCmTag = 4 << 2;
 constexpr uint64_t kTagBits = 2;
-// Device numbers as tags begin behind those.
+// Device numbers as tags start after those.
 constexpr uint64_t kDeviceTag = uint64_t{1} << 32;
 
 bool notBlocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
@@ -25,7 +26,7 @@ bool notBlocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONB
 }  // namespace
 
 VerbsHca::VerbsHca(const Library& lib, Waker* waker) : lib_(lib), events_(std::make_shared<Events>(waker)) {
-  devices_.reserve(kMostDevices);  // the event thread reads it while it grows
+  devices_.reserve(kMostDevices);  // read by the event thread while it grows
 }
 
 VerbsHca::~VerbsHca() { close(); }
@@ -130,12 +131,13 @@ void VerbsHca::close() {
     std::lock_guard<std::mutex> lock(idMutex_);
     ids = cmIds_;
   }
-  // Ids before queue pairs: their peers hear of the end. The event thread acknowledges what these calls wait for.
+  // Ids before queue pairs, so that their peers are notified. The event thread acknowledges the events that these calls
+  // wait for.
   for (const Handle id : ids) cmDestroy(id);
   for (Device* device : devices_) closeDevice(*device);
   const uint64_t one = 1;
   if (write(stop_.get(), &one, sizeof one) < 0) {
-    // An eventfd that was never written to takes it.
+    // An eventfd that was never written to accepts it.
   }
   if (thread_.joinable()) thread_.join();
   lib_.rdma_destroy_event_channel(cm_);

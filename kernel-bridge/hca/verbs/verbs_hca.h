@@ -1,5 +1,5 @@
-// The devices that one soft kernel has open, their commands, and its connections. All on the kernel's thread but for
-// the event thread, which sleeps until a device or the connection manager has something to tell.
+// The devices that one soft kernel has open, their commands, and its connections. Everything runs on the kernel's
+// thread except the event thread, which sleeps until a device or the connection manager has something to report.
 #pragma once
 #include <thread>
 
@@ -9,19 +9,19 @@
 
 namespace nd::verbs {
 
-// The handle of an object, which is its context at the device.
+// The handle of an object, stored as its context at the device.
 inline Handle handleIn(void* context) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(context)); }
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// What a port is now.
+// Current state of a port.
 struct PortInfo {
   ibv_port_attr attributes{};
   std::vector<ibv_gid_entry> gids;
   std::vector<uint16_t> pkeys;
 };
 
-// Parts of a connection's queue pair attributes that librdmacm has negotiated.
+// The parts of a connection's queue pair attributes that librdmacm has negotiated.
 struct CmAttributes {
   uint32_t pathMtu = 0, destinationQpn = 0, receivePsn = 0, sendPsn = 0, pkeyIndex = 0, ackTimeout = 0, flowLabel = 0;
   uint8_t hopLimit = 0, trafficClass = 0;
@@ -46,15 +46,15 @@ struct CmParameters : PrivateData {
 
 class VerbsHca final : public HcaCommands {
  public:
-  static constexpr size_t kMostDevices = 4096;  // counting one again each time that it comes back
-  // Null: `why` is the reason, a part of a sentence.
+  static constexpr size_t kMostDevices = 4096;  // a device that reappears is counted again
+  // Null: `why` gives the reason as part of a sentence.
   static std::unique_ptr<VerbsHca> open(Waker* waker, std::string* why);
   ~VerbsHca();
 
   // ── Devices. Numbers are never used again.
   std::vector<std::string> deviceNames() const;
   Device* openDevice(const std::string& name, std::string* why);
-  // Ends all that the device has, which its owners end later by the same commands as before, and lets go of it.
+  // Closes a device and ends all its objects. Their owners later destroy them by the same commands as before.
   void closeDevice(Device& device);
   bool queryPort(Device& device, uint32_t port, PortInfo* out);
   Device* device(uint32_t number);
@@ -84,7 +84,7 @@ class VerbsHca final : public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // The queue pair alone, whatever the interface; cmJoin() is for the network.
+  // Attaches only the queue pair, whatever the interface; cmJoin() joins on the network.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
   Status detachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
 
@@ -103,11 +103,11 @@ class VerbsHca final : public HcaCommands {
   Status cmDisconnect(Handle id);
   Status cmNotify(Handle id);
   Status cmJoin(Handle id, const CmAddress& group);
-  // Closes the files that librdmacm has of a removed device, to which the id is bound. librdmacm itself keeps them
-  // until it next looks for devices, and those of the last device for ever; rdma_get_devices would make it look, but
+  // Closes the files that librdmacm has open for a removed device to which the id is bound. librdmacm itself keeps them
+  // until it next looks for devices, and those of the last device forever. rdma_get_devices would make it look, but
   // opens all other devices.
   Status cmCloseRemoved(Handle id);
-  // `device`: 0 if the id is bound to none that is open.
+  // `device`: 0 if the id is not bound to an open device.
   Status cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Owner* device);
   Status cmAttributes(Handle id, CmAttributes* out);
 
@@ -122,7 +122,7 @@ class VerbsHca final : public HcaCommands {
   void serveCm();
   void serveCompletions(Device& device);
   void serveAsync(Device& device);
-  // False, with errno: the descriptor cannot be watched.
+  // False, with errno: the descriptor cannot be monitored.
   [[nodiscard]] bool watch(int fd, uint64_t tag);
   void unwatch(int fd);
   bool probe(Device& device, std::string* why);
@@ -138,13 +138,13 @@ class VerbsHca final : public HcaCommands {
   std::vector<Device*> devices_;  // never freed (objects.h)
   rdma_event_channel* cm_ = nullptr;
   std::vector<Handle> cmIds_;
-  std::mutex idMutex_;  // cmIds_: the event thread adds those of requests
+  std::mutex idMutex_;  // protects cmIds_: the event thread adds those of requests
   UniqueFd epoll_, stop_;
   std::thread thread_;
   bool open_ = false;
 };
 
-// Ends the registrations in a range of memory that its thread is about to let go of.
+// Ends the registrations in a range of memory that its thread is about to release.
 void endRegistrations(uint64_t range);
 
 }  // namespace nd::verbs
