@@ -1,4 +1,4 @@
-// Copies of user data. All of them may overlap, as for memmove.
+// Copies of user data. Source and destination may overlap, as for memmove.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -31,17 +31,17 @@ inline void copySmall(uint8_t* to, const uint8_t* from, size_t length) {
   if (length != 0) *to = *from;
 }
 
-// From some 2 KiB on, the C library copies by `rep movsb`. Zen 3 executes that at a twentieth of its speed if the
-// destination is 1 to 31 bytes above the source, modulo a page. This is a common case: a large allocation of malloc
-// begins 16 bytes above a page boundary, and shared memory at one. Pieces of 2 KiB are copied by other instructions.
+// From some 2 KiB on, the C library copies with `rep movsb`. Zen 3 executes that at a twentieth of its speed if the
+// destination is 1 to 31 bytes above the source, modulo a page. This is a common case: a large malloc allocation starts
+// 16 bytes above a page boundary, and shared memory at one. Pieces of 2 KiB are copied with other instructions.
 constexpr size_t kCopyPiece = 2048;
 inline bool needsPieces(uintptr_t to, uintptr_t from, size_t length) {
   const uintptr_t above = to - from;
-  // A destination that begins within the source must be written from its end.
+  // A destination that starts within the source must be written from its end.
   return above % 4096 - 1 < 31 && above >= length;
 }
 
-// Any number of bytes; the addresses of 0 bytes are not used.
+// Any number of bytes; with 0 bytes the addresses are not used.
 inline void copyBytes(void* to, const void* from, size_t length) {
   auto* at = static_cast<uint8_t*>(to);
   auto* source = static_cast<const uint8_t*>(from);

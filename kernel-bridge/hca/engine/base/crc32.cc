@@ -8,7 +8,7 @@
 namespace nd {
 namespace {
 
-// Table n has the contribution of a byte that is followed by n more bytes.
+// Table n holds the contribution of a byte that is followed by n more bytes.
 struct SlicingTables {
   uint32_t slice[8][256];
 };
@@ -51,8 +51,8 @@ uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) {
 #if ND_HAS_CARRYLESS
 using carryless::Block;
 
-// Folding: moves a register of message bits over the following bits. Each half is multiplied by the power of x for the
-// distance, and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift
+// Folding: moves a register of message bits forward over the message. Each half is multiplied by the power of x for the
+// distance and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift
 // corrects.
 constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
 
@@ -75,7 +75,7 @@ ND_CARRYLESS inline Block take(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
-// The block to add to the first 16 bytes of a message: a register, or the 16 bytes before them.
+// The block to add to the first 16 bytes of a message: a register, or the 16 bytes that precede them.
 ND_CARRYLESS inline Block after(uint32_t state) { return carryless::of(state, 0); }
 ND_CARRYLESS inline Block after(uint64_t low, uint64_t high) {
   return fold(carryless::of(low, high), constants(kOver128), carryless::of(0, 0));
@@ -92,8 +92,8 @@ constexpr uint64_t reciprocal() {
   return quotient;
 }
 
-// The register after 16 bytes, without tables, whose cache lines a stream of packets would have evicted. 128 bits are
-// folded to 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
+// The register after 16 bytes, computed without tables, whose cache lines a stream of packets would have evicted. 128
+// bits are folded to 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
 ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   using namespace carryless;
   const Block folds = of(foldConstant(96), foldConstant(64));
@@ -132,7 +132,7 @@ ND_CARRYLESS uint32_t clmul(Block before, uint8_t* to, const uint8_t* from, size
   return finish<kCopies>(a, to, from, length);
 }
 
-// Leading zeros change nothing while the register is 0, so the message is extended at its beginning to whole blocks.
+// Leading zeros change nothing while the register is 0, so the message is extended to whole blocks at its beginning.
 ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
   static_assert(kCrc32Room == 16);
   const Block by128 = constants(kOver128);
@@ -148,7 +148,7 @@ ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
   return remainderOf(sum);
 }
 
-// A target to which nothing is copied.
+// A target that is never written.
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
 ND_CARRYLESS uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
@@ -206,7 +206,7 @@ ND_AVX uint32_t vpclmul(Block before, uint8_t* to, const uint8_t* from, size_t l
   return finish<kCopies>(sum, to, from, length);
 }
 
-// Masked forms, because with the plain ones older compilers warn of undefined parts.
+// Masked forms, because older compilers warn of undefined parts in the plain ones.
 ND_AVX512 inline __m512i constants512(const Distance& d) { return _mm512_maskz_broadcast_i32x4(0xffff, constants(d)); }
 template <int kIndex>
 ND_AVX512 inline Block quarter(__m512i value) {

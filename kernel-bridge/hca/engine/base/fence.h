@@ -1,11 +1,11 @@
-// The fence between two sides that each write their own word and then read the other's.
+// The fence between two sides that each write their own word, then read the other's.
 #pragma once
 #include <atomic>
 
 namespace nd {
 
-// Orders this process's earlier writes before its later reads. ThreadSanitizer does not know fences; this one is used
-// between processes, which it does not check.
+// Orders this process's earlier writes before its later reads. ThreadSanitizer does not support fences; this one is
+// used between processes, which it does not check.
 inline void fullFence() {
 #if defined(__SANITIZE_THREAD__)
   std::atomic<int> both{0};

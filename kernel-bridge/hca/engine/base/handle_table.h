@@ -1,4 +1,5 @@
-// Handles: a 20-bit index and a 12-bit generation, so that a stale handle is an error and never another object.
+// Handles: a 20-bit index and a 12-bit generation, so that a stale handle is an error and never refers to another
+// object.
 #pragma once
 #include <deque>
 #include <memory>
@@ -20,7 +21,7 @@ class HandleTable {
     const Slot& s = slots_[index];
     return s.generation == handle >> kIndexBits ? s.object.get() : nullptr;
   }
-  // By index, whatever the generation.
+  // By index, regardless of the generation.
   T* at(uint32_t index) const { return index < slots_.size() ? slots_[index].object.get() : nullptr; }
   static uint32_t indexOf(Handle handle) { return (handle & kIndexMask) - 1; }
 
@@ -53,7 +54,7 @@ class HandleTable {
 
   uint32_t size() const { return count_; }
 
-  // The callback may remove the object that it gets, and no other.
+  // The callback may remove the object it is given, and no other.
   template <typename F>
   void forEach(F&& f) const {
     for (size_t i = 0; i < slots_.size(); i++)

@@ -20,7 +20,7 @@ constexpr uint32_t kMaxSolveWords = kMaxDatagram / 4;
 const std::vector<uint32_t>& retreatTable() {
   static const std::vector<uint32_t>* table = [] {
     auto* t = new std::vector<uint32_t>(kMaxSolveWords);
-    constexpr uint64_t kOrder = 0xFFFFFFFF;  // of x: the polynomial is primitive
+    constexpr uint64_t kOrder = 0xFFFFFFFF;  // the order of x: the polynomial is primitive
     constexpr uint32_t kBackOneWord = powerOfX(kOrder - 32);
     // 4 bytes of the word itself, 12 of the IP header after it, 8 of UDP
     (*t)[0] = powerOfX(kOrder - 8 * (4 + 12 + kUdpBytes));
@@ -75,10 +75,10 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
 
 namespace {
 
-constexpr uint32_t kFewBytes = 128;  // of a packet; copied to behind its headers
+constexpr uint32_t kFewBytes = 128;  // of a packet, copied behind its headers
 static_assert(kFewBytes >= OutPacket::kMaxHeader && kFewBytes >= kBthBytes + 16);
 
-// The register after the packet's headers and its first `few` bytes; `length`: BTH to pad.
+// The register after the packet's headers and its first `few` bytes; `length` runs from BTH to pad.
 uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t few, uint32_t length) {
   alignas(16) uint8_t bytes[kCrc32Room + 48 + kFewBytes];
   uint8_t* const masked = bytes + kCrc32Room;
@@ -88,7 +88,7 @@ uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t 
   return crc32Short(kIcrcSeed, masked, n + few);
 }
 
-// The first 16 bytes behind the headers of a longer packet, for crc32Behind: zeros, the register, the masked BTH.
+// The first 16 bytes after the headers of a longer packet, for crc32Behind: zeros, the register, the masked BTH.
 struct MaskedBth {
   uint64_t low, high;
   MaskedBth(uint32_t state, const uint8_t* bth) {
@@ -118,7 +118,7 @@ uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth
 
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
   if (length <= kFewBytes) return ~registerAfter(headers, bth, length, length);
-  const uint32_t few = kBthBytes + (length - kBthBytes) % 16;  // the rest is whole blocks
+  const uint32_t few = kBthBytes + (length - kBthBytes) % 16;  // the rest is in whole blocks
   return ~crc32Register(registerAfter(headers, bth, few, length), bth + few, length - few);
 }
 
@@ -204,8 +204,8 @@ uint32_t icrcOfPacket(const uint8_t* packet, size_t length) {
 
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers) {
   if (length % 4 != 0 || length / 4 >= kMaxSolveWords) return false;
-  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word
-  // itself: ID in the low half (first byte lowest), flags and offset above.
+  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word:
+  // ID in the low half (first byte lowest), flags and offset above.
   const uint32_t word = multiply(computed ^ received, retreatTable()[length / 4]);
   const uint32_t flags = word >> 16;
   if (flags != 0 && flags != 0x40) return false;

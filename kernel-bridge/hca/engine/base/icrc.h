@@ -1,5 +1,5 @@
-// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do not
-// change), and the IP and UDP headers that it covers.
+// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3): the CRC-32 of Ethernet over everything that routers do not
+// change, and the IP and UDP headers that it covers.
 #pragma once
 #include <cstddef>
 #include "base/ip.h"
@@ -16,7 +16,7 @@ constexpr bool isPacketLength(uint32_t length) {
   return length >= kBthBytes && length <= kMaxDatagram - kIcrcBytes && length % 4 == 0;
 }
 
-// The register after the eight 0xFF bytes that stand for the missing LRH.
+// The register after the eight 0xFF bytes that replace the missing LRH.
 constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
 
 // The fields of the IP and UDP headers that the ICRC covers and that vary between packets.
@@ -32,7 +32,7 @@ struct IcrcHeaders {
   }
 };
 
-// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked` the
+// Writes the headers of a RoCEv2 packet with a UDP payload (BTH to ICRC) of `udpPayload` bytes. With `masked`, the
 // fields that routers may change are ones, as for the ICRC; otherwise they hold traffic class, hop limit and a valid
 // IPv4 checksum. Returns the number of bytes, at most 48.
 struct IpVariant {
@@ -42,11 +42,10 @@ struct IpVariant {
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 
-// The register after the IP and UDP headers, cached for a packet with the same headers as the one before: those of a
-// run.
+// The register after the IP and UDP headers, cached for a run of packets with the same headers.
 class IcrcStart {
  public:
-  // `length`: of the packet, BTH to pad.
+  // `length`: from BTH to pad.
   uint32_t of(const IcrcHeaders& headers, uint32_t length) {
     return length == length_ && headers == headers_ ? register_ : next(headers, length);
   }
@@ -54,11 +53,11 @@ class IcrcStart {
  private:
   uint32_t next(const IcrcHeaders& headers, uint32_t length);
   IcrcHeaders headers_;
-  uint32_t length_ = 0, register_ = 0;  // 0: none
+  uint32_t length_ = 0, register_ = 0;  // 0: nothing cached
 };
 
-// The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without
-// the ICRC field). The result is stored least significant byte first.
+// The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without the ICRC
+// field). Stored least significant byte first.
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
@@ -66,13 +65,13 @@ uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth
 // the source changes meanwhile. Returns the number of bytes.
 uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
-// The ICRC of packets of one flow, which differ in length, IPv4 ID and the bytes behind their IP and UDP headers.
+// The ICRC of packets of one flow, which differ in length, IPv4 ID and the bytes after their IP and UDP headers.
 class FlowIcrc {
  public:
   static constexpr uint32_t kRoom = 64;        // bytes before the BTH that are overwritten
-  static constexpr uint32_t kMostBytes = 128;  // of a packet, BTH to pad
+  static constexpr uint32_t kMostBytes = 128;  // of a packet, from BTH to pad
   explicit FlowIcrc(const IcrcHeaders& headers = {});
-  // `bth` has kRoom bytes before it.
+  // `bth` is preceded by kRoom writable bytes.
   uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;
 
  private:
@@ -86,8 +85,8 @@ class FlowIcrc {
 uint32_t icrcOfPacket(const uint8_t* packet, size_t length);
 
 // The ICRC covers the IPv4 ID and flags of a received packet, which a UDP socket hides. The CRC is affine, so the
-// difference between the received ICRC and the one computed for a guess (`headers`, DF set) gives the only header word
-// that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID and DF. False: the
+// difference between the received ICRC and the one computed for a guess (`headers`, DF set) yields the only header word
+// that can explain it. True if that word is an ID with offset 0 and MF clear; `headers` then gets ID and DF. False: the
 // packet is corrupt (a corrupt one passes with probability 2^-15).
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
 

@@ -1,5 +1,5 @@
-// The IP and UDP headers in front of a RoCEv2 packet's BTH: where their fields are (RFC 791, 8200 and 768). Big-endian;
-// IPv4 without options, IPv6 without extension headers.
+// Offsets of the IP and UDP header fields before a RoCEv2 packet's BTH (RFC 791, 8200 and 768). Big-endian; IPv4
+// without options, IPv6 without extension headers.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +7,7 @@ namespace nd {
 
 constexpr uint16_t kRocePort = 4791;
 constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
-// The longest UDP payload there is: BTH and extension headers, extensions::kPacketBytesLongest, ICRC; the rest is
-// slack.
+// The longest UDP payload: BTH and extension headers, extensions::kPacketBytesLongest, ICRC; the rest is slack.
 constexpr uint32_t kMaxDatagram = 16384 + 256;
 constexpr uint32_t kFlowLabelMask = 0xfffff;
 

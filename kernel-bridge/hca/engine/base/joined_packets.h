@@ -1,4 +1,4 @@
-// Packets of one flow that arrived joined in one buffer without their segment size.
+// Packets of one flow that were received joined in one buffer, without their segment size.
 #pragma once
 #include <cstring>
 
@@ -6,10 +6,10 @@
 
 namespace nd {
 
-constexpr uint32_t kMostGuesses = 16;  // maximum of ICRCs to compute
+constexpr uint32_t kMostGuesses = 16;  // maximum number of ICRCs to compute
 
-// Whether a buffer that begins with one packet may hold several of `segment` bytes, the last perhaps shorter: behind
-// each there must be another BTH to the same queue pair. The ICRC of the first packet then decides.
+// Whether a buffer that starts with one packet may hold several of `segment` bytes, the last perhaps shorter: each must
+// be followed by another BTH for the same queue pair. The ICRC of the first packet then decides.
 inline bool mayBeJoined(const uint8_t* first, uint32_t length, uint32_t segment) {
   constexpr uint8_t kVersionBits = 0x0f;  // of the BTH's second byte
   for (uint32_t at = segment; at < length; at += segment) {

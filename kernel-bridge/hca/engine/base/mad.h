@@ -1,4 +1,4 @@
-// CM messages on QP1, as far as the host side reads them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6
+// CM messages on QP1, as far as the host side parses them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6
 // CM messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
 #include "base/packet_headers.h"

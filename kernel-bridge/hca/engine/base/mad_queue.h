@@ -1,5 +1,5 @@
-// Events and MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of
-// known connections are kept apart from all others, and the others are limited per source.
+// Events and MADs that a kernel has not taken yet. Any host can send any number of MADs, so those of known connections
+// are kept apart from all others, and the others are limited per source.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,8 +13,8 @@
 
 namespace nd {
 
-// The peers to which a kernel has sent MADs, by its own communication id: a message from there that names the id
-// belongs to a connection. The table has the newest ones; a peer that is no longer in it counts as unknown.
+// The peers to which a kernel has sent MADs, by its own communication id: a message from such a peer that names the id
+// belongs to a connection. The table keeps the newest ones; a peer that has dropped out counts as unknown.
 class KnownPeers {
  public:
   void onSent(const uint8_t mad[wire::kMadBytes], const Gid& destination) {
@@ -45,12 +45,12 @@ class KnownPeers {
   std::vector<Peer> peers_;
 };
 
-// What becomes of a MAD.
+// The fate of a MAD.
 enum class MadVerdict { kTaken, kFull, kSourceFull };
 
-// All other MADs: first those of this host's processes, whose slot is known, then those of the wire. Sources take
-// turns, and the messages of a source stay in order. `addressed` messages name a service or an id that exists; those
-// that are not count as a source of their own, with a small share.
+// All other MADs: first those of this host's processes, whose slot is known, then those from the network. Sources are
+// served round-robin, and the messages of one source stay in order. `addressed` messages name an existing service or
+// id; those that do not count as a source of their own, with a small share.
 template <typename Mad>
 class MadQueue {
  public:
@@ -68,7 +68,7 @@ class MadQueue {
     waiting.count++;
     return MadVerdict::kTaken;
   }
-  // The one that is taken next; nullptr: there is none.
+  // The next to be taken; nullptr: none.
   const Mad* next() const {
     for (const Waiting& waiting : waiting_)
       if (waiting.count != 0) return &waiting.mads.find(waiting.turns.front())->second.front();
@@ -94,15 +94,15 @@ class MadQueue {
   using Source = std::tuple<uint32_t, std::array<uint8_t, 16>, bool>;  // a slot, or an address; addressed
   struct Waiting {
     std::map<Source, std::deque<Mad>> mads;
-    std::deque<Source> turns;  // of those with messages
+    std::deque<Source> turns;  // sources with messages, in round-robin order
     size_t count = 0;
   };
   Waiting waiting_[2];
 };
 
-// All that waits for a kernel. Events of its own objects and MADs of known connections stay in order and go first. When
-// kMostInRow of them have gone, another MAD follows, but never before what came before it: a peer's REQ must not
-// overtake its DREQ.
+// All events and MADs that wait for a kernel. Events of its own objects and MADs of known connections stay in order and
+// go first. After kMostInRow of them another MAD follows, but never before anything that was queued earlier: a peer's
+// REQ must not overtake its DREQ.
 template <typename Event>
 class KernelQueue {
  public:
@@ -141,11 +141,11 @@ class KernelQueue {
  private:
   struct Own {
     Event event;
-    bool known;  // a MAD
+    bool known;  // a MAD of a known connection
   };
   struct Other {
     Event mad{};
-    uint64_t after = 0;  // this many of the first kind came before it
+    uint64_t after = 0;  // number of first-kind entries queued before it
   };
   void add(const Event& event, bool known) {
     added_++;
@@ -153,7 +153,7 @@ class KernelQueue {
   }
   std::deque<Own> events_;
   MadQueue<Other> others_;
-  uint64_t added_ = 0;  // to events_, ever
+  uint64_t added_ = 0;  // total ever added to events_
   size_t known_ = 0;    // MADs in events_
   uint32_t inRow_ = 0;  // taken from events_ in a row
 };

@@ -1,5 +1,5 @@
-// Packet headers of the transport: BTH and extension headers, and the one table of opcodes that drives requester,
-// responder and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
+// Packet headers of the transport: BTH and extension headers, and the table of opcodes that drives requester, responder
+// and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -96,11 +96,12 @@ enum Opcode : uint8_t {
   kOpAtomicAcknowledge = 0x12,
   kOpCompareSwap = 0x13,
   kOpFetchAdd = 0x14,
-  kUcOpcodes = 0x20,  // a UC opcode is the RC one with this bit
+  kUcOpcodes = 0x20,  // a UC opcode is the RC opcode with this bit
   kOpUdSendOnly = 0x64,
   kOpUdSendOnlyImmediate = 0x65,
   kOpCnp = 0x81,
-  kOpFragment = 0xE1,  // of those that the standard leaves to manufacturers; between two ends that have agreed on it
+  kOpFragment = 0xE1,  // one of the opcodes that the standard leaves to manufacturers; used only between peers that
+                       // have agreed on it
 };
 
 struct OpInfo {
@@ -145,7 +146,7 @@ constexpr std::array<OpInfo, 256> makeOpcodes() {
 }
 constexpr std::array<OpInfo, 256> kOpcodes = makeOpcodes();
 
-// RC SEND/WRITE opcode by its flags: the table above, read backwards.
+// The RC SEND/WRITE opcode for given flags: the inverse of the table above.
 constexpr uint32_t selector(uint32_t flags) {
   return (flags & (kFirst | kLast)) >> 2 | (flags & kWrite) >> 3 | (flags & (kImmediate | kInvalidate)) >> 5;
 }
@@ -161,7 +162,7 @@ constexpr std::array<uint8_t, 32> kSelectors = makeSelectors();
 static_assert(kSelectors[selector(kFirst | kLast | kWrite | kImmediate)] == 0x0B, "opcode table and selector disagree");
 static_assert(kSelectors[selector(kLast | kSend | kInvalidate)] == 0x16, "opcode table and selector disagree");
 
-// The same of READ responses, too; of Middle, First and Last of them by these flags.
+// The same including READ responses; Middle, First and Last are selected by these flags.
 constexpr uint8_t opcodeOf(uint32_t flags) {
   if ((flags & kRead) == 0) return kSelectors[selector(flags)];
   return flags & kFirst ? (flags & kLast ? kOpReadOnly : kOpReadFirst) : flags & kLast ? kOpReadLast : kOpReadMiddle;
@@ -254,8 +255,8 @@ constexpr uint8_t rnrCodeFor(uint64_t ns) {
     if (rnrNanoseconds(code) >= ns) return uint8_t(code);
   return kRnrLongest;
 }
-// RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one.
-// ACK timeout codes: 4.096 µs × 2^code, 0 means none.
+// RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one. ACK timeout codes: 4.096 µs ×
+// 2^code; 0 means no timeout.
 constexpr uint64_t ackNanoseconds(uint32_t code) { return code ? uint64_t(4096) << (code & 31) : 0; }
 
 }  // namespace nd::wire

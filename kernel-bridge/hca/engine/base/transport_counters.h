@@ -1,4 +1,4 @@
-// All counters of the transport in one table, with the names of `rdma statistic` where it has them.
+// All counters of the transport in one table, named as in `rdma statistic` where that has them.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace nd {
   X(receivedPackets, "rcvd_pkts")                                                            \
   X(sentBytes, "sent_bytes")                                                                 \
   X(receivedBytes, "rcvd_bytes")                                                             \
-  X(sendFailures, "send_err") /* the link could not carry it */                              \
+  X(sendFailures, "send_err") /* the link could not send the packet */                       \
   X(duplicateRequests, "duplicate_request")                                                  \
   X(outOfSequence, "out_of_seq_request")                                                     \
-  X(keptPackets, "kept_pkts")   /* behind a gap, until it is closed */                       \
-  X(unkept, "unkept_pkts")      /* behind a gap, beyond what is kept */                      \
-  X(sentReports, "sent_report") /* acknowledgements that say what is kept */                 \
+  X(keptPackets, "kept_pkts")   /* kept behind a gap until it is closed */                   \
+  X(unkept, "unkept_pkts")      /* dropped: too far behind a gap */                          \
+  X(sentReports, "sent_report") /* acknowledgements that list the kept packets */            \
   X(receivedReports, "rcvd_report")                                                          \
-  X(foundLost, "lost_pkts")   /* as the peer's reports show */                               \
-  X(blackHoles, "black_hole") /* long packets seemed to vanish: they leave in fragments */   \
+  X(foundLost, "lost_pkts")   /* according to the peer's reports */                          \
+  X(blackHoles, "black_hole") /* long packets seem to vanish: sent in fragments */           \
   X(sentFragments, "sent_fragment")                                                          \
   X(receivedFragments, "rcvd_fragment")                                                      \
   X(sentRnrNaks, "send_rnr_err")                                                             \
@@ -33,15 +33,15 @@ namespace nd {
   X(retriesExceeded, "retry_exceeded_err")                                                   \
   X(rnrExceeded, "retry_rnr_exceeded_err")                                                   \
   X(acksCoalesced, "ack_deferred")                                                           \
-  X(acksCarried, "ack_carried")   /* by packets of the local link */                         \
-  X(sentFast, "sent_fast")        /* small ones that took the fast path */                   \
+  X(acksCarried, "ack_carried")   /* carried by packets of the local link */                 \
+  X(sentFast, "sent_fast")        /* small packets sent on the fast path */                  \
   X(directWrites, "direct_write") /* executed by this side in the peer's memory */           \
   X(directReads, "direct_read")                                                              \
   X(directAtomics, "direct_atomic")                                                          \
-  X(directRefused, "direct_refused")   /* no published key allows it: left to the peer */    \
+  X(directRefused, "direct_refused")   /* no published key allows it: sent as a request */   \
   X(directUnmapped, "direct_unmapped") /* the peer's memory is not mapped yet */             \
-  X(directEvicted, "direct_evicted")   /* the peer took its memory away meanwhile */         \
-  X(receivedFast, "rcvd_fast")         /* small ones by the wire, by the fast path */        \
+  X(directEvicted, "direct_evicted")   /* the peer withdrew its memory meanwhile */          \
+  X(receivedFast, "rcvd_fast")         /* small packets from the wire, on the fast path */   \
   X(retransmitted, "retransmitted_pkts")                                                     \
   X(keepAlives, "keep_alive")                                                                \
   X(malformed, "malformed_pkts")                                                             \
@@ -50,15 +50,15 @@ namespace nd {
   X(wrongAddress, "wrong_address")                                                           \
   X(wrongState, "wrong_qp_state")                                                            \
   X(unknownOpcode, "unknown_opcode")                                                         \
-  X(wrongTransport, "wrong_transport")  /* RC to a UC QP, or so */                           \
-  X(droppedMessages, "dropped_message") /* unreliable: lost, refused */                      \
+  X(wrongTransport, "wrong_transport")  /* such as RC to a UC QP */                          \
+  X(droppedMessages, "dropped_message") /* unreliable transport: lost or refused */          \
   X(wrongQkey, "bad_qkey")                                                                   \
   X(staleResponses, "stale_response")                                                        \
   X(congestionNotifications, "rcvd_cnp")                                                     \
   X(congestionMarked, "rcvd_ecn_marked")                                                     \
   X(congestionNotificationsSent, "sent_cnp")                                                 \
-  X(tailProbes, "tail_probe")            /* repeated before the time-out */                  \
-  X(lateAckRequests, "late_ack_request") /* for what nobody waited for */                    \
+  X(tailProbes, "tail_probe")            /* retransmitted before the timeout */              \
+  X(lateAckRequests, "late_ack_request") /* for packets that no requester waited for */      \
   X(remoteAccessErrors, "req_remote_access_errors")                                          \
   X(remoteInvalidRequests, "req_remote_invalid_request")                                     \
   X(localProtectionErrors, "local_protection_err")                                           \

@@ -12,14 +12,14 @@
 
 namespace nd {
 
-// Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high
-// bits, so that a stale handle is an error and never another object. 0 is no object.
+// Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits and a generation in the
+// high bits, so that a stale handle is an error and never refers to another object. 0 is not a valid handle.
 using Handle = uint32_t;
-// Its upper 12 bits. 0 is none.
+// Number of generations, in the upper 12 bits. 0 is unused.
 constexpr uint32_t kHandleGenerations = 1u << 12;
-// A freed place is not reused until this many others are free, so that late packets and handles miss.
+// A freed slot is reused only once this many others are free, so that late packets and stale handles miss.
 constexpr size_t kPlacesAtRest = 64;
-// A soft kernel attached to this process's engine: 1..63. 0 is none.
+// A soft kernel attached to this process's engine: 1..63. 0 is not a valid id.
 using KernelId = uint32_t;
 
 // A P_Key: a partition in 15 bits and, in the high bit, full membership (IBA 1 §10.9.1–10.9.3).
@@ -37,7 +37,7 @@ struct Gid {
   bool isMulticast() const { return isV4() ? (raw[12] & 0xF0) == 0xE0 : raw[0] == 0xFF; }
   // Whether a host can have this address.
   bool isUnicast() const { return isV4() ? raw[12] != 0 && raw[12] < 224 : raw[0] != 0xFF && *this != Gid{}; }
-  bool operator==(const Gid& o) const {  // without a call
+  bool operator==(const Gid& o) const {  // compares without a call
     uint64_t a[2], b[2];
     std::memcpy(a, raw.data(), sizeof a);
     std::memcpy(b, o.raw.data(), sizeof b);
@@ -46,7 +46,7 @@ struct Gid {
   bool operator!=(const Gid& o) const { return !(*this == o); }
 };
 
-// The status of what the system refuses for want of something, with this errno: of descriptors or of anything else.
+// Whether this errno means that the OS ran out of descriptors, as opposed to another resource.
 inline bool isDescriptorLack(int error) { return error == EMFILE || error == ENFILE; }
 inline Status statusOfLack(int error) {
   return isDescriptorLack(error) ? Status::kTooManyOpenedFiles : Status::kInsufficientResources;
@@ -54,7 +54,7 @@ inline Status statusOfLack(int error) {
 
 enum class IpFamily : uint8_t { kV4 = 4, kV6 = 6 };
 
-// The destination of a queue pair's packets: an address vector resolved to what the wire needs.
+// The destination of a queue pair's packets: an address vector resolved to what the network needs.
 struct Path {
   Gid source;
   Gid destination;
@@ -64,36 +64,36 @@ struct Path {
   uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations and multicast groups, 0 otherwise
 };
 
-// Data of a received packet besides its bytes.
+// Metadata of a received packet.
 struct PacketMeta {
   Gid source;
   Gid destination;
-  uint8_t trafficClass = 0;  // TOS byte if the socket reports it; low two bits are ECN
+  uint8_t trafficClass = 0;  // TOS byte if the socket reports it; the low two bits are ECN
   uint8_t hopLimit = 0;
-  uint32_t flowLabel = 0;  // of IPv6
-  uint32_t scopeId = 0;    // index of the interface that received it, for IPv6 link-local sources and multicast groups
-  uint32_t sender = kByWire;  // of a MAD: the slot of the process of this host that sent it past the wire
+  uint32_t flowLabel = 0;     // of IPv6
+  uint32_t scopeId = 0;       // index of the receiving interface, for IPv6 link-local sources and multicast groups
+  uint32_t sender = kByWire;  // for a MAD: the slot of the process of this host that sent it without using the network
 };
 
-// Monotonic nanoseconds. Tests of the transport replace it by a clock that they set.
+// Monotonic nanoseconds. Tests of the transport replace it with a clock that they set.
 class Clock {
  public:
   static constexpr uint64_t kRecentTicks = 2048;  // about a microsecond
   virtual ~Clock() = default;
   virtual uint64_t now() const = 0;
-  // The same, cheap and up to a microsecond off: for callers that ask often.
+  // The same, cheaper and up to a microsecond off: for frequent callers.
   virtual uint64_t recent() const { return now(); }
 };
 
-// By whom a step is taken, which decides on ACKs.
+// The thread that takes a step, which decides when ACKs are sent.
 enum class Stepper {
-  kEngine,  // nobody comes back soon: what is due leaves
-  kPoller,  // comes back at once: ACKs wait for that, since the program may be about to answer, and both leave together
-  kWoken,   // woken by a message, so that nobody polls on the other side either: the ACKs that the peer waits for leave
+  kEngine,  // may not return soon: everything due is sent
+  kPoller,  // returns at once: ACKs wait for that, since the program may be about to reply, and both are sent together
+  kWoken,   // woken by a message, so the peer is not polling either: the ACKs that it waits for are sent
 };
 
-// Somebody waiting for a completion queue's event. Called with the engine's lock held, from any thread:
-// must only store the outcome and wake the waiter. Called at most once.
+// A waiter for a completion queue's event. Called with the engine's lock held, from any thread, at most once: must only
+// store the outcome and wake the waiter.
 class NotifySink {
  public:
   virtual ~NotifySink() = default;
@@ -103,12 +103,11 @@ class NotifySink {
   virtual bool watches() const { return false; }
 };
 
-// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: it must only enqueue and
-// wake.
+// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: must only enqueue and wake.
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  // `addressed`: it names a service or an id that this kernel may have; otherwise any kernel can answer it.
+  // `addressed`: it names a service or an id that this kernel may have; otherwise any kernel can reply to it.
   virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onEvent(const HcaEvent& event) = 0;  // all others
 };

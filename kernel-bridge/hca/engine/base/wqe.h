@@ -1,9 +1,8 @@
-// The parser of work queue entries (schema/ring.h). It serves whatever executes them: the fast path, direct access, the
-// requester, and real HCAs (verbs/post.cc).
-//
-// A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
-// and what is checked there is what is executed. SGEs stay in the ring: whatever is read of one is checked when it is
-// used.
+// The parser of work queue entries (schema/ring.h), used by everything that executes them: the fast path, direct
+// access, the requester, and RDMA devices (verbs/post.cc).
+//  A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
+//  so that the values checked are the values executed. SGEs stay in the ring: each value read from one is checked when
+//  it is used.
 #pragma once
 #include "schema/ring.h"
 #include "base/ring_words.h"
@@ -29,7 +28,7 @@ struct SgeList {
   const uint32_t* at(uint32_t i) const { return words + i * (abi::kSgeBytes / 4); }
 };
 
-// A receive WQE. Whether the queue has so many SGEs is yet to be checked.
+// A receive WQE. The number of SGEs has yet to be checked against the queue's.
 inline SgeList parseReceive(const uint32_t* wqe) {
   return {wqe + abi::kReceiveWqeHeaderBytes / 4, peekWord(wqe + abi::kRwSgeCount)};
 }
@@ -38,7 +37,7 @@ inline SgeList parseReceive(const uint32_t* wqe) {
 struct WqeLimits {
   uint32_t type;  // WV_QP_TYPE
   uint32_t sges, inlineBytes, messageBytes;
-  uint32_t initiatorDepth;  // RDMA reads and atomics in flight; 0: none can ever be
+  uint32_t initiatorDepth;  // RDMA reads and atomics in flight; 0: none allowed
 };
 
 // A send WQE.
@@ -64,7 +63,7 @@ struct SendWqe {
   // Without
   SgeList sges(const uint32_t* wqe) const { return {bodyOf(wqe), count}; }
 
-  // The whole WQE. 0, or the WV_WC_STATUS that it fails in.
+  // Parses the whole WQE. Returns 0, or the WV_WC_STATUS that it fails with.
   inline uint32_t parse(const uint32_t* wqe, const WqeLimits& limits);
 
   // ── Its parts, in the order in which they are read. Short cuts read no more of them than they need.
@@ -98,8 +97,8 @@ static_assert(abi::kSwRemoteHi == abi::kSwRemoteLo + 1 && abi::kSwCompareHi == a
                   abi::kSwSwapHi == abi::kSwSwapLo + 1 && abi::kSgeAddressHi == abi::kSgeAddressLo + 1,
               "peekWide()");
 
-// Flags that each kind of send WQE may have, and the queue pairs that execute it. Nothing reaches a window through an
-// unreliable connection, so it binds none.
+// Flags that each kind of send WQE may have, and the queue pairs that execute it. A window cannot be reached through an
+// unreliable connection, so such a queue pair binds none.
 struct WqeRule {
   static constexpr uint32_t kAny = abi::kSendFlagFence | abi::kSendFlagSignaled | abi::kSendFlagSolicited;  // flags
   static constexpr uint32_t kRc = 1u << abi::kQptRc, kConnected = kRc | 1u << abi::kQptUc,
@@ -131,14 +130,14 @@ inline uint32_t SendWqe::parse(const uint32_t* wqe, const WqeLimits& limits) {
 
   if (opcode > abi::kOpFastRegister) return abi::kWcLocalOp;
   const WqeRule& rule = kWqeRules[opcode];
-  constexpr uint32_t kOneWord = abi::kSendFlagImmediate | abi::kSendFlagInvalidate;  // for both
+  constexpr uint32_t kOneWord = abi::kSendFlagImmediate | abi::kSendFlagInvalidate;  // both use the same word
   if ((flags & ~rule.flags) != 0 || (flags & kOneWord) == kOneWord || (rule.types >> limits.type & 1) == 0 ||
       ((flags & abi::kSendFlagInvalidate) != 0 && limits.type != abi::kQptRc))
     return abi::kWcLocalOp;
   if (isLocal()) return 0;
   if (const uint32_t status = readLength(wqe, limits.sges, limits.inlineBytes, limits.messageBytes)) return status;
   if (!isReadOrAtomic()) return 0;
-  if (limits.initiatorDepth == 0) return abi::kWcLocalOp;  // the peer takes none: nothing could ever come back
+  if (limits.initiatorDepth == 0) return abi::kWcLocalOp;  // the peer accepts none, so no response could ever come
   return opcode != abi::kOpRead && length != 8 ? abi::kWcLocalLength : 0;
 }
 
