@@ -58,7 +58,7 @@ namespace nd {
   X(congestionMarked, "rcvd_ecn_marked")                                                     \
   X(congestionNotificationsSent, "sent_cnp")                                                 \
   X(tailProbes, "tail_probe")            /* retransmitted before the timeout */              \
-  X(lateAckRequests, "late_ack_request") /* for packets that no requester waited for */      \
+  X(lateAckRequests, "late_ack_request") /* for packets sent without AckReq */               \
   X(remoteAccessErrors, "req_remote_access_errors")                                          \
   X(remoteInvalidRequests, "req_remote_invalid_request")                                     \
   X(localProtectionErrors, "local_protection_err")                                           \

@@ -8,10 +8,10 @@ namespace nd {
 
 class Alarm {
  public:
-  // False: the system has no descriptor for it.
+  // False: no descriptor is available.
   bool open();
   Descriptor fd() const { return fd_.get(); }
-  // Sets it to a time of monotonicNs(). Any thread.
+  // Sets the alarm to a time of monotonicNs(). Any thread.
   void set(uint64_t time);
 
  private:

@@ -1,5 +1,5 @@
-// UDP sockets as RoCEv2 uses them: datagrams come and go in batches, with the fields of their IP headers. Nothing here
-// waits.
+// UDP sockets as RoCEv2 uses them: datagrams are sent and received in batches, with the fields of their IP headers. No
+// call blocks.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,75 +9,76 @@
 
 namespace nd {
 
-// One datagram, or several of the same sender that the system delivers in one piece.
+// One datagram, or several from one sender that the OS delivers in one piece.
 struct Datagram {
   PacketMeta meta;
   const uint8_t* bytes = nullptr;
-  uint32_t length = 0;   // of all
-  uint32_t segment = 0;  // of each but the last
+  uint32_t length = 0;   // of all datagrams together
+  uint32_t segment = 0;  // of each datagram but the last
   uint16_t sourcePort = 0;
-  bool complete = false;    // false: cut off, or its addresses are not known
+  bool complete = false;    // false: truncated, or the addresses are unknown
   bool hasMetadata = true;  // false: only the bytes are known (receiveBytes)
 };
 
-// Of sockets that share a port, each has an index. Where the byte `at` of a datagram has a value with an index, the
-// socket of that index gets it.
+// Chooses among sockets that share a port; each has an index. A datagram goes to the socket whose index belongs to the
+// value of its byte `at`.
 struct SharingRule {
-  static constexpr uint8_t kNoIndex = 0xff;  // of a value: the system chooses
+  static constexpr uint8_t kNoIndex = 0xff;  // index of a value: the OS chooses
   uint32_t at = 0;
   const uint8_t* indexes = nullptr;  // by value
   uint32_t values = 0;
-  uint8_t direct = 0;  // where the byte `at` is this one, the byte `directAt` is the index itself
+  uint8_t direct = 0;  // if the byte `at` has this value, the byte `directAt` is itself the index
   uint32_t directAt = 0;
 };
-// For all sockets that share this one's port. Where the system refuses, it chooses itself.
+// Applies to all sockets that share this one's port. If the OS does not support the rule, it chooses the sockets
+// itself.
 void setSharingRule(Descriptor socket, const SharingRule& rule);
 
-// Whether sockets of several processes of one user can have a port together. Else one process has it.
+// Whether sockets of several processes of one user can share a port. Otherwise one process owns it.
 bool portsAreShared();
 
 class DatagramSocket {
  public:
   static constexpr int kDefaultHopLimit = 64;
 
-  // ── Opening. One that fails leaves the socket closed. 0 or an errno.
-  // Bound to a port at all addresses of the family, to send to anybody and hear everybody. Sockets of one user can
-  // share the port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined. `first`:
-  // EADDRINUSE if anybody has the port; others may share it afterwards.
+  // ── Opening. Returns 0 or an errno; on failure the socket stays closed.
+  // Binds to a port on all addresses of the family, to send to and receive from any host. Sockets of one user can share
+  // the port. IPv4 datagrams have ID 0 and are not fragmented. `joined`: received datagrams may be joined. `first`:
+  // EADDRINUSE if another socket has the port; others may share it afterwards.
   int openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined, bool first);
-  // To send as such a socket does, beside the process that has the port, from a port of its own. What comes there is
-  // not for anybody.
+  // Sends like such a socket from a port of its own, beside the process that owns the RoCEv2 port. Datagrams received
+  // there are ignored.
   int openBeside(IpFamily family, uint32_t bufferBytes);
-  // To hear a single sender on such a port. Until hearOnly() it is the last of the sockets that share the port, may
-  // hear others, too, and reports destinations. hearOnly() is false where it does not hear what this sender sends to
-  // `own`.
+  // Receives from a single sender on such a port. Until hearOnly() is called, it is the last of the sockets that share
+  // the port, may receive from other senders too, and reports destinations. hearOnly() returns false if the socket does
+  // not receive this sender's datagrams to `own`.
   int openListener(IpFamily family, uint16_t port, uint32_t bufferBytes);
   bool hearOnly(const Gid& sender, uint16_t senderPort, const Gid& own);
   void reportDestinations(bool on);
-  // From a port of its own to a single destination, with the path's header fields.
+  // Sends from a port of its own to a single destination, with the path's header fields.
   int openSender(const Path& path, uint16_t port, uint32_t bufferBytes);
   void close() { fd_.reset(); }
 
   bool isOpen() const { return fd_.valid(); }
-  Descriptor fd() const { return fd_.get(); }  // readable when there is a datagram
+  Descriptor fd() const { return fd_.get(); }  // readable when a datagram is available
   IpFamily family() const { return family_; }
-  bool labels() const { return labels_; }  // it sends flow labels
-  uint16_t port() const { return port_; }  // of one that does not share a port: its own
+  bool labels() const { return labels_; }  // whether it sends flow labels
+  uint16_t port() const { return port_; }  // of a socket that does not share a port: its own port
 
-  // Joins or leaves a multicast group on one interface. 0 or an errno: ENODEV: no such interface; ENOBUFS: the
-  // system's limit (net.ipv4.igmp_max_memberships for each socket).
+  // Joins or leaves a multicast group on one interface. Returns 0 or an errno: ENODEV: no such interface; ENOBUFS: the
+  // OS limit (net.ipv4.igmp_max_memberships for each socket).
   int changeGroup(bool join, const Gid& group, uint32_t interface);
-  // How many datagrams it holds at most; whether there is one.
+  // Maximum number of datagrams that it can hold; whether it holds any.
   uint32_t queuedAtMost() const;
   bool hasDatagram() const;
 
-  // ── A sender's.
-  // One datagram, without a batch. 0 or an errno.
+  // ── Of a connected sender.
+  // Sends one datagram, without a batch. Returns 0 or an errno.
   int send(const void* bytes, uint32_t length) const;
-  // The system counts the IPv4 IDs of a sender. The ID of an empty datagram that this sends; false: the system keeps it
-  // secret.
+  // The OS counts the IPv4 IDs of a sender. Returns the ID of an empty datagram that this call sends; false: the OS
+  // does not reveal it.
   bool learnId(const Path& path, uint16_t* id) const;
-  // The ID of the last that has left of the messages with askForId().
+  // The ID of the last sent message for which askForId() was called.
   bool takeId(const Path& path, uint16_t* id) const;
 
  private:
@@ -89,7 +90,7 @@ class DatagramSocket {
   uint16_t port_ = 0;
 };
 
-// Messages that leave together. Their bytes are the caller's, and stay until they have left.
+// Messages that are sent together. Their bytes belong to the caller and must stay valid until they have been sent.
 class DatagramsOut {
  public:
   static constexpr uint32_t kMostMessages = 32;
@@ -98,20 +99,21 @@ class DatagramsOut {
   DatagramsOut(const DatagramsOut&) = delete;
   DatagramsOut& operator=(const DatagramsOut&) = delete;
 
-  // By a sender's socket.
+  // For a connected sender's socket.
   void set(uint32_t index, const uint8_t* bytes, uint32_t length);
-  // By another, of which this is one.
+  // For an unconnected socket: `by`, or another of the same kind.
   void set(uint32_t index, const uint8_t* bytes, uint32_t length, const Path& path, uint16_t port,
            const DatagramSocket& by);
-  // takeId() answers its ID.
+  // takeId() will return its ID.
   void askForId(uint32_t index);
-  // It has so many bytes, and leaves as datagrams of `segment` bytes, the last of which may be shorter. Once.
+  // The message has `length` bytes and is sent as datagrams of `segment` bytes, the last of which may be shorter. Call
+  // once.
   void cutUp(uint32_t index, uint32_t length, uint32_t segment);
-  // It is one datagram of these bytes, after all.
+  // The message is a single datagram of these bytes after all.
   void setSingle(uint32_t index, const uint8_t* bytes, uint32_t length);
-  // Goes without a flow label. False: it had none.
+  // Sends the message without a flow label. False: it had none.
   bool dropLabel(uint32_t index);
-  // How many have left; an errno, negative: none has, for this.
+  // Returns the number of messages sent; negative: none, with this errno.
   int send(Descriptor by, uint32_t first, uint32_t count);
 
  private:
@@ -119,20 +121,20 @@ class DatagramsOut {
   std::unique_ptr<Impl> impl_;
 };
 
-// Room for datagrams that come together.
+// Buffers for datagrams that are received together.
 class DatagramsIn {
  public:
   static constexpr uint32_t kMost = 16, kBytes = 65536;
-  static constexpr uint32_t kFront = 64;  // bytes before the first that the caller may write to
-  // `senders`: the sender of each is reported. Else it is known, or of no interest.
+  static constexpr uint32_t kFront = 64;  // writable bytes before the first one
+  // `senders`: report the sender of each datagram. Otherwise the sender is known, or irrelevant.
   explicit DatagramsIn(bool senders);
   ~DatagramsIn();
   DatagramsIn(const DatagramsIn&) = delete;
   DatagramsIn& operator=(const DatagramsIn&) = delete;
 
-  // Takes up to `count`, valid until the next call. Their number.
+  // Receives up to `count` datagrams, valid until the next call. Returns their number.
   uint32_t receive(Descriptor from, uint32_t count);
-  // Takes one, of which only the bytes are known; cheaper. False: there is none.
+  // Receives one datagram, of which only the bytes are known; cheaper. False: none is available.
   bool receiveBytes(Descriptor from);
   uint8_t* bytes(uint32_t index);
   uint32_t length(uint32_t index) const;

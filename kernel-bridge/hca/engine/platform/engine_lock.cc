@@ -9,8 +9,8 @@ void EngineLock::fence() { fullFence(); }
 
 void EngineLock::setBarrier(void (*barrier)()) {
   barrier_.store(barrier, std::memory_order_seq_cst);
-  // A sleeper increments `sleepers_` before it re-checks, so after this barrier either the releaser sees the count or
-  // the sleeper sees the release.
+  // A sleeper increments `sleepers_` before it re-checks. After this barrier, either the releaser sees the count or the
+  // sleeper sees the release.
   barrier();
   barriers_.store(true, std::memory_order_release);
 }

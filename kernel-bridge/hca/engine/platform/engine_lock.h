@@ -1,6 +1,6 @@
-// The engine's lock. A polling thread takes and releases it some million times a second, so taking it is one locked
-// instruction, and releasing it none: a plain store, and a check for sleepers. A sleeper makes sure that one of the two
-// sees the other: it asks the system for a barrier in all threads.
+// The engine's lock. A polling thread takes and releases it some million times a second, so taking it costs one locked
+// instruction, and releasing it none: a plain store, and a check for sleepers. A sleeper ensures that one of the two
+// sees the other by requesting a barrier in all threads from the OS.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,8 +21,8 @@ class EngineLock {
     if (!barriers_.load(std::memory_order_acquire)) fence();
     if (sleepers_.load(std::memory_order_relaxed) != 0) wakeSleeper();
   }
-  // Until this is called, the releaser uses a fence. `barrier` orders what every thread of the process did before
-  // against what it does after. Called once.
+  // Until this is called, the releaser uses a fence. `barrier` orders every earlier access by any thread of the process
+  // before every later one by the caller. Called once.
   void setBarrier(void (*barrier)());
 
  private:

@@ -7,8 +7,8 @@ namespace nd {
 
 class LocalAddresses {
  public:
-  // Loopback addresses, and those of the interfaces. An unknown address makes it list them again, at most once a
-  // second, so a new address may be recognized that much later.
+  // Loopback addresses, and those of the interfaces. An unknown address causes them to be listed again, at most once a
+  // second, so a new address may be recognized with that much delay.
   bool contains(const Gid& address, const Clock& clock);
 
  private:

@@ -1,10 +1,9 @@
 // The names by which processes of one user and one dialect (kDialect) find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
-//
-// Abstract names have no permissions, so another user may hold a name of ours. A claimant then listens at
-// "<name>~<random>" instead, and others find that in the system's list, which has the owner of each socket. A claimant
-// binds first and reads the list afterwards: of two claims of one name, in any form, at least one sees the other and
-// gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
+//  Abstract names have no permissions, so another user may hold one of our names. A claimant then listens at
+//  "<name>~<random>" instead. Others find that in the list of sockets that the OS reports with their owners. A claimant
+//  binds first and reads the list afterwards, so that of two claims of one name, in any form, at least one sees the
+//  other and gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -16,42 +15,42 @@
 
 namespace nd {
 
-// Begins what is appended to a name that another user holds.
+// Starts the suffix of a name whose usual form another user holds.
 constexpr char kBesides = '~';
 
-// The operating system's name for a claim, if no other user holds it.
+// The OS name for a claim, if no other user holds it.
 std::string ownName(const std::string& what);
-// The beginning of the names of this user in all dialects, and `what`.
+// The prefix of this user's names in all dialects, followed by `what`.
 std::string userName(const std::string& what);
 
 class LocalNames {
  public:
-  // Listens there. Returns 0; EADDRINUSE: another process of this user has it, or claims it just now; or another errno.
-  // `others`: all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
+  // Listens there. Returns 0; EADDRINUSE: another process of this user has the name, or is claiming it; or another
+  // errno. `others`: all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
   int claim(const std::string& what, const std::string& listed, UniqueFd* listener, std::vector<std::string>* others);
   int claim(const std::string& what, UniqueFd* listener) {
     std::vector<std::string> others;
     return claim(what, what, listener, &others);
   }
-  // The same without reading the list: for a name that only this process can claim.
+  // The same without reading the list, for a name that only this process can claim.
   int listenAt(const std::string& what, UniqueFd* listener);
 
   // Connects to the process of this user that has the name. Returns 0; ECONNREFUSED or EACCES: none has it (EACCES: but
-  // another user has); EAGAIN: it has too many unaccepted connections; or another errno.
+  // another user does); EAGAIN: it has too many unaccepted connections; or another errno.
   enum class Look {
     kNow,
-    kUsual,   // the usual name now; variants by the recent list
-    kRecent,  // only the recent list, without a system call: what it lacked is absent
+    kUsual,   // the usual name now; variants from the recent list
+    kRecent,  // only the recent list, without a system call: a name not listed counts as absent
   };
   int connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look look = Look::kNow);
 
-  // The names of this user's processes, behind `prefix`. Empty optional: no descriptor or memory for the query.
+  // The names of this user's processes, without `prefix`. Empty optional: no descriptor or memory for the query.
   std::optional<std::vector<std::string>> list(const std::string& prefix);
-  // There is a new process: absent names may exist now.
+  // A new process has appeared: absent names may exist now.
   void forget();
 
  private:
-  // How long a list counts as recent: long enough that reading lists takes at most a tenth of the time.
+  // How long a list counts as recent: long enough that reading lists uses at most a tenth of the time.
   static constexpr uint64_t kReadShare = 10, kShortestNs = 1'000'000, kLongestNs = 20'000'000;
   using Listed = std::vector<LocalListener>;
   int claimBesides(const std::string& what, UniqueFd* listener, std::string* bound);
@@ -61,7 +60,7 @@ class LocalNames {
   std::optional<Listed> recentBesides(const std::string& what);
   void readRecent();
 
-  std::mutex mutex_;  // guards the following
+  std::mutex mutex_;  // protects the following
   Listed recent_;     // under the user's prefix, of all users, ascending
   uint64_t recentUntil_ = 0;
 };

@@ -1,4 +1,4 @@
-// Pages that are mapped into this process: its own, or those of a descriptor that processes exchange.
+// Pages mapped into this process: its own, or those of a descriptor exchanged between processes.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace nd {
 
-// Bytes of a file that this or another process has allocated (pages.h).
+// A range of a file that this or another process has allocated (pages.h).
 struct FilePart {
   UniqueFd fd;
   uint64_t fileBytes = 0;
@@ -30,26 +30,25 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Zeroed pages that another process can map by the descriptor; their number cannot change. False: the system has
-  // none.
+  // Creates zeroed pages that another process can map by the descriptor; their number cannot change. False: out of
+  // resources.
   bool create(uint64_t bytes, UniqueFd* fd);
-  // Zeroed pages of this process alone.
+  // Creates zeroed pages private to this process.
   bool createPrivate(uint64_t bytes);
   // Maps pages that another process has created, for reading and writing. False: the size differs, or could change.
   bool open(Descriptor fd, uint64_t bytes);
-  // Pages that this process writes and others can only read: their first ones cost nothing before they are used. False:
-  // the system cannot promise that.
+  // Creates pages that this process writes and others can only read. Pages cost no memory until they are used. False:
+  // the OS cannot guarantee that.
   bool createPublished(uint64_t bytes, UniqueFd* fd);
-  // Maps such pages of another process. False: as open().
+  // Maps such pages of another process. False: as for open().
   bool openPublished(Descriptor fd, uint64_t bytes);
   // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become
   // missing.
   bool openForReading(Descriptor fd, uint64_t bytes);
-  // The same of pages that may be written, too, by whoever has their descriptor. `writable`: this mapping is for
-  // writing.
+  // The same for pages that any holder of the descriptor may also write. `writable`: maps them for writing.
   bool openShared(Descriptor fd, uint64_t bytes, bool writable);
-  // The same of a part, with the rest of its pages, for this process alone: it shows the file, and a page that is
-  // written to becomes this process's own. Costs no memory before.
+  // The same for a part, rounded out to whole pages, private to this process: it shows the file, and a page written by
+  // this process becomes its own. Costs no memory until then.
   bool openView(const FilePart& part);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);

@@ -5,18 +5,18 @@
 namespace nd {
 
 enum class NetworkPart : uint8_t {
-  kInterfaces,  // links, and their addresses
-  kRoutes,      // routes, and the rules that choose among tables of them
+  kInterfaces,  // links and their addresses
+  kRoutes,      // routes, and the rules that choose among routing tables
 };
 
-// Reports that something has changed, not what: callers look again.
+// Reports that something has changed, but not what: callers query the state again.
 class NetworkEvents {
  public:
-  // False: the system forbids it, or has no room.
+  // False: not permitted, or out of resources.
   bool open(NetworkPart part);
   // Readable when there are messages.
   Descriptor fd() const { return fd_.get(); }
-  // Reads the messages. True: something has changed, or the system has dropped messages.
+  // Reads the messages. True: something has changed, or messages were dropped.
   bool take();
 
  private:

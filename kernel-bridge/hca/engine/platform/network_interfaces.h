@@ -9,7 +9,7 @@ namespace nd {
 struct InterfaceAddress {
   Gid gid;
   bool v4 = false;
-  uint32_t prefixLength = 0;  // counted in the address's own family
+  uint32_t prefixLength = 0;  // in bits, of the address's own family
   uint32_t scopeId = 0;       // of an IPv6 link-local address: the interface's index
 };
 
@@ -17,17 +17,17 @@ struct NetworkInterface {
   std::string name;
   uint32_t index = 0;
   uint32_t mtu = 0;          // bytes of an IP packet
-  bool up = false;           // switched on (IFF_UP)
-  bool running = false;      // and has a carrier, if it is of a kind that has one (IFF_RUNNING)
+  bool up = false;           // enabled (IFF_UP)
+  bool running = false;      // and, for kinds of interface that have one, with a carrier (IFF_RUNNING)
   std::vector<uint8_t> mac;  // of any length, 0 for none
   std::vector<InterfaceAddress> addresses;
 };
 
 // All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears
-// meanwhile is left out.
+// meanwhile is omitted.
 int listInterfaces(std::vector<NetworkInterface>* out);
 bool hasInterface(uint32_t index);
-// A text that differs between hosts and network namespaces, and outlives a restart where it can.
+// A text that differs between hosts and network namespaces, and survives a restart where possible.
 std::string hostIdentity();
 
 }  // namespace nd

@@ -1,4 +1,4 @@
-// A set of descriptors, of which it says which have something.
+// A set of descriptors that reports which of them are ready.
 #pragma once
 #include <cstdint>
 
@@ -13,23 +13,23 @@ class Readiness {
     kReadable = 1,
     kWritable = 2,
     kEnded = 4
-  };  // kEnded: a connection has, or failed
+  };  // kEnded: the connection has ended or failed
   struct Event {
-    uint64_t tag;    // as the descriptor was added with
-    uint32_t kinds;  // kEnded may come without having been asked for
+    uint64_t tag;    // as passed to add()
+    uint32_t kinds;  // may include kEnded even if it was not requested
   };
 
   Readiness();
   bool valid() const { return fd_.valid(); }
-  // Readable when there is something.
+  // Readable when a member is ready.
   Descriptor fd() const { return fd_.get(); }
-  // `kinds`: what it is to be said of. A descriptor leaves the set when it is closed. False: the system has no room.
+  // `kinds`: the events to report. A descriptor leaves the set when it is closed. False: out of resources.
   bool add(Descriptor descriptor, uint32_t kinds, uint64_t tag);
   void change(Descriptor descriptor, uint32_t kinds, uint64_t tag);
-  // Before a descriptor is closed that another process has, too: what it stands for would stay in the set until that
-  // closes it.
+  // Call before closing a descriptor that another process also holds: the underlying object would stay in the set until
+  // that process closes it.
   void remove(Descriptor descriptor);
-  // What there is now, at most kMostEvents. Their number.
+  // Returns the number of current events, at most kMostEvents.
   static constexpr uint32_t kMostEvents = 32;
   uint32_t take(Event events[kMostEvents]);
 
@@ -37,9 +37,9 @@ class Readiness {
   UniqueFd fd_;
 };
 
-// Sleeps until one of a few descriptors is readable, or for so many nanoseconds; UINT64_MAX: without a bound. It may
-// come back earlier. Bit i: that one is readable, or is no descriptor any more. `error`: 0, or why it can never wait
-// again, as an errno.
+// Sleeps until one of a few descriptors is readable, or for this many nanoseconds; UINT64_MAX: without limit. May
+// return earlier. Bit i: that descriptor is readable, or no longer valid. `error`: 0, or an errno if waiting can never
+// succeed again.
 uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds, int* error = nullptr);
 
 }  // namespace nd

@@ -15,7 +15,7 @@ struct Registry {
   std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<const SharedRange>> ranges;
   uint64_t nextId = 1;
-  std::atomic<uint32_t> freed{0};  // of ranges that were offered to peers
+  std::atomic<uint32_t> freed{0};  // number of freed ranges that had been offered to peers
   struct Hook {
     void (*call)(void*);
     void* argument;

@@ -1,4 +1,4 @@
-// A thread of this library's own, on which no signal of the program is handled.
+// A thread of this library, on which no signal of the program is handled.
 #pragma once
 #include <cstdint>
 
@@ -7,20 +7,20 @@ namespace nd {
 // A thread of this process.
 using ThreadId = int32_t;
 ThreadId currentThread();
-// Whether the thread is ready to run and has no processor, be it that the caller has just taken it. False where the
-// system does not say so, and of a thread that has ended. Takes some microseconds.
+// Whether the thread is runnable but not running, even if only because the caller has just preempted it. False where
+// the OS does not report this, and for a thread that has ended. Takes some microseconds.
 bool lacksProcessor(ThreadId thread);
-// Processor time that it has used; 0: unknown.
+// CPU time used by it; 0: unknown.
 uint64_t processorTimeNs(ThreadId thread);
 
 class Thread {
  public:
-  // `name`: at most 15 characters, for people who look at the process. False: the system has no room for it.
+  // `name`: at most 15 characters, for people who inspect the process. False: out of resources.
   bool start(const char* name, void (*main)(void*), void* argument);
   bool running() const { return running_; }
-  // Waits for its end.
+  // Waits until it has ended.
   void join();
-  // It ends by itself.
+  // Lets it end by itself.
   void detach();
 
  private:

@@ -38,7 +38,7 @@ class UniqueFd {
   Descriptor fd_ = kNoDescriptor;
 };
 
-// Another one for the same. Not valid: the system has none left.
+// A duplicate. Not valid: out of descriptors.
 UniqueFd duplicateDescriptor(Descriptor descriptor);
 
 }  // namespace nd

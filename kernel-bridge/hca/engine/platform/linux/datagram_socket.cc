@@ -19,9 +19,9 @@
 namespace nd {
 namespace {
 
-constexpr size_t kMaxLinkHeader = 64;  // before the IP header of what comes back
-constexpr uint32_t kMostReturned = 8;  // datagrams that came back and nobody has looked at
-// An index that no group has: the system then chooses by the datagram's addresses and ports.
+constexpr size_t kMaxLinkHeader = 64;  // before the IP header of a looped-back datagram
+constexpr uint32_t kMostReturned = 8;  // maximum number of looped-back datagrams left unread
+// An index that no group has: Linux then chooses by the datagram's addresses and ports.
 constexpr uint32_t kAnyIndex = 0xffff;
 
 UniqueFd makeSocket(IpFamily family) {
@@ -42,24 +42,25 @@ bool setReportsDestinations(int s, bool v4, bool on) {
 
 bool setShares(int s) { return setInt(s, SOL_SOCKET, SO_REUSEPORT, 1); }
 
-// Of a socket that receives: it reports header fields.
+// Options of a receiving socket: it reports header fields.
 bool setReceives(int s, bool v4) {
   return (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
-                   setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // only where this socket joined
+                   setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // only on interfaces where this socket joined
              : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
                    setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
-                   setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) &&  // else datagrams with checksum 0 never arrive
+                   setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) &&  // otherwise datagrams with checksum 0 are never
+                                                                    // received
          setReportsDestinations(s, v4, true);
 }
 
-// What older systems lack.
+// Options that older kernels lack.
 void setReceivesMore(int s, bool v4) {
   if (v4) return;
-  setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // or those for others' groups, too
+  setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // otherwise also those of groups joined by other sockets
   setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
 }
 
-// No fragments.
+// Disables fragmentation.
 bool setSends(int s, bool v4, int hopLimit) {
   return v4 ? setInt(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) && setInt(s, IPPROTO_IP, IP_TTL, hopLimit)
             : setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
@@ -95,7 +96,7 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   // Unconnected with DF: Linux then sends IPv4 ID 0.
   if (!setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit) || !setSendsToGroups(s, v4, kDefaultHopLimit))
     return errno;
-  if (joined) setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers datagrams one by one
+  if (joined) setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // older kernels deliver datagrams one by one
   setReceivesMore(s, v4);
   labels_ = !v4 && setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   setReceiveBuffer(s, bufferBytes);
@@ -106,8 +107,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   return use(std::move(fd), family);
 }
 
-// Bound to all addresses it is the last of the port's group; connecting takes it out of the group. Bound to one address
-// it would have all that comes to that, until it is connected.
+// Bound to all addresses, it is the last of the port's group; connecting removes it from the group. Bound to one
+// address, it would receive everything for that address until it is connected.
 int DatagramSocket::openListener(IpFamily family, uint16_t port, uint32_t bufferBytes) {
   close();
   UniqueFd fd = makeSocket(family);
@@ -128,7 +129,7 @@ bool DatagramSocket::hearOnly(const Gid& sender, uint16_t senderPort, const Gid&
   socklen_t bytes = sizeof found;
   socketAddress(own, 0, 0, &wanted);
   if (getsockname(fd(), &found.any, &bytes) != 0) return false;
-  // The system chooses which address is its own.
+  // Linux chooses the source address.
   return family_ == IpFamily::kV4
              ? found.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
              : std::memcmp(&found.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
@@ -155,7 +156,7 @@ int DatagramSocket::openSender(const Path& path, uint16_t port, uint32_t bufferB
   const socklen_t sourceBytes = socketAddress(path.source, 0, path.scopeId, &source);
   if (bind(s, &source.any, sourceBytes) != 0) return errno;
   const socklen_t destinationBytes = socketAddress(path.destination, port, path.scopeId, &destination);
-  if (!v4) destination.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: the system's own choice
+  if (!v4) destination.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: chosen by Linux
   if (connect(s, &destination.any, destinationBytes) != 0) return errno;
   socklen_t bytes = sizeof source;
   if (getsockname(s, &source.any, &bytes) != 0) return errno;
@@ -196,7 +197,7 @@ void setSharingRule(Descriptor socket, const SharingRule& rule) {
              sizeof attachment);  // refused by seccomp, or an old kernel
 }
 
-// By the memory that they take: the system counts no datagram with less than its headers and its share of a page.
+// Based on memory: Linux accounts at least its headers and a share of a page for each datagram.
 uint32_t DatagramSocket::queuedAtMost() const {
   constexpr uint32_t kLeastBytes = 512;
   uint32_t memory[SK_MEMINFO_VARS] = {};
@@ -210,8 +211,8 @@ bool DatagramSocket::hasDatagram() const {
   return recv(fd(), &none, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-// send() is a point of cancellation, which the system library marks by locked instructions before and after each call
-// as soon as there are threads. The sanitizers, though, see the buffers of the library's calls only.
+// send() is a cancellation point, which the C library marks with locked instructions before and after each call as soon
+// as there are threads. The sanitizers, however, see only buffers of the library's own calls.
 int DatagramSocket::send(const void* bytes, uint32_t length) const {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return ::send(fd(), bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
@@ -220,8 +221,8 @@ int DatagramSocket::send(const void* bytes, uint32_t length) const {
 #endif
 }
 
-// An empty datagram, which receivers drop without a word, comes back with its headers: to this host it is there as soon
-// as it was sent.
+// Sends an empty datagram, which receivers drop silently, and gets it back with its headers: on this host it is
+// available as soon as it was sent.
 bool DatagramSocket::learnId(const Path& path, uint16_t* id) const {
   alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint32_t))] = {};
   msghdr message{};

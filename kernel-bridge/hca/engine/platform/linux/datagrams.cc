@@ -66,7 +66,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
     if (trafficClass != 0) appendControl(&m, IPPROTO_IP, IP_TOS, trafficClass);
     if (ownHopLimit) appendControl(&m, IPPROTO_IP, IP_TTL, hopLimit);
   } else {
-    if (by.labels()) to.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: the system's own choice
+    if (by.labels()) to.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: chosen by Linux
     in6_pktinfo info{};
     std::memcpy(&info.ipi6_addr, path.source.raw.data(), 16);
     info.ipi6_ifindex = path.scopeId;
@@ -76,7 +76,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
   }
 }
 
-// The datagram comes back as it leaves.
+// The datagram is looped back as it is sent.
 void DatagramsOut::askForId(uint32_t index) {
   appendControl(&impl_->messages[index].msg_hdr, SOL_SOCKET, SO_TIMESTAMPING, uint32_t{SOF_TIMESTAMPING_TX_SCHED});
 }
@@ -99,7 +99,7 @@ bool DatagramsOut::dropLabel(uint32_t index) {
   return to.any.sa_family == AF_INET6 && std::exchange(to.v6.sin6_flowinfo, 0) != 0;
 }
 
-// One message goes by a cheaper call, and without control messages by the cheapest.
+// A single message uses a cheaper call, and without control messages the cheapest.
 int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   mmsghdr* const messages = impl_->messages + first;
@@ -111,7 +111,7 @@ int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
       n = ::send(by, only.msg_iov->iov_base, only.msg_iov->iov_len, kFlags) < 0 ? -1 : 1;
     else n = sendmsg(by, &only, kFlags) < 0 ? -1 : 1;
     if (n >= 0) return n;
-    if (errno != EINTR) return errno == EHOSTDOWN ? -EHOSTUNREACH : -errno;  // not every system has both
+    if (errno != EINTR) return errno == EHOSTDOWN ? -EHOSTUNREACH : -errno;  // not every kernel has both
   }
 }
 
@@ -122,7 +122,7 @@ struct DatagramsIn::Impl {
   iovec pieces[kMost];
   SocketAddress addresses[kMost];
   Control control[kMost];
-  bool senders = false, withMetadata = false;  // of the last call: the latter
+  bool senders = false, withMetadata = false;  // of the last call: whether senders were wanted, and metadata
   alignas(64) uint8_t room[kFront + kMost * kBytes];
 };
 
@@ -216,7 +216,7 @@ Datagram DatagramsIn::datagram(uint32_t index) const {
   }
   const SocketAddress& from = impl_->addresses[index];
   if (!impl_->senders) {
-    // Known to the caller.
+    // The caller knows the sender.
   } else if (from.any.sa_family == AF_INET) {
     d.meta.source = gidOfIpv4(from.v4.sin_addr.s_addr);
     d.sourcePort = ntohs(from.v4.sin_port);

@@ -15,7 +15,7 @@ UniqueFd makeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); 
 void raiseEvent(Descriptor event) {
   const uint64_t one = 1;
   if (write(event, &one, sizeof one) < 0) {
-    // It fails only if the counter is at its limit, and then the descriptor is readable, as wanted.
+    // Fails only if the counter is at its limit; then the descriptor is readable, as intended.
   }
 }
 

@@ -1,4 +1,4 @@
-// The text that GUIDs of interfaces without a MAC come from.
+// The text from which GUIDs of interfaces without a MAC are derived.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -6,11 +6,11 @@
 
 namespace nd {
 
-// In the host's own network namespace it outlives restarts, by the machine id (machine-id(5)). Elsewhere, and without a
-// machine id, it holds until the host restarts: containers may share the machine id of their image, and their
-// namespaces do not outlive a restart. `networkNamespace`: what /proc/self/ns/net leads to, "net:[number]". Linux
-// numbers what it makes while it boots from 0xF0000000 on, newer versions the first namespace below that; containers
-// come later.
+// In the host's own network namespace it survives restarts, through the machine id (machine-id(5)). Elsewhere, and
+// without a machine id, it holds until the host restarts: containers may share the machine id of their image, and their
+// namespaces do not survive a restart. `networkNamespace`: the target of /proc/self/ns/net, "net:[number]". Linux
+// numbers objects created during boot from 0xF0000000 on; newer kernels number the first namespace below that.
+// Containers are created later.
 inline std::string hostIdentityOf(const std::string& machineId, const std::string& bootId,
                                   const std::string& networkNamespace) {
   constexpr uint64_t kFirstOfContainers = 0xF0000100;

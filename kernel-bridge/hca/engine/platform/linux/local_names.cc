@@ -59,7 +59,7 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
       if (error != EADDRINUSE) return error;
       continue;
     }
-    const int error = listenLocal(usual, listener);  // it was released
+    const int error = listenLocal(usual, listener);  // it has been released
     if (error == 0) *bound = usual;
     if (error != EADDRINUSE) return error;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -88,8 +88,7 @@ bool peerTrusted(Descriptor connection, ProcessId* process) {
 
 namespace {
 
-// Room for as many descriptors as may be passed, and for one more where it is aligned; those beyond are dropped by the
-// system.
+// Room for as many descriptors as may be passed, and for one more for alignment; the kernel drops any beyond.
 union PassedControl {
   char bytes[CMSG_SPACE(kMostPassed * sizeof(int))];
   cmsghdr align;
@@ -139,7 +138,7 @@ int64_t receiveLocal(Descriptor connection, void* bytes, uint64_t room, UniqueFd
     for (size_t i = 0; i < count; i++) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      UniqueFd taken(fd);  // all are ours now
+      UniqueFd taken(fd);  // all now belong to this process
       if (*passedCount < kMostPassed) passed[(*passedCount)++] = std::move(taken);
     }
   }
@@ -161,10 +160,10 @@ void widenLocal(Descriptor connection, uint32_t bytes) { setSendBuffer(connectio
 
 namespace {
 
-constexpr uint32_t kStateListening = 10, kStateUnconnected = 7;  // TCP_LISTEN, TCP_CLOSE: of UNIX sockets as well
+constexpr uint32_t kStateListening = 10, kStateUnconnected = 7;  // TCP_LISTEN, TCP_CLOSE: also used for UNIX sockets
 constexpr uint16_t kDiagUser = 7;                                // UNIX_DIAG_UID, newer than some headers
 constexpr uint32_t kShowUser = 0x40;
-constexpr size_t kDiagBytes = 32768;  // the most that the system fills at once
+constexpr size_t kDiagBytes = 32768;  // the maximum that the kernel fills at once
 
 using Listeners = std::vector<LocalListener>;
 
@@ -192,8 +191,8 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
   if (named) found->push_back(std::move(listener));
 }
 
-// By sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not supported
-// here.
+// Through sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not
+// supported here.
 int listByDiag(const std::string& prefix, Listeners* found) {
   const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!diag.valid()) return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? errno : ENOTSUP;

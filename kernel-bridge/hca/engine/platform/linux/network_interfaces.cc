@@ -26,7 +26,7 @@ uint32_t bitsOf(const void* mask, uint32_t bytes) {
   return bits;
 }
 
-// The label of an IPv4 address begins with the interface's name, perhaps followed by a colon and a text.
+// The label of an IPv4 address starts with the interface's name, optionally followed by a colon and a text.
 std::string interfaceName(const char* label) { return std::string(label).substr(0, std::strcspn(label, ":")); }
 
 bool readMtu(int socket, const std::string& name, uint32_t* mtu) {
@@ -58,7 +58,7 @@ void addAddress(const ifaddrs& entry, std::vector<NetworkInterface>& all) {
   owner->addresses.push_back(address);
 }
 
-// Empty if there is none.
+// Empty if there is no such file.
 std::string readLine(const char* path) {
   char text[128];
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
@@ -76,7 +76,7 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
   if (!asker.valid()) return errno;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return errno;
-  // Every interface has an entry of its own, and one for each address. That of an interface without a link layer (TUN,
+  // Every interface has one entry, and one more for each address. The entry of an interface without a link layer (TUN,
   // WireGuard, PPP) has no address.
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr != nullptr && i->ifa_addr->sa_family != AF_PACKET) continue;
@@ -106,7 +106,7 @@ bool hasInterface(uint32_t index) {
   return if_indextoname(index, name) != nullptr;
 }
 
-// Without procfs, what is there must do.
+// Without procfs, the available parts have to suffice.
 std::string hostIdentity() {
   char text[128];
   const ssize_t bytes = readlink("/proc/self/ns/net", text, sizeof text);

@@ -20,8 +20,7 @@
 namespace nd {
 namespace {
 
-// Whether all its threads are at their end: their files are closed then, which its peers see, before it counts as
-// ended.
+// Whether all its threads are exiting: its files, whose closing its peers see, are closed before it counts as ended.
 bool isEnding(ProcessId process) {
   char path[64];
   const int folder = snprintf(path, sizeof path, "/proc/%lld/task/", static_cast<long long>(process));

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kHugePage = 2u << 20;
 constexpr uint64_t kLargest = 1ull << 46;
 
-// Names that older headers lack.
+// Constants that older headers lack.
 constexpr unsigned kMfdNoexecSeal = 8;  // Linux 6.3
 constexpr int kPopulateWrite = 23;      // Linux 5.14
 
@@ -37,7 +37,7 @@ Status statusOfPages(int error) {
   }
 }
 
-// Maps the file at an address for huge pages; 0: there is no room.
+// Maps the file at an address aligned for huge pages; 0: no address space.
 uint64_t mapAligned(int fd, uint64_t length) {
   const uint64_t alignment = length >= kHugePage ? kHugePage : 1;
   const uint64_t reserved = length + alignment - 1;
@@ -62,7 +62,7 @@ uint64_t mapAligned(int fd, uint64_t length) {
   return base;
 }
 
-// Allocates the pages now. Later a lack of memory would be a signal instead of a status.
+// Allocates the pages now. A later lack of memory would be a signal instead of a status.
 bool populate(int fd, uint64_t base, uint64_t length) {
   void* memory = reinterpret_cast<void*>(base);
   madvise(memory, length, MADV_HUGEPAGE);  // a hint: small pages work as well
@@ -106,7 +106,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
 void freePages(uint64_t base, uint64_t length) { munmap(reinterpret_cast<void*>(base), length); }
 
 void sealPages(Descriptor fd, bool writable) {
-  if (!writable) fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // if the kernel has it
+  if (!writable) fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // if the kernel supports it
   fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 }
 
@@ -116,7 +116,7 @@ uint64_t pageBytes() {
 }
 
 bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length) {
-  // Made elsewhere and moved: a system that finds no room for a mapping may have removed the one at its place before.
+  // Created elsewhere and then moved: on failure to map, the kernel may already have removed the mapping at the target.
   void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, static_cast<off_t>(offset));
   if (fresh == MAP_FAILED) return false;
   if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base + offset)) !=
@@ -127,7 +127,7 @@ bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length)
 }
 
 bool copyDetachedPages(uint64_t base, uint64_t offset, uint64_t length) {
-  // The system copies each page as a whole, and no thread's write to it is lost.
+  // The kernel copies each page as a whole, so no thread's write is lost.
   const uint64_t from = base + offset;
   if (madvise(reinterpret_cast<void*>(from), length, kPopulateWrite) == 0) return true;
   if (errno != EINVAL) return false;

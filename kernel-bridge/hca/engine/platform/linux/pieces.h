@@ -1,4 +1,4 @@
-// The system reads pieces as they are.
+// Pieces have the layout that Linux reads.
 #pragma once
 #include <sys/uio.h>
 

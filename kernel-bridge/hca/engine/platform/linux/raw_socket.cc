@@ -55,7 +55,7 @@ int divideRoce(Descriptor raw, Descriptor udp, uint32_t slot) {
       step(BPF_RET | BPF_K, kDrop),
       step(BPF_RET | BPF_K, kTake),
   };
-  // The raw socket's the IP header.
+  // The raw socket's filter sees the IP header first.
   std::vector<sock_filter> forRaw = {
       step(BPF_LDX | BPF_B | BPF_MSH, 0),  // X: bytes of the IP header
       step(BPF_LD | BPF_H | BPF_IND, 2),
@@ -73,7 +73,8 @@ int divideRoce(Descriptor raw, Descriptor udp, uint32_t slot) {
       step(BPF_RET | BPF_K, kTake),
       step(BPF_RET | BPF_K, kDrop),
   };
-  // First the copies, then nothing more by the old way: a packet in between comes twice, which transports know.
+  // The copies first, then nothing more by the old path: a packet in between is received twice, which transports
+  // tolerate.
   if (const int error = attach(raw, forRaw)) return error;
   return attach(udp, forUdp);
 }

@@ -53,7 +53,7 @@ uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t na
   time.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000u);
   time.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000u);
   const int found = ppoll(fds, count, nanoseconds == UINT64_MAX ? nullptr : &time, nullptr);
-  // A signal, and memory that the system may have again, pass by.
+  // Signals and temporary lack of memory are not errors.
   if (error != nullptr) *error = found < 0 && errno != EINTR && errno != EAGAIN && errno != ENOMEM ? errno : 0;
   if (found <= 0) return 0;
   uint32_t readable = 0;

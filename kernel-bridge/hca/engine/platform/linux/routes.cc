@@ -13,16 +13,16 @@
 namespace nd {
 namespace {
 
-// A request with its attributes, or an answer.
+// A netlink request with its attributes, or a reply.
 struct Message {
   nlmsghdr head;
   rtmsg route;
   uint8_t attributes[2048];
 };
 
-class Question {
+class RouteRequest {
  public:
-  explicit Question(bool v4) : v4_(v4) {
+  explicit RouteRequest(bool v4) : v4_(v4) {
     message.head.nlmsg_type = RTM_GETROUTE;
     message.head.nlmsg_flags = NLM_F_REQUEST;
     message.head.nlmsg_len = NLMSG_LENGTH(sizeof message.route);
@@ -46,17 +46,17 @@ class Question {
   const bool v4_;
 };
 
-// Rules may choose by protocol and port.
-Question questionOf(const RouteQuery& query) {
-  Question question(query.destination.isV4());
-  question.addAddress(RTA_DST, query.destination);
-  if (query.source != Gid{}) question.addAddress(RTA_SRC, query.source);
-  if (query.interface != 0) question.add(RTA_OIF, &query.interface, sizeof query.interface);
+// Rules may match protocol and port.
+RouteRequest requestOf(const RouteQuery& query) {
+  RouteRequest request(query.destination.isV4());
+  request.addAddress(RTA_DST, query.destination);
+  if (query.source != Gid{}) request.addAddress(RTA_SRC, query.source);
+  if (query.interface != 0) request.add(RTA_OIF, &query.interface, sizeof query.interface);
   const uint8_t protocol = IPPROTO_UDP;
   const uint16_t port = htons(kRocePort);
-  question.add(RTA_IP_PROTO, &protocol, sizeof protocol);
-  question.add(RTA_DPORT, &port, sizeof port);
-  return question;
+  request.add(RTA_IP_PROTO, &protocol, sizeof protocol);
+  request.add(RTA_DPORT, &port, sizeof port);
+  return request;
 }
 
 Status statusOfRoute(int error) {
@@ -97,17 +97,17 @@ void readAttribute(const rtattr* attribute, bool v4, Route* out) {
   }
 }
 
-Status readAnswer(const Message& answer, size_t length, bool v4, Route* out) {
-  if (length >= NLMSG_LENGTH(sizeof(nlmsgerr)) && answer.head.nlmsg_type == NLMSG_ERROR) {
+Status readReply(const Message& reply, size_t length, bool v4, Route* out) {
+  if (length >= NLMSG_LENGTH(sizeof(nlmsgerr)) && reply.head.nlmsg_type == NLMSG_ERROR) {
     nlmsgerr error;
-    std::memcpy(&error, NLMSG_DATA(&answer.head), sizeof error);
+    std::memcpy(&error, NLMSG_DATA(&reply.head), sizeof error);
     return statusOfRoute(-error.error);
   }
-  if (length < sizeof answer.head + sizeof answer.route || answer.head.nlmsg_type != RTM_NEWROUTE)
+  if (length < sizeof reply.head + sizeof reply.route || reply.head.nlmsg_type != RTM_NEWROUTE)
     return Status::kUnsuccessful;
-  if (answer.route.rtm_type == RTN_BROADCAST) return Status::kNetworkUnreachable;
+  if (reply.route.rtm_type == RTN_BROADCAST) return Status::kNetworkUnreachable;
   int left = static_cast<int>(length - offsetof(Message, attributes));
-  for (const auto* one = reinterpret_cast<const rtattr*>(answer.attributes); RTA_OK(one, left);
+  for (const auto* one = reinterpret_cast<const rtattr*>(reply.attributes); RTA_OK(one, left);
        one = RTA_NEXT(one, left))
     readAttribute(one, v4, out);
   return out->interface != 0 && out->source != Gid{} ? Status::kSuccess : Status::kNetworkUnreachable;
@@ -120,18 +120,18 @@ Status findRoute(const RouteQuery& query, Route* out) {
   if (query.source != Gid{} && query.source.isV4() != v4) return Status::kInvalidParameter;
   const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   if (!socket.valid()) return statusOfRoute(errno);
-  const Question question = questionOf(query);
+  const RouteRequest request = requestOf(query);
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
-  if (sendto(socket.get(), &question.message, question.message.head.nlmsg_len, 0,
+  if (sendto(socket.get(), &request.message, request.message.head.nlmsg_len, 0,
              reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
     return statusOfRoute(errno);
-  // The answer is there when the request has been taken.
-  Message answer{};
-  const ssize_t got = recv(socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
+  // The reply is available as soon as the request has been accepted.
+  Message reply{};
+  const ssize_t got = recv(socket.get(), &reply, sizeof reply, MSG_DONTWAIT);
   if (got < 0) return statusOfRoute(errno);
   *out = Route{query.source, 0, 0};
-  return readAnswer(answer, static_cast<size_t>(got), v4, out);
+  return readReply(reply, static_cast<size_t>(got), v4, out);
 }
 
 }  // namespace nd

@@ -16,7 +16,7 @@ union SocketAddress {
   sockaddr_in6 v6;
 };
 
-// One of an address and port; its length.
+// Fills in one for an address and port; returns its length.
 inline socklen_t socketAddress(const Gid& gid, uint16_t port, uint32_t scopeId, SocketAddress* out) {
   std::memset(out, 0, sizeof *out);
   if (gid.isV4()) {
@@ -38,7 +38,7 @@ inline bool setInt(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-// Only with privileges may a buffer exceed the system's limit; both are wishes.
+// A buffer may exceed the OS limit only with privileges; both calls are best effort.
 inline void setReceiveBuffer(int fd, uint32_t bytes) {
   const int wanted = static_cast<int>(std::min<uint32_t>(bytes, INT32_MAX / 2));
   if (!setInt(fd, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(fd, SOL_SOCKET, SO_RCVBUF, wanted);

@@ -1,4 +1,4 @@
-// What the system says about a thread: proc_pid_stat(5).
+// Linux's report on a thread: proc_pid_stat(5).
 #pragma once
 #include <fcntl.h>
 #include <sys/types.h>
@@ -14,14 +14,12 @@
 namespace nd {
 
 struct TaskStat {
-  static constexpr uint32_t kExiting =
-      4;  // PF_EXITING of the kernel's sched.h: it runs none of its program's code any more
+  static constexpr uint32_t kExiting = 4;  // PF_EXITING of the kernel's sched.h: it no longer runs code of its program
   char state = 0;
   uint32_t flags = 0;
 };
 
-// `path`: of the file in /proc. False: the system does not say, and why is in errno; ENOENT or ESRCH: the thread has
-// ended.
+// `path`: the file in /proc. False: not available, with the reason in errno; ENOENT or ESRCH: the thread has ended.
 inline bool readTaskStat(const char* path, TaskStat* stat) {
   char text[512];
   errno = 0;

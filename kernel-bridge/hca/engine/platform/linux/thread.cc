@@ -29,8 +29,8 @@ void* run(void* self) {
   return nullptr;
 }
 
-// The clock of a thread's processor time, as clock_getcpuclockid() makes it of a process id: see clock_getres(2) and
-// the kernel's posix-timers.h.
+// The clock of a thread's CPU time, as clock_getcpuclockid() derives it from a process id: see clock_getres(2) and the
+// kernel's posix-timers.h.
 clockid_t processorClock(ThreadId thread) { return static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6); }
 
 }  // namespace
@@ -46,7 +46,7 @@ uint64_t processorTimeNs(ThreadId thread) {
   return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
-// The time of a thread that runs is that of the moment, so it grows between two readings.
+// The CPU time of a running thread is current, so it grows between two readings.
 bool lacksProcessor(ThreadId thread) {
   const uint64_t before = processorTimeNs(thread);
   char path[48];
@@ -64,7 +64,7 @@ bool Thread::start(const char* name, void (*main)(void*), void* argument) {
   running_ = pthread_create(&thread, nullptr, &run, start.get()) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!running_) return false;
-  static_cast<void>(start.release());  // run() has it now
+  static_cast<void>(start.release());  // run() owns it now
   handle_ = static_cast<uintptr_t>(thread);
   return true;
 }

@@ -61,7 +61,7 @@ std::string commandName(const char* process) {
 
 UdpPortHolder findUdpPortHolder(IpFamily family, uint16_t port) {
   const Holder holder = findSocket(family, port);
-  if (!holder.found) return {"somebody else"};
+  if (!holder.found) return {"another process"};
   if (holder.inode != 0) {
     const std::string link = "socket:[" + std::to_string(holder.inode) + "]";
     DIR* processes = opendir("/proc");
@@ -76,7 +76,8 @@ UdpPortHolder findUdpPortHolder(IpFamily family, uint16_t port) {
     if (!owner.text.empty() && holder.uid != geteuid()) owner.text += " of user " + std::to_string(holder.uid);
     if (!owner.text.empty()) return owner;
   }
-  // A driver's socket belongs to no process. Only root sees all processes' descriptors and can distinguish the two.
+  // A driver's socket does not belong to a process. Only root sees the descriptors of all processes and can distinguish
+  // the two.
   const bool driverLoaded = access("/sys/module/rdma_rxe", F_OK) == 0;
   if (holder.inode == 0 || geteuid() == 0 || (holder.uid == 0 && driverLoaded))
     return {"a kernel driver such as rdma_rxe"};

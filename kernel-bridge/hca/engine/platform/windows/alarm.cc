@@ -6,7 +6,7 @@
 namespace nd {
 namespace {
 
-constexpr DWORD kManualReset = 1;     // it stays signalled until it is set again
+constexpr DWORD kManualReset = 1;     // stays signalled until it is set again
 constexpr DWORD kHighResolution = 2;  // Windows 10, 1803; older headers lack the name
 
 }  // namespace
@@ -21,7 +21,7 @@ bool Alarm::open() {
 void Alarm::set(uint64_t time) {
   const uint64_t now = monotonicNs();
   LARGE_INTEGER due;
-  due.QuadPart = -static_cast<int64_t>(time > now ? (time - now + 99) / 100 : 1);  // from now on, in 100 ns
+  due.QuadPart = -static_cast<int64_t>(time > now ? (time - now + 99) / 100 : 1);  // relative, in units of 100 ns
   SetWaitableTimer(handleOf(fd_.get()), &due, 0, nullptr, nullptr, FALSE);
 }
 

@@ -52,11 +52,11 @@ int UdpSocket::open(int family) {
   if (!findExtension(socket, WSAID_WSASENDMSG, &sendMessage) ||
       !findExtension(socket, WSAID_WSARECVMSG, &receiveMessage))
     return ENOTSUP;
-  // Else a receiving call fails for what nobody has heard.
+  // Otherwise a receiving call fails when an earlier datagram was undeliverable.
   BOOL off = FALSE;
   DWORD bytes = 0;
   WSAIoctl(socket, kConnectionReset, &off, sizeof off, nullptr, 0, &bytes, nullptr, nullptr);
-  // It does not block from now on.
+  // The socket is non-blocking from now on.
   return signal_->handle != nullptr && WSAEventSelect(socket, signal_->handle, FD_READ) == 0 ? 0 : lastError();
 }
 
@@ -64,7 +64,7 @@ uint32_t UdpSocket::look(uint32_t kinds, bool signalled) {
   if (signalled) {
     WSANETWORKEVENTS events;
     WSAEnumNetworkEvents(socket, signal_->handle,
-                         &events);  // resets the signal; receiving makes the system set it again
+                         &events);  // resets the signal; receiving makes Windows set it again
     filled_.store(true, std::memory_order_relaxed);
   }
   return filled_.load(std::memory_order_relaxed) ? kinds & Readiness::kReadable : 0;
@@ -82,7 +82,7 @@ bool setReceives(UdpSocket& s, bool v4) {
   if (!(v4 ? s.setInt(IPPROTO_IP, IP_PKTINFO, 1)
            : s.setInt(IPPROTO_IPV6, IPV6_V6ONLY, 1) && s.setInt(IPPROTO_IPV6, IPV6_PKTINFO, 1)))
     return false;
-  // What older systems lack. Without it, congestion marks are not seen.
+  // Options that older versions of Windows lack. Without them, congestion marks are not seen.
   if (v4) {
     s.setInt(IPPROTO_IP, IP_RECVTOS, 1);
     s.setInt(IPPROTO_IP, IP_RECVTTL, 1);
@@ -110,7 +110,7 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
   return 0;
 }
 
-// The system does not say which of several sockets on a port gets a datagram.
+// Windows does not define which of several sockets on a port receives a datagram.
 bool portsAreShared() { return false; }
 
 int DatagramSocket::openBeside(IpFamily family, uint32_t bufferBytes) {
@@ -145,13 +145,13 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   const int bytes = socketAddress(any, port, 0, &address);
   if (bind(s.socket, &address.any, bytes) != 0) {
     const int error = lastError();
-    return error == EACCES ? EADDRINUSE : error;  // another one has it for itself
+    return error == EACCES ? EADDRINUSE : error;  // another process has it exclusively
   }
   return use(descriptorOf(std::unique_ptr<Object>(std::move(made))), family);
 }
 
-// Sockets for one sender, or to one destination, would need what this system lacks: a port that two sockets share in
-// order, and IDs that can be known.
+// Sockets for one sender or one destination would need features that Windows lacks: a port shared by two sockets with a
+// defined order, and predictable IDs.
 int DatagramSocket::openListener(IpFamily, uint16_t, uint32_t) { return ENOTSUP; }
 bool DatagramSocket::hearOnly(const Gid&, uint16_t, const Gid&) { return false; }
 void DatagramSocket::reportDestinations(bool) {}
@@ -160,7 +160,7 @@ int DatagramSocket::send(const void*, uint32_t) const { return ENOTSUP; }
 bool DatagramSocket::learnId(const Path&, uint16_t*) const { return false; }
 bool DatagramSocket::takeId(const Path&, uint16_t*) const { return false; }
 void setSharingRule(Descriptor, const SharingRule&) {}
-// A raw socket of this system hears UDP only in a mode that gets all packets of the adapter.
+// A Windows raw socket receives UDP only in a mode that captures all packets of the adapter.
 int openRawSocket(uint32_t, UniqueFd*) { return ENOTSUP; }
 int divideRoce(Descriptor, Descriptor, uint32_t) { return ENOTSUP; }
 
@@ -177,7 +177,7 @@ int DatagramSocket::changeGroup(bool join, const Gid& group, uint32_t interface)
     request.ipv6mr_interface = interface;
     return set(IPPROTO_IPV6, join ? IPV6_ADD_MEMBERSHIP : IPV6_DROP_MEMBERSHIP, request);
   }
-  // By an address of the interface: not every system takes its index.
+  // By an address of the interface: not every version accepts its index.
   std::vector<NetworkInterface> all;
   if (const int error = listInterfaces(&all)) return error;
   for (const NetworkInterface& one : all) {

@@ -1,4 +1,4 @@
-// Batches of datagrams (datagram_socket.h): one call for each.
+// Batches of datagrams (datagram_socket.h): one call for each datagram.
 #include "platform/windows/udp_socket.h"
 
 #include <cerrno>
@@ -15,7 +15,7 @@ constexpr size_t kControlBytes = 160;
 
 int lastError() { return errnoOf(static_cast<unsigned long>(WSAGetLastError())); }
 
-// The message has room for it.
+// The message has enough room.
 template <typename T>
 void appendControl(WSAMSG* message, int level, int type, const T& value) {
   auto* header = reinterpret_cast<WSACMSGHDR*>(message->Control.buf + message->Control.len);
@@ -46,7 +46,7 @@ struct DatagramsOut::Impl {
   WSABUF pieces[kMostMessages];
   SocketAddress addresses[kMostMessages];
   Control control[kMostMessages];
-  ULONG classAt[kMostMessages];  // where the traffic class is among its control messages; it is the last
+  ULONG classAt[kMostMessages];  // where the traffic class is among its control messages; it comes last
   bool cut[kMostMessages], hasClass[kMostMessages];
 };
 
@@ -97,7 +97,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
   if (trafficClass != 0) appendControl(&m, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, trafficClass);
 }
 
-// takeId() knows none.
+// takeId() is not supported.
 void DatagramsOut::askForId(uint32_t) {}
 
 void DatagramsOut::cutUp(uint32_t index, uint32_t length, uint32_t segment) {
@@ -112,7 +112,7 @@ void DatagramsOut::setSingle(uint32_t index, const uint8_t* bytes, uint32_t leng
     impl_->messages[index].Control.len -= static_cast<ULONG>(WSA_CMSG_SPACE(sizeof(DWORD)));
 }
 
-// They are not sent.
+// Flow labels are not sent.
 bool DatagramsOut::dropLabel(uint32_t) { return false; }
 
 int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
@@ -121,7 +121,7 @@ int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
     const uint32_t index = first + i;
     WSAMSG& m = impl_->messages[index];
     int error = impl_->cut[index] && !socket.cuts ? EINVAL : 0;
-    // The traffic class is a wish of the path; some systems leave it to their administrator.
+    // The traffic class is a preference of the path; some systems reserve it for administrators.
     for (bool again = error == 0; again;) {
       again = false;
       if (!socket.takesClasses && std::exchange(impl_->hasClass[index], false) && !impl_->cut[index])
@@ -172,7 +172,7 @@ uint32_t DatagramsIn::receive(Descriptor from, uint32_t count) {
     m.dwFlags = 0;
     if (socket.receiveMessage(socket.socket, &m, &impl_->lengths[i], nullptr, nullptr) == 0) continue;
     const int error = WSAGetLastError();
-    if (error == WSAEMSGSIZE) {  // cut off; its flags say so
+    if (error == WSAEMSGSIZE) {  // truncated; its flags show that
       m.dwFlags |= MSG_TRUNC;
       continue;
     }

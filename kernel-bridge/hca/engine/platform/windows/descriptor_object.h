@@ -1,4 +1,4 @@
-// Descriptors that are no handle of the system: objects of this process. Such a descriptor is the object's address with
+// Descriptors that are not Windows handles but objects of this process. Such a descriptor is the object's address with
 // the lowest bit set, which no handle has.
 #pragma once
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace nd {
 
-// A handle that closes with its last holder: a thread that waits for it may be one.
+// A handle that is closed by its last holder, which may be a waiting thread.
 struct Signal {
   explicit Signal(HANDLE h) : handle(h) {}
   ~Signal() {
@@ -23,24 +23,24 @@ class ReadinessSet;
 class Object {
  public:
   virtual ~Object() = default;
-  // Signalled when there may be something. Null: the set asks without it.
+  // Signalled when the object may be ready. Null: the set checks it without a signal.
   virtual const std::shared_ptr<Signal>& signal() const = 0;
-  // Which of these kinds there are (Readiness::Kind). `signalled`: the signal was. From false to true, only a signal
-  // tells.
+  // Which of these kinds are ready (Readiness::Kind). `signalled`: whether the signal was set. Only a signal announces
+  // a change from false to true.
   virtual uint32_t look(uint32_t kinds, bool signalled) = 0;
-  // Whether look() answers something without a signal.
+  // Whether look() can report something without a signal.
   virtual bool waits(uint32_t kinds) const = 0;
 
-  // Appends what a thread has to wait for, kMostCollected at most. False: there is something already.
+  // Appends the signals that a thread has to wait for, at most kMostCollected. False: the object is ready already.
   static constexpr uint32_t kMostCollected = 50;
   virtual bool collect(std::shared_ptr<Signal>* signals, uint32_t* count);
-  // Another one for the same, which only sends. Null: there is none.
+  // A duplicate that can only send. Null: not supported.
   virtual std::unique_ptr<Object> duplicate() { return nullptr; }
 
-  // Before it is destroyed.
+  // Called before it is destroyed.
   void leaveSet();
 
-  std::shared_ptr<ReadinessSet> set;  // the one that it is in
+  std::shared_ptr<ReadinessSet> set;  // the set it belongs to
 };
 
 inline bool isObject(Descriptor descriptor) { return descriptor > 0 && (descriptor & 1) != 0; }

@@ -14,7 +14,8 @@ std::wstring wideOf(const std::string& utf8) {
 }
 
 std::string narrowOf(const wchar_t* wide) {
-  const int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, nullptr, 0, nullptr, nullptr);  // with the zero
+  const int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, nullptr, 0, nullptr, nullptr);  // including the
+                                                                                              // terminating zero
   if (bytes <= 1) return "";
   std::string utf8(static_cast<size_t>(bytes), '\0');
   WideCharToMultiByte(CP_UTF8, 0, wide, -1, utf8.data(), bytes, nullptr, nullptr);

@@ -1,4 +1,4 @@
-// The system's texts, and its errors as an errno.
+// Windows error texts, and Windows errors as an errno.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@ namespace nd {
 std::wstring wideOf(const std::string& utf8);
 std::string narrowOf(const wchar_t* wide);
 
-// Of GetLastError() or WSAGetLastError(); EIO if there is none.
+// For GetLastError() or WSAGetLastError(); EIO if there is no equivalent.
 int errnoOf(unsigned long error);
 
 }  // namespace nd

@@ -8,7 +8,7 @@ UniqueFd makeEvent() { return UniqueFd(descriptorOf(CreateEventW(nullptr, TRUE, 
 void raiseEvent(Descriptor event) { SetEvent(handleOf(event)); }
 void clearEvent(Descriptor event) { ResetEvent(handleOf(event)); }
 
-// If the handle is no event, the calls fail without effect.
+// If the handle is not an event, the calls fail without effect.
 bool isEvent(Descriptor) { return true; }
 
 }  // namespace nd

@@ -1,6 +1,6 @@
 // Connections between processes of this host: message pipes. A name is claimed by a mutex, which exists as long as the
-// process that made it. Each message begins with the number of handles that go along, and their values, which are the
-// receiver's already.
+// process that created it. Each message starts with the number of accompanying handles and their values, which are
+// already valid in the receiver.
 #include "platform/local_socket.h"
 
 #include <cerrno>
@@ -19,11 +19,11 @@ namespace {
 constexpr char kNames[] = "Global\\";  // of all sessions
 constexpr char kPipes[] = "\\\\.\\pipe\\";
 constexpr DWORD kPipeBytes = 1 << 20;
-// The pipe's server may identify this process's user, and not act in the user's name.
+// The pipe's server may identify this process's user, but not act on the user's behalf.
 constexpr DWORD kClientFlags = FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT | SECURITY_IDENTIFICATION;
 constexpr size_t kLargestMessage = 1 << 17;
-constexpr size_t kMostHeld = 256;    // messages that came and nobody has taken
-constexpr size_t kMostUnsent = 256;  // and those that the pipe has no room for
+constexpr size_t kMostHeld = 256;    // received messages that have not been taken
+constexpr size_t kMostUnsent = 256;  // messages that the pipe has no room for
 constexpr uint32_t kInstances = 8;   // connections that may wait to be accepted
 
 struct Header {
@@ -33,11 +33,11 @@ struct Header {
 
 std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEventW(nullptr, TRUE, FALSE, nullptr)); }
 
-// Under way at a handle; destroyed when the system does not use it any more.
+// An operation pending on a handle; destroyed once Windows no longer uses it.
 struct Operation {
   explicit Operation(HANDLE event) { overlapped.hEvent = event; }
   bool done() const { return HasOverlappedIoCompleted(&overlapped); }
-  // Its event may be signalled for another one, so waiting for that is no proof.
+  // The event may have been signalled for another operation, so waiting for it alone proves nothing.
   void await(HANDLE handle) {
     if (!done()) CancelIoEx(handle, &overlapped);
     while (!done()) SwitchToThread();
@@ -50,7 +50,7 @@ class Connection final : public Object {
  public:
   Connection(UniqueFd pipe, ProcessId process)
       : pipe_(std::move(pipe)), process_(process), ownUser_(isOwnUser(process)) {}
-  // Sends by a connection that another one receives by.
+  // Sends on a connection whose messages another object receives.
   Connection(UniqueFd pipe, const Connection& other)
       : pipe_(std::move(pipe)), process_(other.process_), ownUser_(other.ownUser_), sendsOnly_(true) {}
   ~Connection() override {
@@ -70,7 +70,7 @@ class Connection final : public Object {
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
   uint32_t look(uint32_t kinds, bool signalled) override {
     std::lock_guard<std::mutex> guard(mutex_);
-    if (signalled) ResetEvent(signal_->handle);  // what ends from now on signals again
+    if (signalled) ResetEvent(signal_->handle);  // later completions signal again
     return now(kinds);
   }
   bool waits(uint32_t kinds) const override {
@@ -78,7 +78,7 @@ class Connection final : public Object {
     return const_cast<Connection*>(this)->now(kinds) == 0;
   }
 
-  // Without a set, which would look at it.
+  // Without a set, which would check it.
   bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) override {
     ResetEvent(signal_->handle);
     return Object::collect(signals, count);
@@ -119,10 +119,10 @@ class Connection final : public Object {
     held_.pop_front();
     pump();
     Header header;
-    if (message.size() <= sizeof header) return 0;  // nothing of ours
+    if (message.size() <= sizeof header) return 0;  // not one of our messages
     std::memcpy(&header, message.data(), sizeof header);
     for (uint32_t i = 0; i < header.handles && i < kMostPassed; i++) {
-      // The system makes handles with the two low bits clear; another value is none.
+      // Windows handles have the two low bits clear; any other value is invalid.
       if (header.values[i] == 0 || (header.values[i] & 3) != 0) continue;
       UniqueFd taken(static_cast<Descriptor>(header.values[i]));
       if (passed != nullptr && *passedCount < kMostPassed) passed[(*passedCount)++] = std::move(taken);
@@ -150,14 +150,14 @@ class Connection final : public Object {
            (unsent_.size() < kMostUnsent ? kinds & Readiness::kWritable : 0);
   }
 
-  // Takes what has come, and asks for the next: so the end is seen in time, too.
+  // Takes received messages and starts the next read, so that the end of the connection is also noticed in time.
   void pump() {
     while (reading_ && read_.done()) {
       DWORD bytes = 0;
       reading_ = false;
       if (GetOverlappedResult(handle(), &read_.overlapped, &bytes, FALSE) != 0) {
         held_.emplace_back(read_.bytes.begin(), read_.bytes.begin() + bytes);
-      } else if (GetLastError() != ERROR_OPERATION_ABORTED) {  // that: the thread that asked has ended
+      } else if (GetLastError() != ERROR_OPERATION_ABORTED) {  // aborted: the thread that started it has ended
         ended_ = true;
         return;
       }
@@ -193,7 +193,7 @@ class Connection final : public Object {
     return true;
   }
 
-  mutable std::mutex mutex_;  // guards what changes
+  mutable std::mutex mutex_;  // protects the mutable state
   const UniqueFd pipe_;
   const ProcessId process_;
   const bool ownUser_, sendsOnly_ = false;
@@ -205,7 +205,7 @@ class Connection final : public Object {
   std::deque<std::unique_ptr<Operation>> unsent_;
 };
 
-// Instances of its pipe wait for one connection each.
+// Each instance of its pipe waits for one connection.
 class Listener final : public Object {
  public:
   Listener(UniqueFd claim, std::wstring pipe) : claim_(std::move(claim)), pipe_(std::move(pipe)) {}
@@ -283,7 +283,7 @@ class Listener final : public Object {
     return true;
   }
 
-  mutable std::mutex mutex_;  // guards what changes
+  mutable std::mutex mutex_;  // protects the mutable state
   const UniqueFd claim_;
   const std::wstring pipe_;
   const std::shared_ptr<Signal> signal_ = makeSignal();

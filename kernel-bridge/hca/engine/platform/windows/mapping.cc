@@ -8,7 +8,7 @@ namespace {
 void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
   void* memory = MapViewOfFile(section, access, 0, 0, 0);
   if (memory == nullptr) return nullptr;
-  // The view has whole pages; the size of a section cannot change.
+  // The view consists of whole pages; the size of a section cannot change.
   MEMORY_BASIC_INFORMATION info{};
   const bool whole =
       VirtualQuery(memory, &info, sizeof info) != 0 && info.RegionSize == (bytes + kPage - 1) / kPage * kPage;
@@ -37,7 +37,7 @@ bool Mapping::createPrivate(uint64_t bytes) {
 
 bool Mapping::open(Descriptor fd, uint64_t bytes) { return take(viewOf(handleOf(fd), FILE_MAP_WRITE, bytes), bytes); }
 
-// Whoever has a section's handle can write to it.
+// Any holder of a section's handle can write to it.
 bool Mapping::createPublished(uint64_t, UniqueFd*) { return false; }
 bool Mapping::openPublished(Descriptor, uint64_t) { return false; }
 
@@ -48,7 +48,7 @@ bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
 bool Mapping::openForReading(Descriptor fd, uint64_t bytes) { return openWhole(fd, bytes, false); }
 bool Mapping::openShared(Descriptor fd, uint64_t bytes, bool writable) { return openWhole(fd, bytes, writable); }
 
-// Nobody has direct access here (createPublished), of which this is a part.
+// Direct access, to which this belongs, is not supported here (createPublished).
 bool Mapping::openView(const FilePart&) { return false; }
 
 void Mapping::unmapPages(void* memory, uint64_t) { UnmapViewOfFile(memory); }

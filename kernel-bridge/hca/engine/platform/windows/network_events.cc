@@ -10,11 +10,11 @@
 namespace nd {
 namespace {
 
-// The system calls back on a thread of its own, which signals.
+// Windows calls back on a thread of its own, which sets the signal.
 class Changes final : public Object {
  public:
   Changes() : signal_(std::make_shared<Signal>(CreateEventW(nullptr, TRUE, FALSE, nullptr))) {}
-  // A call that is under way ends before.
+  // Waits for a call that is under way.
   ~Changes() override {
     for (const HANDLE handle : notices_)
       if (handle != nullptr) CancelMibChangeNotify2(handle);
@@ -28,7 +28,7 @@ class Changes final : public Object {
       NotifyIpInterfaceChange(AF_UNSPEC, &Changes::onInterface, this, FALSE, &notices_[0]);
       NotifyUnicastIpAddressChange(AF_UNSPEC, &Changes::onAddress, this, FALSE, &notices_[1]);
     }
-    return notices_[0] != nullptr;  // Wine 8 takes the request, gives no handle, and never calls
+    return notices_[0] != nullptr;  // Wine 8 accepts the request, returns no handle, and never calls back
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }

@@ -21,12 +21,12 @@ Gid gidOf(const sockaddr* address) {
 
 namespace {
 
-// The system's list of network adapters.
+// The Windows list of network adapters.
 class Adapters {
  public:
-  // 0 or an errno. `flags`: of GetAdaptersAddresses().
+  // Returns 0 or an errno. `flags`: of GetAdaptersAddresses().
   int read(unsigned long flags);
-  // The first of the list; null: there is none.
+  // The first of the list; null: empty.
   const IP_ADAPTER_ADDRESSES* first() const;
 
  private:
@@ -35,8 +35,8 @@ class Adapters {
 };
 
 int Adapters::read(unsigned long flags) {
-  constexpr ULONG kFirstBytes = 16384;  // as the system's manual has it
-  constexpr int kAttempts = 4;          // it may grow meanwhile
+  constexpr ULONG kFirstBytes = 16384;  // as Microsoft's documentation recommends
+  constexpr int kAttempts = 4;          // the list may grow meanwhile
   ULONG bytes = kFirstBytes, error = ERROR_BUFFER_OVERFLOW;
   for (int i = 0; i < kAttempts && error == ERROR_BUFFER_OVERFLOW; i++) {
     room_.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
@@ -60,7 +60,7 @@ InterfaceAddress addressOf(const IP_ADAPTER_UNICAST_ADDRESS& from, uint32_t inde
   return address;
 }
 
-// Duplicates and tentative ones cannot be used.
+// Duplicate and tentative addresses cannot be used.
 bool isUsable(const IP_ADAPTER_UNICAST_ADDRESS& address) {
   const int family = address.Address.lpSockaddr->sa_family;
   return (family == AF_INET || family == AF_INET6) && address.DadState != IpDadStateInvalid &&
@@ -78,8 +78,8 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
     NetworkInterface found;
     found.name = narrowOf(a->FriendlyName);
     found.index = a->IfIndex != 0 ? a->IfIndex : a->Ipv6IfIndex;
-    found.mtu = static_cast<uint32_t>(std::min<uint64_t>(a->Mtu, INT32_MAX));  // loopback has no bound
-    // An adapter that is switched off has no entry that says so; one without a carrier is down.
+    found.mtu = static_cast<uint32_t>(std::min<uint64_t>(a->Mtu, INT32_MAX));  // loopback is unlimited
+    // No entry says that an adapter is disabled; one without a carrier is down.
     found.up = a->OperStatus != IfOperStatusNotPresent;
     found.running = a->OperStatus == IfOperStatusUp;
     found.mac.assign(a->PhysicalAddress,
@@ -107,7 +107,7 @@ void LocalAddresses::refresh() {
     for (const InterfaceAddress& own : one.addresses) addresses_.push_back(own.gid);
 }
 
-// Of this installation of the system.
+// The id of this Windows installation.
 std::string hostIdentity() {
   constexpr DWORD kMostLetters = 128;
   wchar_t text[kMostLetters];

@@ -9,7 +9,7 @@
 #include "platform/windows/descriptor_object.h"
 #include "platform/windows/error_text.h"
 
-// bcrypt.h needs more of windows.h than we include.
+// bcrypt.h needs more of windows.h than is included here.
 extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer,
                                                                 unsigned long bytes, unsigned long flags);
 
@@ -34,7 +34,7 @@ uint64_t monotonicNs() {
 }
 
 uint64_t wallClockNs() {
-  constexpr uint64_t kUntil1970 = 116'444'736'000'000'000;  // of 100 ns, from 1601 on
+  constexpr uint64_t kUntil1970 = 116'444'736'000'000'000;  // in 100 ns, from 1601 on
   FILETIME now;
   GetSystemTimePreciseAsFileTime(&now);
   return ((static_cast<uint64_t>(now.dwHighDateTime) << 32 | now.dwLowDateTime) - kUntil1970) * 100;
@@ -62,7 +62,7 @@ void freeAligned(void* memory) { _aligned_free(memory); }
 
 ProcessId ownProcessId() { return GetCurrentProcessId(); }
 
-// Posters use fences: FlushProcessWriteBuffers() is said to be such a barrier, and nothing here has shown it.
+// Posters use fences: FlushProcessWriteBuffers() is documented as such a barrier, but that has not been verified here.
 Barrier barrierOfAllThreads() { return nullptr; }
 
 void keepLibraryLoaded() {
@@ -71,13 +71,13 @@ void keepLibraryLoaded() {
                      reinterpret_cast<LPCWSTR>(&keepLibraryLoaded), &library);
 }
 
-// A library hears of it when the other threads have been ended already, wherever they were, and with their locks.
+// A library is notified only after the other threads have been terminated, wherever they were, possibly holding locks.
 bool atEndOfProcess(void (*)()) { return false; }
 
 void* findSymbol(const char* name) { return reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(nullptr), name)); }
 
 int createFile(const std::string& path, UniqueFd* file) {
-  // For this user alone, unless the folder says otherwise.
+  // Accessible to this user alone, unless the folder's permissions differ.
   file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE,
                                        nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr)));
   return file->valid() ? 0 : errnoOf(GetLastError());

@@ -45,7 +45,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
 }
 
 void sealPages(Descriptor, bool) {}
-// No peer gets to write them (Mapping::createPublished).
+// Peers never write to them (Mapping::createPublished).
 bool detachPages(Descriptor, uint64_t, uint64_t, uint64_t) { return false; }
 bool copyDetachedPages(uint64_t, uint64_t, uint64_t) { return false; }
 uint64_t pageBytes() { return kPage; }

@@ -22,18 +22,18 @@ std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEve
 
 }  // namespace
 
-// A member that the system watches, by a thread of its own: where a thread that waits has no place left for its handle.
-// It watches until the handle is signalled, once.
+// A member watched by a thread-pool thread of Windows, for members whose handles do not fit among those a waiting
+// thread can wait for. Watches until the handle is signalled, once.
 class Watched {
  public:
   Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> tell)
       : handle_(std::move(handle)), tell_(std::move(tell)) {}
-  // Waits for the system, which may be calling.
+  // Waits for a callback that may be running.
   ~Watched() { stop(); }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  // From now on, if it does not watch already. False: the system has no room.
+  // Starts watching, unless it does already. False: out of resources.
   bool watch() {
     if (wait_ != nullptr && !seen_.load(std::memory_order_acquire)) return true;
     stop();
@@ -60,9 +60,9 @@ class Watched {
   std::atomic<bool> seen_{false};
 };
 
-// The members of a set. A thread waits for the first kDirect of them by itself, and for the others by an event that the
-// system's threads signal. The first are the process's sockets, and two or three of each process of this host that it
-// speaks to. A completion port would not take them all: only a call that is not documented binds events of other
+// The members of a set. A thread waits for the first kDirect of them directly, and for the others through an event that
+// thread-pool threads signal. The first are the process's sockets, and two or three for each process of this host that
+// it communicates with. A completion port cannot replace this: only an undocumented call binds events of other
 // processes to one.
 class ReadinessSet {
  public:
@@ -73,7 +73,7 @@ class ReadinessSet {
     if (isObject(descriptor)) {
       member.signal = objectOf(descriptor)->signal();
     } else {
-      // Of its own: the owner may close his at any time.
+      // A duplicate: the owner may close its handle at any time.
       HANDLE copy = nullptr;
       const HANDLE process = GetCurrentProcess();
       if (DuplicateHandle(process, handleOf(descriptor), process, &copy, SYNCHRONIZE, FALSE, 0) == 0) return false;
@@ -104,7 +104,7 @@ class ReadinessSet {
 
   uint32_t take(Readiness::Event* events) {
     std::lock_guard<std::mutex> guard(mutex_);
-    ResetEvent(others_->handle);  // those that the system has seen are looked at now, and watched again
+    ResetEvent(others_->handle);  // those that were signalled are checked now, and watched again
     if (!anything()) return 0;
     uint32_t found = 0;
     const size_t count = members_.size();
@@ -118,7 +118,7 @@ class ReadinessSet {
     return found;
   }
 
-  // What a thread has to wait for; false: there is something already.
+  // Collects the signals that a thread has to wait for; false: something is ready already.
   bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) {
     std::lock_guard<std::mutex> guard(mutex_);
     for (const Member& m : members_)
@@ -151,11 +151,12 @@ class ReadinessSet {
     uint32_t kinds;
     uint64_t tag;
     std::shared_ptr<Signal> signal;
-    std::unique_ptr<Watched> watched;  // null: not needed until now
+    std::unique_ptr<Watched> watched;  // null: not needed so far
   };
   static constexpr size_t kDirect = Object::kMostCollected - 2;
 
-  // Members that no thread waits for by itself. False: the system cannot watch one of them, so that nobody may sleep.
+  // Watches the members that no thread waits for directly. False: one of them cannot be watched, so no thread may
+  // sleep.
   bool watchOthers() {
     bool all = true;
     for (size_t i = kDirect; i < members_.size(); i++) {
@@ -177,7 +178,7 @@ class ReadinessSet {
     return signalled ? Readiness::kReadable : 0u;
   }
 
-  // One question to the system for as many of them as it takes: mostly there is nothing.
+  // Queries as many of them in one call as Windows allows: usually nothing is ready.
   bool anything() {
     HANDLE handles[kMostHandles];
     DWORD count = 0;
@@ -201,18 +202,17 @@ class ReadinessSet {
     return true;
   }
 
-  // Those that wait for the former members begin anew. What they hold stays signalled.
+  // Restarts the waits for the former members. Their state stays signalled.
   void tellWaiters() {
     SetEvent(changed_->handle);
     changed_ = makeSignal();
   }
 
-  std::mutex mutex_;  // guards the following
+  std::mutex mutex_;  // protects the following
   std::vector<Member> members_;
   std::shared_ptr<Signal> changed_ = makeSignal();
-  const std::shared_ptr<Signal> others_ =
-      makeSignal();   // the system has seen a member that no thread waits for by itself
-  size_t first_ = 0;  // begins the next take()
+  const std::shared_ptr<Signal> others_ = makeSignal();  // a member that no thread waits for directly was signalled
+  size_t first_ = 0;                                     // where the next take() starts
 };
 
 void Object::leaveSet() {
@@ -268,7 +268,7 @@ uint32_t Readiness::take(Event events[kMostEvents]) { return setOf(fd_.get())->t
 
 namespace {
 
-// The system's own timeouts are rounded up to its clock's period, some 16 ms.
+// Timeouts of Windows are rounded up to its clock period, some 16 ms.
 HANDLE timerOfThread(uint64_t nanoseconds) {
   static thread_local Alarm timer;
   if (!timer.open()) return nullptr;
@@ -276,7 +276,7 @@ HANDLE timerOfThread(uint64_t nanoseconds) {
   return handleOf(timer.fd());
 }
 
-constexpr uint64_t kCoarseNs = 200'000'000;  // from here on the period does not matter
+constexpr uint64_t kCoarseNs = 200'000'000;  // above this the period does not matter
 
 }  // namespace
 
@@ -284,14 +284,14 @@ uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t na
   if (error != nullptr) *error = 0;
   std::shared_ptr<Signal> kept[kMostHandles];
   HANDLE handles[kMostHandles];
-  uint8_t of[kMostHandles];  // which descriptor a handle stands for
+  uint8_t of[kMostHandles];  // the descriptor that a handle stands for
   uint32_t known = 0;
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t first = known;
     if (!isObject(descriptors[i])) {
       handles[known++] = handleOf(descriptors[i]);
     } else if (!objectOf(descriptors[i])->collect(kept, &known)) {
-      nanoseconds = 0;  // a look at the others
+      nanoseconds = 0;  // check the others
       known = first;
       const uint32_t others = i == 0 ? 0 : waitReadable(descriptors, i, 0, error);
       return others | 1u << i;
@@ -313,7 +313,7 @@ uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t na
   }
   const DWORD result = WaitForMultipleObjects(known, handles, FALSE, milliseconds);
   if (result == WAIT_FAILED && error != nullptr) *error = GetLastError() == ERROR_INVALID_HANDLE ? EBADF : EIO;
-  if (result >= waited) return 0;  // the time is over, or failed
+  if (result >= waited) return 0;  // timed out, or failed
   uint32_t readable = 1u << of[result];
   for (uint32_t n = result + 1; n < waited; n++)
     if (of[n] != of[result] && (readable & 1u << of[n]) == 0 && isSignalled(handles[n])) readable |= 1u << of[n];

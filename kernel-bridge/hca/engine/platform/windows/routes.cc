@@ -58,7 +58,7 @@ bool isBroadcast(const Gid& gid, const std::vector<NetworkInterface>& all) {
   return word(gid) == UINT32_MAX;
 }
 
-// The interface that a packet from this socket leaves by.
+// Sets the outgoing interface of this socket's packets.
 bool setInterface(SOCKET socket, bool v4, uint32_t interface) {
   constexpr int kUnicastInterface = 31;  // IP_UNICAST_IF and IPV6_UNICAST_IF
   const DWORD value = v4 ? htonl(interface) : interface;
@@ -68,7 +68,8 @@ bool setInterface(SOCKET socket, bool v4, uint32_t interface) {
 
 }  // namespace
 
-// A connected socket has taken the system's route: its address is the source, and that address's interface the way.
+// A connected socket has used the Windows route: its address is the source, and that address's interface the outgoing
+// one.
 Status findRoute(const RouteQuery& query, Route* out) {
   const bool v4 = query.destination.isV4();
   const bool chosen = query.source != Gid{};

@@ -1,4 +1,4 @@
-// The system's header without the macros that clash with our names (`interface`, `min`, `max`) and unneeded parts.
+// windows.h without unneeded parts and the macros that clash with our names (`interface`, `min`, `max`).
 #pragma once
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN

@@ -35,7 +35,7 @@ unsigned __stdcall run(void* self) {
 
 ThreadId currentThread() { return static_cast<ThreadId>(GetCurrentThreadId()); }
 
-// The system does not say which threads wait for a processor.
+// Windows does not report which threads are runnable but not running.
 bool lacksProcessor(ThreadId) { return false; }
 
 uint64_t processorTimeNs(ThreadId thread) {
@@ -55,7 +55,7 @@ bool Thread::start(const char* name, void (*main)(void*), void* argument) {
   auto start = std::make_unique<Start>(Start{wideOf(name), main, argument});
   handle_ = _beginthreadex(nullptr, 0, &run, start.get(), 0, nullptr);
   running_ = handle_ != 0;
-  if (running_) static_cast<void>(start.release());  // run() has it now
+  if (running_) static_cast<void>(start.release());  // run() owns it now
   return running_;
 }
 

@@ -38,7 +38,7 @@ std::string programOf(DWORD process) {
 UdpPortHolder findUdpPortHolder(IpFamily family, uint16_t port) {
   const DWORD process = family == IpFamily::kV4 ? holderIn<MIB_UDPTABLE_OWNER_PID>(AF_INET, port)
                                                 : holderIn<MIB_UDP6TABLE_OWNER_PID>(AF_INET6, port);
-  if (process == 0) return {"somebody else"};
+  if (process == 0) return {"another process"};
   const std::string program = programOf(process);
   return {"process " + std::to_string(process) + (program.empty() ? "" : " (" + program + ")"), process};
 }

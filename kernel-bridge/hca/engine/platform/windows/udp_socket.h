@@ -6,7 +6,7 @@
 
 #include "platform/windows/descriptor_object.h"
 
-// Of systems that are newer than some headers: Windows 10, 2004.
+// Constants newer than some headers: Windows 10, 2004.
 #ifndef UDP_SEND_MSG_SIZE
 #define UDP_SEND_MSG_SIZE 2
 #endif
@@ -23,7 +23,7 @@ class UdpSocket final : public Object {
  public:
   UdpSocket();
   ~UdpSocket() override;
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int open(int family);
   bool setInt(int level, int option, int value) {
     return setsockopt(socket, level, option, reinterpret_cast<const char*>(&value), sizeof value) == 0;
@@ -32,18 +32,18 @@ class UdpSocket final : public Object {
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
   uint32_t look(uint32_t kinds, bool signalled) override;
   bool waits(uint32_t kinds) const override;
-  // A call has found nothing. The system signals what comes from now on.
+  // A call has found no datagram. Windows signals later ones.
   void foundNothing() { filled_.store(false, std::memory_order_relaxed); }
 
   SOCKET socket = INVALID_SOCKET;
   LPFN_WSASENDMSG sendMessage = nullptr;
   LPFN_WSARECVMSG receiveMessage = nullptr;
-  bool cuts = false;         // the system cuts up messages (UDP_SEND_MSG_SIZE)
-  bool takesClasses = true;  // it takes a traffic class with a message
+  bool cuts = false;         // Windows segments messages (UDP_SEND_MSG_SIZE)
+  bool takesClasses = true;  // accepts a traffic class with a message
 
  private:
   std::shared_ptr<Signal> signal_;
-  std::atomic<bool> filled_{false};  // there was something, and no call has found nothing since
+  std::atomic<bool> filled_{false};  // a datagram was signalled, and no call has found none since
 };
 
 inline UdpSocket& udpOf(Descriptor descriptor) { return *static_cast<UdpSocket*>(objectOf(descriptor)); }

@@ -22,10 +22,10 @@ std::string sidOfHandle(HANDLE process) {
   return sid;
 }
 
-// Both kept until the process ends.
+// Both are kept until the process ends.
 SECURITY_ATTRIBUTES* makeOwnAccess() {
   const std::string sid = sidOfHandle(GetCurrentProcess());
-  // The user owns it, and has all rights; nothing is inherited.
+  // The user owns it and has all rights; nothing is inherited.
   const std::wstring list = wideOf("O:" + sid + "D:P(A;;GA;;;" + sid + ")");
   PSECURITY_DESCRIPTOR descriptor = nullptr;
   if (sid.empty() ||

@@ -1,4 +1,4 @@
-// Users of the system.
+// Windows users.
 #pragma once
 #include <string>
 
@@ -9,14 +9,13 @@ namespace nd {
 
 // The SID of this process's user, as text.
 std::string ownSid();
-// The SID of a process's user. Empty if that cannot be found out, as with processes of other users that the system
-// protects.
+// The SID of a process's user. Empty if it cannot be determined, as for protected processes of other users.
 std::string sidOf(ProcessId process);
-// Whether a process runs under this process's user. False as well if that cannot be found out.
+// Whether a process runs as this process's user. Also false if that cannot be determined.
 bool isOwnUser(ProcessId process);
 
-// For objects that processes of this user share: an access list that admits this user, and nobody else. Null: the
-// system makes none.
+// For objects shared by processes of this user: an access list that admits only this user. Null: Windows could not
+// create it.
 SECURITY_ATTRIBUTES* ownAccess();
 
 }  // namespace nd

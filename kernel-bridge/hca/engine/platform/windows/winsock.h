@@ -1,4 +1,4 @@
-// The system's sockets and network tables. Include it before anything else of the system.
+// Windows sockets and network tables. Include before any other Windows header.
 #pragma once
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
@@ -18,7 +18,7 @@
 
 namespace nd {
 
-// Whether the system's sockets can be used; the first call prepares them.
+// Whether Windows sockets can be used; the first call initializes them.
 bool socketsReady();
 
 union SocketAddress {
@@ -27,7 +27,7 @@ union SocketAddress {
   sockaddr_in6 v6;
 };
 
-// One of an address and port; its length.
+// Fills in one for an address and port; returns its length.
 inline int socketAddress(const Gid& gid, uint16_t port, uint32_t scopeId, SocketAddress* out) {
   std::memset(out, 0, sizeof *out);
   if (gid.isV4()) {
