@@ -1,7 +1,8 @@
 // V8's reference to the memory of a buffer. It outlives the ArrayBuffer, even one that is detached.
-//  N-API has no call for it. V8 exports the functions, so they are looked up by name at run time: one binary serves all
-//  versions of Node.js, as with N-API alone. A run-time test verifies once that they behave as expected;
-//  docs/internals/memory-and-rings.md lists the rejected alternatives.
+//
+// N-API has no call for it. V8 exports the functions, so they are looked up by name at run time: one binary serves all
+// versions of Node.js, as with N-API alone. A run-time test verifies once that they behave as expected;
+// docs/internals/memory-and-rings.md lists the rejected alternatives.
 #pragma once
 #include "v8_functions.h"
 

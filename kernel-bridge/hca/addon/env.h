@@ -1,7 +1,8 @@
 // The objects of one environment (isolate) of the addon, and how the environment ends.
-//  An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable,
-//  closed by one asynchronous clean-up hook before V8 frees any memory; the environment then waits until libuv has
-//  closed our handles.
+//
+// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable,
+// closed by one asynchronous clean-up hook before V8 frees any memory; the environment then waits until libuv has
+// closed our handles.
 #pragma once
 #include "napi_header.h"
 #include <uv.h>

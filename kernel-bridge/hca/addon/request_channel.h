@@ -1,9 +1,11 @@
 // The channel between a user isolate and its soft kernel: a table of request slots, without N-API.
-//  One thread submits, waits and releases (the user side), one thread takes requests (the server side), and any thread
-//  completes them: the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a
-//  (slot, serial) wins; later ones get false. All bytes are copied in both directions.
-//  A slot's ticket holds its serial and its phase in one word, so that a late completion can never hit the slot's next
-//  request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
+//
+// One thread submits, waits and releases (the user side), one thread takes requests (the server side), and any thread
+// completes them: the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a
+// (slot, serial) wins; later ones get false. All bytes are copied in both directions.
+//
+// A slot's ticket holds its serial and its phase in one word, so that a late completion can never hit the slot's next
+// request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -84,8 +86,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
   // Returns the slot, or -1 if none is free. The last few slots are reserved for blocking requests, so that a program
-  // whose overlapped requests fill the table can still cancel and close. On a channel that has ended the slot is done
-  // at once, with kStatusDeviceRemoved.
+  // whose overlapped requests fill the table can still cancel and close. If the channel has ended, the slot is done at
+  // once, with kStatusDeviceRemoved.
   int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
                  uint32_t outputLength, bool overlapped);
   // Blocks until the slot is done or free. A negative timeout means no limit. False: timed out.
@@ -128,7 +130,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void closeUser();
 
   // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
-  // False: the channel has a server already, or has ended. `wake` is called when a request arrives after take() has
+  // False: the channel already has a server, or has ended. `wake` is called when a request arrives after take() has
   // found none.
   bool serve(const std::shared_ptr<Wake>& wake);
   bool take(Request* out);

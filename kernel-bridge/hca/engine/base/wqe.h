@@ -1,8 +1,9 @@
 // The parser of work queue entries (schema/ring.h), used by everything that executes them: the fast path, direct
 // access, the requester, and RDMA devices (verbs/post.cc).
-//  A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
-//  so that the values checked are the values executed. SGEs stay in the ring: each value read from one is checked when
-//  it is used.
+//
+// A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
+// so that the values checked are the values executed. SGEs stay in the ring: each value read from one is checked when
+// it is used.
 #pragma once
 #include "schema/ring.h"
 #include "base/ring_words.h"
@@ -66,7 +67,7 @@ struct SendWqe {
   // Parses the whole WQE. Returns 0, or the WV_WC_STATUS that it fails with.
   inline uint32_t parse(const uint32_t* wqe, const WqeLimits& limits);
 
-  // ── Its parts, in the order in which they are read. Short cuts read no more of them than they need.
+  // ── Its parts, in the order in which they are read. Fast paths read only the parts they need.
   void readKind(const uint32_t* wqe) {
     opcode = peekWord(wqe + abi::kSwOpcode);
     flags = peekWord(wqe + abi::kSwFlags);

@@ -125,7 +125,7 @@ void Capture::scheduleFlush(uint64_t now) {
 void Capture::flush() {
   flushDue_ = UINT64_MAX;
   if (file_.valid()) error_ = writeFile(file_.get(), buffer_.data(), buffer_.size());
-  // A full disk ends the capture, not the traffic; a block cut short would make the file unreadable anyway.
+  // A full disk ends the capture, not the traffic; a truncated block would make the file unreadable anyway.
   if (error_ != 0) file_.reset();
   buffer_.clear();
 }

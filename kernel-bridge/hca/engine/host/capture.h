@@ -1,5 +1,5 @@
-// Writes the packets of this HCA to a pcapng file that Wireshark decodes: raw IP packets with the headers
-// rebuilt and the ICRC they had (or would have had, for packets that stayed on the host).
+// Writes the packets of this HCA to a pcapng file that Wireshark can decode: raw IP packets with rebuilt headers and
+// their ICRC (or the ICRC they would have had, for packets that stayed on the host).
 #pragma once
 #include <string>
 #include <vector>
@@ -17,9 +17,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again changes
-  // nothing. Whatever has the name already keeps it, and the file is the next of x.pcapng, x-2.pcapng, …. Returns 0 or
-  // an errno: EEXIST if kMostFiles of these names are taken; for the path in force the one that has ended its capture.
+  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again has no
+  // effect. An existing file is never overwritten: the first free name of x.pcapng, x-2.pcapng, … is used. Returns 0 or
+  // an errno: EEXIST if all kMostFiles names are taken; for the path in force, the errno that ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return file_.valid(); }
@@ -27,11 +27,11 @@ class Capture {
   // `bth`: BTH to ICRC, `length` bytes.
   void write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
              uint32_t length);
-  // When flush() is due (by Clock::now), UINT64_MAX if nothing is buffered. `now`: when the oldest byte was written.
+  // When flush() is due (by Clock::now); UINT64_MAX if nothing is buffered. `now`: when the oldest byte was written.
   uint64_t flushDue() const { return flushDue_; }
   void scheduleFlush(uint64_t now);
   void flush();
-  // The errno that has ended it, or 0.
+  // The errno that ended the capture, or 0.
   int error() const { return error_; }
 
  private:

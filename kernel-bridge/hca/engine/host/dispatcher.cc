@@ -57,7 +57,7 @@ uint32_t Dispatcher::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_
 uint32_t Dispatcher::pollAll(uint32_t budget) {
   Readiness::Event events[Readiness::kMostEvents];
   const uint32_t count = parts_.readiness.take(events);
-  // The system reports sockets that stay readable in the same order each time: none may take what is for the others.
+  // Linux reports sockets that stay readable in the same order each time, so none may use up the share of the others.
   const auto isSocket = [](const Readiness::Event& event) {
     const EventKind kind = eventKind(event.tag);
     return kind == EventKind::kWire || kind == EventKind::kPeerSocket || kind == EventKind::kInbound;
@@ -105,8 +105,8 @@ uint32_t Dispatcher::pollAll(uint32_t budget) {
 
 // ── Paused listeners ────────────────────────────────────────────────────────────────────────────
 
-// A connection waits there, and the system has no descriptor for it. It would wake sleepers again and again until there
-// is one.
+// A connection is waiting there, but no descriptor is available to accept it. It would wake sleepers again and again
+// until one is.
 void Dispatcher::pause(uint64_t listener) {
   paused_.push_back(listener);
   listen(listener, false);
@@ -129,7 +129,7 @@ void Dispatcher::listen(uint64_t listener, bool on) {
 
 bool Dispatcher::fallAsleep(Sleeper& sleeper) {
   sleepers.add(sleeper);
-  // Others may not have seen yet that the descriptor was readable.
+  // Other threads may not have seen yet that the descriptor was readable.
   sleeper.asleep = false;
   if (pairs_.anyRang()) sleepers.wakeAll();
   sleeper.asleep = pairs_.fallAsleep(sleepers.anyAsleep());

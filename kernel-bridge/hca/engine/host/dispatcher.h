@@ -1,5 +1,5 @@
-// Polls descriptors when their schedule says so (progress/poll_schedule.h), and gives what they have to those whose it
-// is. Host::poll() and its kin call it, with the engine's lock held.
+// Polls descriptors according to their schedule (progress/poll_schedule.h) and passes events to their handlers. Called
+// by Host::poll() and related functions, with the engine's lock held.
 #pragma once
 #include <vector>
 
@@ -13,30 +13,30 @@ namespace nd {
 
 class Dispatcher {
  public:
-  // `handler`: takes the frames of other processes.
+  // `handler`: handles the frames of other processes.
   Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, UdpPortClaim& claim,
              Inbound& inbound, RdmaPorts& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler,
              void* argument);
   void stop();
 
   PollSchedule schedule;
-  // Returns how many packets came. `now`: 0 without pairs.
+  // Returns the number of packets received. `now`: 0 without pairs.
   uint32_t poll(uint32_t budget, uint64_t now);
-  // Further polls of the busiest socket after one that found nothing; ends when `wanted` is not 0.
+  // Polls the busiest socket further after an empty poll; stops when `wanted` is not 0.
   void pollBusiest(uint32_t budget, const std::atomic<uint32_t>& wanted);
 
   // Host::fallAsleep()
   bool fallAsleep(Sleeper& sleeper);
   Sleepers sleepers;
 
-  // When onTime() has something to do, UINT64_MAX if never.
+  // When onTime() is due; UINT64_MAX if never.
   uint64_t deadline() const { return resumeDue_; }
   void onTime(uint64_t now) {
     if (resumeDue_ <= now) resume();
   }
 
  private:
-  static constexpr uint32_t kLeastShare = 8;            // packets of one socket per poll of all
+  static constexpr uint32_t kLeastShare = 8;            // packets of one socket per poll of all sockets
   static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per poll
   static constexpr uint64_t kPauseNs = 100'000'000;
 
@@ -58,8 +58,8 @@ class Dispatcher {
   const Inbound::Handler handler_;
   void* const argument_;
 
-  WireReceiver* busiest_ = nullptr;  // where packets came from last
-  std::vector<uint64_t> paused_;     // listeners not watched until resumeDue_, as readiness names them
+  WireReceiver* busiest_ = nullptr;  // the socket that last delivered packets
+  std::vector<uint64_t> paused_;     // listeners not watched until resumeDue_, by their tags in the readiness set
   uint64_t resumeDue_ = UINT64_MAX;
 };
 

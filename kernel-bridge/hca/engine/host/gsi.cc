@@ -5,7 +5,7 @@
 namespace nd {
 namespace {
 
-// What of a message names its addressee.
+// The field of a message that identifies its addressee.
 enum class Route : uint8_t { kNone, kService, kRemoteId, kRequestId };
 constexpr Route kRoutes[] = {
     Route::kService,    // REQ
@@ -43,7 +43,7 @@ bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
     counters_.add(HostCounter::kMadsMalformed);
     return false;
   }
-  // Another class. A Send wants no answer (IBA 1 §13.4.5), and Linux gives none, either.
+  // Another class. A Send requires no response (IBA 1 §13.4.5), and Linux sends none either.
   const uint8_t* m = bth + mad::kPacketMadOffset;
   const bool ours = m[mad::kClass] == mad::kCmClass && m[mad::kClassVersion] == mad::kCmClassVersion &&
                     m[mad::kMethod] == mad::kMethodSend;
@@ -69,8 +69,8 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
     case Route::kRequestId: return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
     case Route::kRemoteId: {
       const uint32_t id = wire::load32(message + mad::kRemoteCommId);
-      // An active side that gave up its REQ does not know our id. The CA GUID in the ARI identifies the connection,
-      // and only the kernels know those.
+      // An active side that gave up its REQ does not know our id. The CA GUID in the ARI identifies the connection, and
+      // only kernels know those.
       const bool withdrawn = id == 0 && mad::attribute(m) == mad::kRej &&
                              wire::load16(message + mad::kRejReason) == mad::kRejReasonTimeout;
       if (withdrawn) return toEveryone(meta, bth, mayHandOver);
@@ -97,7 +97,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
       lacked_ = true;
       return;
     }
-    // A refusal could be wrong. A peer that means it asks again.
+    // A rejection could be wrong. A peer that still wants the connection sends its request again.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
   toKernel(0, meta, bth);

@@ -1,8 +1,8 @@
-// QP1: finds the soft kernel, of this process or another, that a CM message is for.
+// QP1: finds the soft kernel, in this process or another, to which a CM message is addressed.
 //
-// A connection request names a service id, which a port claim has. Every other message names the CM id of the side it
-// goes to, and the id names its process and kernel. A message without an owner goes to any kernel of this process; its
-// CM gives the standard's answer (REJ 8 to a REQ, DREP to a DREQ).
+// A connection request names a service id, which is owned by a port claim. Every other message names the CM id of the
+// side it is sent to, and that id identifies the process and kernel. A message without an owner goes to any kernel of
+// this process; its CM sends the standard response (REJ 8 to a REQ, DREP to a DREQ).
 #pragma once
 #include <utility>
 
@@ -20,12 +20,12 @@ class Gsi {
       : clock_(clock), counters_(counters), ports_(ports), slots_(slots) {}
   void setEngine(Engine* engine) { engine_ = engine; }
 
-  // A packet for QP1: from BTH to the end, without ICRC. The engine's lock is held.
+  // A packet for QP1, from BTH to the end without ICRC. The engine's lock is held.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // The same, handed over by another process: this one is the last stop.
+  // The same, passed on by another process: this process is the last stop.
   void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // Whether a message was dropped since the last call because no descriptor was left to hand it over: nobody can say
-  // then that it has no addressee.
+  // Whether a message was dropped since the last call because no descriptor was available to pass it on. In that case
+  // nothing shows whether it has an addressee.
   bool takeLacked() { return std::exchange(lacked_, false); }
 
  private:
@@ -34,7 +34,7 @@ class Gsi {
   void routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver);
   void toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
   void toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth);
-  bool accepts(const uint8_t* bth, uint32_t length);  // counts what it does not
+  bool accepts(const uint8_t* bth, uint32_t length);  // counts messages that it rejects
 
   const Clock& clock_;
   HostCounters& counters_;

@@ -31,12 +31,12 @@ Status statusOfErrno(int error) {
 }
 
 // How long a process may wait for its turn to take the port.
-constexpr uint64_t kPortPatienceNs = 1'000'000'000;
+constexpr uint64_t kPortTimeoutNs = 1'000'000'000;
 
 }  // namespace
 
-// The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes
-// by the receivers or the local delivery to the intake. The dispatcher says whose turn it is.
+// The parts and their connections: outgoing packets pass through the tap to the senders or the local delivery; received
+// ones go from the receivers or the local delivery to the intake. The dispatcher decides which part runs next.
 struct Host::Impl {
   explicit Impl(const Clock& c) : clock(c) {
     wire4.receiver.setSibling(wire6.receiver);
@@ -81,13 +81,13 @@ struct Host::Impl {
   LinkChoice link = LinkChoice::kAuto;
   uint32_t receiveBufferBytes = 0;
   std::mutex opening;               // of the wire
-  std::atomic<bool> opened{false};  // or tried to
+  std::atomic<bool> opened{false};  // or attempted
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
   void leaveWire();
-  // Whether an openWire() has something to do, or to refuse.
+  // Whether an openWire() has anything to do or to reject.
   bool mayOpenWire() const { return !opened.load(std::memory_order_acquire); }
-  // What connects from now on goes where the tap sees it, if that has anything to do.
+  // New connections use a link that the tap can see, if the tap is active.
   void seePackets() { pairs.refuseMore(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
@@ -105,11 +105,11 @@ struct Host::Impl {
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
-// A process of another dialect shares the port, and would have what is sent to this one.
+// A process of another dialect shares the port and would receive packets meant for this one.
 void Host::Impl::leaveWire() {
   wired = false;
   Frame lost;
-  lost.kind = FrameKind::kPortLost;  // those who have left already do not say it again
+  lost.kind = FrameKind::kPortLost;  // processes that have already left do not announce it again
   for (const uint32_t other : slots.live())
     if (other != slots.slot()) slots.send(other, lost);
   intake.sink().onWireLost();
@@ -152,11 +152,11 @@ Status Host::start(const HostOptions& options, Engine& engine) {
 bool Host::lacksWire(const Gid& destination) {
   const Impl& h = *impl_;
   if (!h.started || !h.mayOpenWire()) return false;
-  // A connection of this host that gets no pair goes by the wire; one without a wire, by frames.
+  // A connection within this host that gets no pair uses the wire or, without a wire, frames.
   return !isLocal(destination) || (h.link != LinkChoice::kLocal && !h.tap.idle());
 }
 
-// The engine goes on meanwhile: names are read and sockets bound without its lock.
+// The engine keeps running meanwhile: names are read and sockets bound without its lock.
 Status Host::openWire() {
   Impl& h = *impl_;
   if (!h.mayOpenWire()) return Status::kSuccess;
@@ -166,9 +166,9 @@ Status Host::openWire() {
   if (!h.started) return Status::kInvalidDeviceState;
   UdpPortClaim::Bound bound;
   if (portsAreShared()) {
-    // Processes that open it together take the port one after the other.
-    const uint64_t patience = h.clock.now() + kPortPatienceNs;
-    while (!h.claim.bind(h.receiveBufferBytes, h.clock.now() >= patience, &bound)) h.claim.awaitTurn(patience);
+    // Processes that open it at the same time take the port one after the other.
+    const uint64_t deadline = h.clock.now() + kPortTimeoutNs;
+    while (!h.claim.bind(h.receiveBufferBytes, h.clock.now() >= deadline, &bound)) h.claim.awaitTurn(deadline);
   }
   const std::lock_guard<EngineLock> guard(h.engine->lock());
   if (!h.started) return Status::kInvalidDeviceState;
@@ -190,11 +190,11 @@ void Host::stop() {
   h.pairs.stop();
   h.ports.releaseAll();
   h.slots.refuse();
-  h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected gets the goodbye too
+  h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected also gets the goodbye
   h.observers.end();
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
-  h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
+  h.slots.release();  // last: peers see the end of all connections before anything from the slot's next owner
   h.claim.close();
   h.opened = h.wired = false;
   h.addresses.forgetOthers();
@@ -262,8 +262,8 @@ void Host::releaseKernel(KernelId kernel) {
   for (uint32_t claim : h.ports.releaseKernel(kernel)) h.inbound.closeClaim(claim);
 }
 
-// A claim and the connections to it are given up under one lock: a message that comes by one of them must not be taken
-// when another process may already have the name. The others learn of the end by the connections' end.
+// A claim and the connections to it are given up under one lock: a message from one of them must not be accepted when
+// another process may already have the name. The other processes learn of the end when the connections are closed.
 std::unique_lock<EngineLock> Host::Impl::holdIfStarted() {
   return started ? engine->hold() : std::unique_lock<EngineLock>();
 }
@@ -297,8 +297,8 @@ Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   packet.pieces[0] = {const_cast<uint8_t*>(mad), wire::kMadBytes};
   packet.pieceCount = 1;
   packet.payloadLength = wire::kMadBytes;
-  flush();  // so that the error found below is this packet's
-  // What goes to this host is there before this returns, and the engine's thread need not wake up for it.
+  flush();  // so that an error found below belongs to this packet
+  // Packets to this host are delivered before this returns, and the engine's thread need not wake up for them.
   h.local.beginNow();
   h.gsi.takeLacked();
   const bool sent = send(path, packet);
@@ -319,7 +319,8 @@ bool Host::send(const Path& path, const OutPacket& packet) {
     return false;
   }
   WireSender& sender = h.wireTo(path.destination).sender;
-  // The system would give a group's datagram to the port's owner alone, and not always say that it was this host's.
+  // The OS would deliver a group's datagram only to the port's owner, and would not always show that it came from this
+  // host.
   const bool toMembersHere =
       path.destination.isMulticast() && !portsAreShared() && h.started && h.local.send(path, packet, length);
   if (sender.reaches(path) && !h.local.prefers(path, packet)) {
@@ -343,7 +344,7 @@ void Host::flush() {
 
 // ── Receiving ───────────────────────────────────────────────────────────────────────────────────────────────
 
-// What another process of this host sends.
+// A frame from another process of this host.
 void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
   Impl& h = *static_cast<Impl*>(self);
   h.counters.add(HostCounter::kForwardedIn);
@@ -375,7 +376,7 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kPortLost: h.wire4.receiver.onProbedByOther(); return h.wire6.receiver.onProbedByOther();
     case FrameKind::kPortAnswer:
     case FrameKind::kObserved:
-    case FrameKind::kGoodbye: break;  // these come by other connections
+    case FrameKind::kGoodbye: break;  // these arrive on other connections
   }
   h.counters.add(HostCounter::kSlotBadFrames);
 }
@@ -419,7 +420,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (h.pairs.any()) n = h.local.receivePairs(budget);
   if (h.local.queued()) n += h.local.deliverQueue(budget);
   const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
-  // Rings that are never empty do not keep the sockets waiting: those have a share of their own.
+  // Rings that are never empty must not block the sockets, which have a share of their own.
   if (now == 0 || h.dispatcher.schedule.due(now))
     n += h.dispatcher.poll(std::max(budget - std::min(n, budget), budget / 2), now);
   if (h.local.hasDeferred()) n += h.local.deliverDeferred();
@@ -427,7 +428,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     h.runTimers();
     flush();
   }
-  if (h.pairs.grown()) h.dispatcher.sleepers.wakeAll();  // they do not wait for the new ones yet
+  if (h.pairs.grown()) h.dispatcher.sleepers.wakeAll();  // they do not wait for the new pairs yet
   return n >= std::min(budget, UdpWire::kReceiveBatch) || h.local.queued() || h.pairs.pending();
 }
 
@@ -445,7 +446,7 @@ void Host::pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32
   if (h.local.receivePairs(budget) == 0 && wanted != nullptr && h.pairs.spin(*wanted)) h.local.receivePairs(budget);
 }
 
-// With pairs up, between two looks at the sockets.
+// With pairs up, between two polls of the sockets.
 bool Host::quiet(uint64_t now) const {
   const Impl& h = *impl_;
   return h.started && !h.dispatcher.schedule.due(now) && h.pairs.any() && !h.local.queued() && !h.local.hasDeferred() &&

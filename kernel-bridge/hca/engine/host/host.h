@@ -1,23 +1,22 @@
-// This HCA's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
-// processes, the connections between their slots, RDMA port claims, and QP1 (GSI) traffic.
-// A process with several HCAs counts as several processes here and in the rooms below.
+// This HCA's place on the host: its slot, the RoCEv2 sockets shared with the host's other processes, the connections
+// between their slots, RDMA port claims, and QP1 (GSI) traffic. A process with several HCAs counts as several
+// processes, here and in the layers below.
 //
 // Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
-//          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
-// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT, opened when something needs them first
-//          (openWire). A BPF selector steers by the slot
-//          in the destination QPN. A packet that lands in the wrong process is forwarded over the
-//          SEQPACKET connection between the two slots. One process has the port where they cannot share it:
-//          udp_port_claim.h. Without a wire (port held by another user or driver) same-host packets take that
-//          connection from the start.
-// Port     an RDMA port is claimed by the name
-//          "port/<service hex>/<port>/<gid hex or *>". A REQ that another process received is
-//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. A port that the
-//          system chose has no name until it is listened on: rdma_port_blocks.h.
+//          the OS releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
+// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT, opened on first need (openWire).
+//          A BPF selector steers by the slot in the destination QPN. A packet that reaches the wrong process
+//          is forwarded over the SEQPACKET connection between the two slots. Where processes cannot share
+//          the port, one of them owns it: udp_port_claim.h. Without a wire (port held by another user or
+//          driver), same-host packets use that connection from the start.
+// Port     an RDMA port is claimed by the name "port/<service hex>/<port>/<gid hex or *>". A process that
+//          receives a REQ for another process connects to that name and passes it on. Wildcard and
+//          single-address claims conflict. A port chosen by the HCA has no name until a program listens
+//          on it: rdma_port_blocks.h.
 //
-// What leaves goes by a wire sender or the local delivery, what comes by a wire receiver or the local delivery; see
-// wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes
-// intake.h.
+// Outgoing packets pass through a wire sender or the local delivery, incoming ones through a wire receiver or the local
+// delivery; see wire_sender.h, wire_receiver.h, local_delivery.h. All of them pass packet_tap.h (capture, faults), and
+// incoming ones intake.h.
 #pragma once
 #include <array>
 #include <atomic>
@@ -40,7 +39,7 @@ struct HostOptions : LinkOptions {
   FaultOptions faults;
 };
 
-// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop(),
+// Locking: the Link functions, configure(), join() and nextDeadline() require the engine's lock; start(), stop(),
 // sendMad(), claimPort() and openWire() take it themselves; all others may be called from any thread, with or without
 // it.
 class Host final : public Link {
@@ -48,47 +47,47 @@ class Host final : public Link {
   explicit Host(const Clock& clock);
   ~Host() override;
 
-  // Claims a slot; with kExact or LinkChoice::kWire it opens the wire, too. kAccessDenied: kExact without the privilege
-  // to open a raw socket. kNotSupported: kExact where the system has no such socket, or with LinkChoice::kLocal.
+  // Claims a slot; with kExact or LinkChoice::kWire it also opens the wire. kAccessDenied: kExact without the privilege
+  // to open a raw socket. kNotSupported: kExact where the OS has no such socket, or with LinkChoice::kLocal.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);  // faults and capture may change later (lock held)
-  // The options of a further kernel. Faults and a capture that it asks for hold from now on; if it asks for none, those
-  // in force stay (lock held). False, and nothing is changed: it asks for LinkChoice::kLocal where that is not in
-  // force, or for kWire where kLocal is.
+  // Applies the options of a further kernel (lock held). Its faults and capture take effect; if it requests none, those
+  // in force remain. False, without effect: it requests LinkChoice::kLocal where that is not in force, or kWire where
+  // kLocal is.
   bool join(const HostOptions& options);
   uint32_t slot() const;
-  // What it says of its links to other processes of this host, by HostLink of the connection manager.
+  // How this process announces its links to other processes of this host, as HostLink of the connection manager.
   enum class Links : uint8_t { kFree, kSeen, kWire, kLocal };
   Links links() const;
   bool wireReady() const;
   // kUnused: nothing has needed the wire yet; kHeld: it could not be opened, or was given up; see wireProblem().
   enum class WireState : uint8_t { kNever, kUnused, kOpen, kHeld };
   WireState wireState() const;
-  // Looks for the holder of the port, which takes a while: not with the engine's lock held.
+  // Searches for the holder of the port, which takes a while: do not call with the engine's lock held.
   std::string wireProblem() const;
 
   // Becomes readable when poll() has something to do.
   Descriptor pollFd() const;
-  // When poll() has something to do without that (ns), UINT64_MAX if never.
+  // When poll() has something to do without that (ns); UINT64_MAX if never.
   uint64_t nextDeadline() const;
 
-  // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
-  // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
-  // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
-  // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports). An address that
-  // is not loopback, and all addresses, need the wire: as openWire().
+  // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for RC,
+  // 0x0111 for UD. `port` 0 requests a free one (49152–65535); the granted port is returned. A null address claims all
+  // addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait at most a second for another
+  // process's reply (then the port counts as taken: a stopped process keeps its ports). An address other than loopback,
+  // and all addresses, need the wire: see openWire().
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  // From now on other processes hand over what is for that port. A port that was asked for by number is open at once.
+  // From now on other processes pass on requests for that port. A port requested by number is open at once.
   Status openPort(uint32_t claim);
   void releasePort(uint32_t claim);
-  void releaseKernel(KernelId kernel);  // all claims of a kernel that ended
+  void releaseKernel(KernelId kernel);  // all claims of a kernel that has ended
 
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   uint32_t commIdBase(KernelId kernel) const;  // slot << 24 | kernel << 18
-  // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
-  // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination; kNotSupported: as
-  // openWire(). A packet lost on the way is a success.
+  // Sends at once. kInvalidParameter: not a P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
+  // an address of this host; kNetworkUnreachable, kHostUnreachable: no route to the destination; kNotSupported: as
+  // openWire(). A packet lost on the way counts as a success.
   Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
 
   // ── Link
@@ -111,17 +110,18 @@ class Host final : public Link {
   void settleDirect() override;
   bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;
-  // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is work now.
+  // Call before a thread waits for pollFd(): from then on peers on the local link make it readable. False: there is
+  // work now.
   bool fallAsleep(Sleeper& sleeper);
-  // Before a sleeper is destroyed: it will not wait any more.
+  // Call before a sleeper is destroyed, once it no longer waits.
   void forget(Sleeper& sleeper);
-  // Chooses the descriptors that the next poll() looks at.
+  // Chooses the descriptors that the next poll() checks.
   void look(Look next);
-  uint64_t now() const;  // a microsecond off at most
+  uint64_t now() const;  // at most a microsecond off
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 
-  // The answer to the event `observed`; no bytes: none.
+  // The reply to the event `observed`; no bytes: none.
   void answerObserver(uint32_t number, const void* text, uint64_t bytes);
 
   static const std::vector<const char*>& counterNames();

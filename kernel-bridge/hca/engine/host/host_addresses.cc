@@ -41,7 +41,7 @@ void Addresses::remove(Groups* groups, const Gid& group, uint32_t interface) {
 uint32_t Addresses::interfaceOf(const Gid& address) {
   std::vector<NetworkInterface> all;
   if (listInterfaces(&all) != 0) return 0;
-  // All of 127.0.0.0/8 is there without being listed.
+  // All of 127.0.0.0/8 is local without being listed.
   const bool loopback = isLoopback(address);
   for (const NetworkInterface& i : all)
     for (const InterfaceAddress& own : i.addresses)
@@ -59,14 +59,14 @@ Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
 
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (udp.hears() && !contains(others_, group, interface))
-    udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
+    udp.socket().changeGroup(false, group, interface);  // an interface that is gone has already left
   remove(&joined_, group, interface);
 }
 
 void Addresses::joinFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface) {
   if (!udp.hears() || !group.isMulticast() || !hasInterface(interface) || others_.size() >= kMostOthers) return;
   if (!contains(joined_, group, interface) && !contains(others_, group, interface))
-    udp.socket().changeGroup(true, group, interface);  // refused: its process hears this host's members alone
+    udp.socket().changeGroup(true, group, interface);  // refused: the process receives only from members on this host
   others_.push_back({group, interface, member});
 }
 

@@ -1,4 +1,4 @@
-// What all parts of the host share.
+// State shared by all parts of the host.
 #pragma once
 #include "host/host_addresses.h"
 #include "host/group_copies.h"
@@ -7,7 +7,7 @@
 
 namespace nd {
 
-// Packets: what the sockets' buffers can hold. Of what is taken out at once, more than that came later.
+// Packets that the sockets' buffers can hold. A drain stops after this many, since any further ones came later.
 constexpr uint32_t kMostDrained = 16384;
 
 struct HostParts {

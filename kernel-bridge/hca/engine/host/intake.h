@@ -1,6 +1,6 @@
-// Every received packet passes here, whichever way it came: its length is checked, it is counted and shown to the
-// capture, and the transport takes it. The wire receivers, the local delivery and the local link call it, in a step of
-// the host and with the engine's lock held.
+// Every received packet passes through here, whichever link it used: its length is checked, it is counted and shown to
+// the capture, and it is passed to the transport. Called by the wire receivers, the local delivery and the local link
+// in a step of the host, with the engine's lock held.
 #pragma once
 #include "base/host_counters.h"
 #include "host/packet_tap.h"
@@ -11,7 +11,7 @@ class Intake final : public PacketSink {
  public:
   Intake(HostCounters& counters, PacketTap& tap) : counters_(counters), tap_(tap) {}
 
-  // The transport takes packets until this ends.
+  // The transport accepts packets during its lifetime.
   class Step {
    public:
     Step(Intake& intake, PacketSink& sink) : intake_(intake) { intake_.sink_ = &sink; }
@@ -22,30 +22,29 @@ class Intake final : public PacketSink {
   };
   PacketSink& sink() { return *sink_; }
 
-  // Whether a packet may have this length, BTH to pad. If not, `counter` counts it.
+  // Whether a packet may have this length, BTH to pad. If not, counts it in `counter`.
   bool checkLength(uint32_t length, HostCounter counter) {
     if (isPacketLength(length)) return true;
     counters_.add(counter);
     return false;
   }
-  // A packet has come by the wire, with its ICRC: counted. Whether its length is right.
+  // Counts a packet from the wire, including its ICRC. Returns whether its length is valid.
   bool cameByWire(uint32_t whole) {
     counters_.bump(HostCounter::kWireRxPackets);
     return checkLength(whole - kIcrcBytes, HostCounter::kWireRxShort);
   }
 
-  // A packet with its ICRC behind it, which is right.
+  // A packet followed by its ICRC, which has been verified.
   void takeChecked(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
     tap_.received(meta, headers, bth, length, true);
     sink_->onPacket(meta, bth, length);
   }
-  // The same of a small one, on the single packet fast path, without a capture. False: nothing was done, and it is not
-  // counted.
+  // The same for a small packet on the single-packet fast path, without a capture. False: not handled and not counted.
   bool takeSingle(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
     return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }
 
-  // Packets that came past the wire have no ICRC: one of another process or of this one.
+  // Packets that bypass the wire have no ICRC: those of this or another process of the host.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPacket(meta, bth, length);

@@ -63,7 +63,7 @@ void LocalDelivery::stop() {
 
 // ── Out ─────────────────────────────────────────────────────────────────────────────────────────
 
-// Messages of QP1 to processes of this host need no wire: they are routed by the ids in them in any case.
+// QP1 messages to processes of this host need no wire: they are routed by the ids in them in any case.
 bool LocalDelivery::prefers(const Path& path, const OutPacket& packet) {
   return localLink_ && wire::destinationQpn(packet.header) == wire::kGsiQpn && parts_.addresses.isOwn(path.destination);
 }
@@ -77,14 +77,15 @@ bool LocalDelivery::send(const Path& path, const OutPacket& packet, uint32_t len
   return true;
 }
 
-// To the process that owns the destination QP. QP1 is everybody's, so its packets are this process's own to route.
+// Sends to the process that owns the destination QP. QP1 exists in every process, so this process routes its packets
+// itself.
 void LocalDelivery::carry(const Path& path, const uint8_t* bytes, uint32_t length) {
   Frame frame;
   frame.meta = metaOf(path);
   frame.meta.sender = parts_.slots.slot();
   frame.body = bytes;
   frame.bodyLength = length;
-  // A group's members are known to themselves only.
+  // Only a group's members know that they are members.
   if (path.destination.isMulticast()) {
     parts_.slots.sendToOthers(frame, parts_.clock.now());
     if (parts_.addresses.accepts(frame.meta)) queue(frame);
@@ -129,21 +130,21 @@ void LocalDelivery::onFrame(const Frame& frame, FrameOrigin& origin) {
   const uint32_t qpn = wire::destinationQpn(frame.body);
   const bool multicast = frame.meta.destination.isMulticast(), stray = frame.kind == FrameKind::kStray;
   if (!parts_.addresses.accepts(frame.meta)) {
-    // One for a group comes to everybody: what is not for us is no mistake.
+    // A packet for a group goes to all processes, so it is not an error if it is not for this one.
     const bool forOthers = multicast && qpn == wire::kMulticastQpn && frame.kind != FrameKind::kMad;
     return bad(forOthers ? HostCounter::kRxNotLocal : HostCounter::kSlotBadFrames);
   }
   if (raw_.hasOwnCopy(frame.meta, frame.body, stray) || !raw_.vouchesFor(frame.meta, frame.body, frame.bodyLength))
     return;
   if (frame.kind == FrameKind::kMad) {
-    // A process passes on what came by the wire, and speaks for itself. It does not speak for another.
+    // A process passes on packets from the wire, and sends its own. It does not send on behalf of another.
     const uint32_t sender = frame.meta.sender;
     if (qpn != wire::kGsiQpn || (sender != kByWire && !parts_.slots.mayComeFrom(sender, origin.connection)))
       return bad(HostCounter::kSlotBadFrames);
     deferred_.push_back({copyOf(frame)});
     return;
   }
-  // Never forwarded again: a frame for another slot is its sender's mistake.
+  // Never forwarded again: a frame for another slot is its sender's error.
   const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == parts_.slots.slot() || qpn == wire::kGsiQpn;
   if (!ours || (frame.kind != FrameKind::kPacket && !stray)) return bad(HostCounter::kSlotBadFrames);
   if (multicast && stray && !parts_.copies.takesHanded(frame.meta, frame.body, frame.bodyLength, parts_.clock.now()))
@@ -159,7 +160,7 @@ void LocalDelivery::onOutbound(uint32_t slot, uint32_t kinds) {
 uint32_t LocalDelivery::deliverQueue(uint32_t budget) {
   uint32_t n = 0;
   for (; n < budget && !queue_.empty(); n++) {
-    // Taken out first: delivering may queue an answer.
+    // Removed first: delivering may queue a reply.
     const std::vector<uint8_t> bytes = std::move(queue_.front());
     queue_.pop_front();
     if (queue_.empty()) silence();
@@ -171,14 +172,14 @@ uint32_t LocalDelivery::deliverQueue(uint32_t budget) {
   return n;
 }
 
-// What came by the pairs before a message that ends a connection, or a process's end, is delivered before it.
+// Delivers packets that came over the pairs before a message that ends a connection, or before the end of a process.
 void LocalDelivery::drainPairs() {
   uint32_t n = 0;
   for (uint32_t got = 1; got != 0 && n < kMostDrained; n += got) got = receivePairs(kMostDrained);
 }
 
-// Whether data that its sender sent before may still lie in a socket, and be lost if this is delivered first: it ends a
-// connection. A message that begins one has no data before it, and need not wait for what strangers send.
+// Whether earlier data of its sender may still be in a socket, and would be lost if this were delivered first: true if
+// it ends a connection. A message that begins one has no earlier data, and need not wait for other hosts' packets.
 bool LocalDelivery::endsConnection(const Deferred& what) {
   if (what.frame.empty()) return true;
   const uint8_t* bth = what.frame.data() + Frame::kHeaderBytes;

@@ -1,7 +1,7 @@
-// Packets that do not go by the wire: of this process to itself, of and to other processes of this host by the
-// connections between their slots; and the end of such a process. Owns the queue to itself, and the messages that wait
-// for the sockets to be empty. Host::send() gives it what leaves; frames of other processes and poll() what comes; with
-// the engine's lock held.
+// Packets that bypass the wire: those of this process to itself, and those from and to other processes of this host
+// over the connections between their slots. Also reports the end of such a process. Owns the queue to itself, and the
+// messages that wait until the sockets are empty. Host::send() passes outgoing packets, poll() and the frames of other
+// processes incoming ones; with the engine's lock held.
 #pragma once
 #include <deque>
 #include <vector>
@@ -16,25 +16,25 @@ class LocalDelivery final : public PacketTap::Carrier {
  public:
   LocalDelivery(const HostParts& parts, LocalPairs& pairs, Gsi& gsi, RawReceiver& raw, WireReceiver& receiver4,
                 WireReceiver& receiver6);
-  bool valid() const { return wake_.valid(); }  // false: the system has refused a descriptor
+  bool valid() const { return wake_.valid(); }  // false: no descriptor was available
   void start(bool localLink) { localLink_ = localLink; }
   void stop();
 
   // ── Out
-  // Whether a packet that the wire could carry goes this way.
+  // Whether a packet that the wire could carry is delivered locally.
   bool prefers(const Path& path, const OutPacket& packet);
   // `length`: as checkedLength(). False: no such address here.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
   void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
-  // What is sent between these two is delivered at once, without waking the engine's thread, if nothing was queued
-  // before.
+  // Packets sent between these two calls are delivered at once, without waking the engine's thread, if nothing was
+  // queued before.
   void beginNow() { now_ = queue_.empty(); }
   void endNow(Engine& engine);
 
-  // ── In; all in a step of the intake.
-  // A packet that another process hands over.
+  // ── In; all within a step of the intake.
+  // A packet passed on by another process.
   void onFrame(const Frame& frame, FrameOrigin& origin);
-  // Something happened on the connection to this slot.
+  // An event on the connection to this slot.
   void onOutbound(uint32_t slot, uint32_t kinds);
   bool queued() const { return !queue_.empty(); }
   uint32_t deliverQueue(uint32_t budget);
@@ -44,8 +44,8 @@ class LocalDelivery final : public PacketTap::Carrier {
 
  private:
   static constexpr uint32_t kMostQueued = 4096;  // packets
-  // A handed-over message or a departure. It came past the wire and may end connections, and packets that were sent
-  // before it can still lie in the sockets: those go first. Never kept from one poll to the next.
+  // A message passed on by another process, or a departure. It bypassed the wire and may end connections, while packets
+  // sent before it may still be in the sockets: those are delivered first. Never kept from one poll to the next.
   struct Deferred {
     std::vector<uint8_t> frame;  // empty: a departure
     uint32_t slot = 0;
@@ -63,10 +63,10 @@ class LocalDelivery final : public PacketTap::Carrier {
   RawReceiver& raw_;
   WireReceiver& receiver4_;
   WireReceiver& receiver6_;
-  UniqueFd wake_;                           // readable: the queue is to be delivered
-  bool rung_ = false;                       // it is
+  UniqueFd wake_;                           // readable: the queue must be delivered
+  bool rung_ = false;                       // whether wake_ is readable
   bool now_ = false;                        // between beginNow() and endNow()
-  bool localLink_ = false;                  // option: MADs for this host do not go by the wire
+  bool localLink_ = false;                  // option: MADs for this host bypass the wire
   std::deque<std::vector<uint8_t>> queue_;  // frames
   std::deque<Deferred> deferred_;
 };

@@ -51,9 +51,9 @@ void PacketTap::pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_
   if (fate.drop) return counters_.add(fate.dropMad ? HostCounter::kFaultMadsDropped : HostCounter::kFaultDropped);
   if (fate.corrupt) {
     counters_.add(HostCounter::kFaultCorrupted);
-    if (!carrier.hasIcrc) return;  // what an ICRC would find is lost
+    if (!carrier.hasIcrc) return;  // an ICRC would detect it, so it is lost
     uint64_t bit = fate.bit % (length * 8ull);
-    if (bit / 8 == wire::kBthCongestionByte) bit += 8;  // the one byte that the ICRC leaves out
+    if (bit / 8 == wire::kBthCongestionByte) bit += 8;  // the byte that the ICRC does not cover
     bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ 1u << bit % 8);
   }
   if (fate.reorder && hold(carrier, path, bytes, length, fate.holdFor)) return;
@@ -66,7 +66,7 @@ void PacketTap::pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_
 }
 
 bool PacketTap::hold(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets) {
-  if (held_.packetsToGo != 0) return false;  // one at a time is enough disorder
+  if (held_.packetsToGo != 0) return false;  // one held packet at a time is enough
   held_.packetsToGo = packets;
   held_.due = clock_.now() + Faults::kMaxHoldNs;
   held_.carrier = &carrier;

@@ -1,6 +1,6 @@
-// Sees every packet that comes or leaves: writes it to the capture, and injects faults into what leaves. Owns both, and
-// the packet that faults hold back. The intake shows it what has come; the wire senders and the local delivery let it
-// pass on what leaves. The engine's lock is held in every call.
+// Sees every incoming and outgoing packet: writes it to the capture, and injects faults into outgoing ones. Owns
+// capture and faults, and the packet that faults hold back. The intake passes incoming packets; the wire senders and
+// the local delivery pass outgoing ones through it. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -14,10 +14,10 @@ namespace nd {
 
 class PacketTap {
  public:
-  // Carries the packets that the tap lets pass.
+  // Sends the packets that the tap lets pass.
   class Carrier {
    public:
-    // The bytes, BTH to pad or, with `hasIcrc`, to ICRC, stay as they are.
+    // The bytes, from BTH to pad or, with `hasIcrc`, to ICRC, must not be changed.
     virtual void carry(const Path& path, const uint8_t* bytes, uint32_t length) = 0;
     const bool hasIcrc;
 
@@ -33,14 +33,13 @@ class PacketTap {
   void join(const HostOptions& options);
   void close();
 
-  // Whether nothing is to be done for a packet but its ICRC: one word, which whatever switches capture or faults keeps
-  // right.
+  // Whether packets need nothing but their ICRC: one word, kept up to date by whatever switches capture or faults.
   bool idle() const { return uses_ == 0; }
   bool captures() const { return (uses_ & kCaptures) != 0; }
   bool injects() const { return (uses_ & kInjects) != 0; }
 
-  // A packet has come, or leaves without faults: BTH to pad, `length` bytes. `hasIcrc`: its ICRC lies behind; otherwise
-  // it is computed for the capture.
+  // A packet that was received, or is sent without faults: BTH to pad, `length` bytes. `hasIcrc`: its ICRC follows;
+  // otherwise it is computed for the capture.
   void received(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool hasIcrc) {
     if (captures())
       record(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit, meta.flowLabel}, bth, length,
@@ -51,11 +50,11 @@ class PacketTap {
       record(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bth, length,
              hasIcrc);
   }
-  // A packet leaves: it is dropped, changed, doubled or held back where the faults say so, captured, and carried. The
-  // bytes are the carrier's: to ICRC if it has one. They may be changed.
+  // An outgoing packet: dropped, changed, duplicated or held back as the faults decide, captured, and sent. The bytes,
+  // up to the ICRC if the carrier has one, belong to the carrier and may be changed.
   void pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_t length);
 
-  // When onTime() has something to do, UINT64_MAX if never.
+  // When onTime() is due; UINT64_MAX if never.
   uint64_t deadline() const { return std::min(held_.due, capture_.flushDue()); }
   void onTime(uint64_t now, PacketSink& sink);
 

@@ -34,7 +34,7 @@ uint32_t RawReceiver::receive(uint32_t budget) {
   return packets;
 }
 
-// All that lies in the raw socket, so that a message that may end connections does not overtake their packets.
+// Receives everything in the raw socket, so that a message that may end connections does not overtake their packets.
 void RawReceiver::drain() {
   for (uint32_t n = 0, got = 1; got != 0 && n < kMostDrained; n += got) got = receive(RawWire::kBatch);
 }

@@ -24,8 +24,8 @@ std::string describeProblem(IpFamily family, int error) {
   std::string problem = std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
     problem += " is held by " + describeHolder(family) +
-               "; until it is released only processes on this host can be reached that are "
-               "this user's and of this version of the package";
+               "; until it is released, only this user's processes on this host that run this version of the package "
+               "can be reached";
   else problem += std::string(" cannot be bound: ") + std::strerror(error);
   return problem;
 }

@@ -11,7 +11,7 @@
 namespace nd {
 namespace {
 
-// A packet that came to a socket of this process and is for another.
+// A packet for another process that was received on a socket of this one.
 Frame strayFrame(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   Frame frame;
   frame.kind = FrameKind::kStray;
@@ -32,7 +32,7 @@ WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sen
       icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
-// Packets that were joined would come to the raw socket so, too, which does not know where they end.
+// Joined packets would reach the raw socket joined as well, and it does not know where they end.
 int WireReceiver::bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const {
   return bound->openShared(family_, kRocePort, receiveBufferBytes, !exact(), first);
 }
@@ -104,9 +104,9 @@ uint32_t WireReceiver::drainPort() {
 
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────
 
-// Answers how many packets the datagram was; one that is empty counts as well.
+// Returns the number of packets in the datagram; an empty one counts as well.
 uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
-  if (datagram.length == 0) return 1;  // a peer that learns something from its own system
+  if (datagram.length == 0) return 1;  // a peer that uses it to query its own OS
   const bool accepted = parts_.addresses.accepts(datagram.meta);
   uint32_t at = 0, packets = 0;
   do {
@@ -119,7 +119,8 @@ uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
   return packets;
 }
 
-// `bth`: one packet of the datagram, `whole` bytes with its ICRC. `accepted`: it came from and to where it may.
+// `bth`: one packet of the datagram, `whole` bytes including its ICRC. `accepted`: its source and destination are
+// valid.
 void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole,
                             bool accepted) {
   if (!parts_.intake.cameByWire(datagram.complete ? whole : 0)) return;
@@ -129,7 +130,7 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
   if (!isIntact(datagram, by, bth, length, &headers)) return;
   if (meta.destination.isMulticast() && !portsAreShared()) return onGroupPacket(meta, headers, bth, length, accepted);
   if (!accepted) return onUnaccepted(meta, bth, length);
-  // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
+  // The OS gives every process that has joined its own copy. Nothing else is sent to a group.
   if (meta.destination.isMulticast()) {
     if (qpn != wire::kMulticastQpn) return parts_.counters.add(HostCounter::kRxNotLocal);
     if (!parts_.copies.takesOwn(meta, bth, length, parts_.clock.now()))
@@ -148,18 +149,18 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
 bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length,
                             IcrcHeaders* headers) {
   const uint32_t qpn = wire::destinationQpn(bth);
-  // Packets of other processes are theirs to judge.
+  // Packets of other processes are checked by those processes.
   const bool knowsExactly =
       exact() && (qpn >> 16 == parts_.slots.slot() || qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn);
   const bool right = icrc_.check(datagram, by != nullptr ? &by->ids : &ids_, bth, length, !knowsExactly, headers);
-  // What this host has sent has ID 0; for all else a copy by the raw socket vouches.
+  // Packets sent by this host have ID 0; all others are verified by a copy from the raw socket.
   if (knowsExactly && (right || !parts_.addresses.isOwn(datagram.meta.source)))
     return raw_->vouchesFor(datagram.meta, bth, length);
   if (!right) parts_.counters.add(HostCounter::kIcrcErrors);
   return right;
 }
 
-// The port's socket has joined the groups of all processes. Those of this host send to each other past the wire.
+// The port's socket has joined the groups of all processes. Processes of this host send to each other without the wire.
 void WireReceiver::onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth,
                                  uint32_t length, bool accepted) {
   const bool heard = meta.source.isUnicast() && !parts_.addresses.isOwn(meta.source) &&
@@ -186,9 +187,9 @@ void WireReceiver::onGroup(uint32_t member, const Frame& frame) {
   else parts_.addresses.leaveFor(member, udp_, group, frame.meta.scopeId);
 }
 
-// A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
-// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. A process that has just
-// left a group cannot tell such a datagram from its own last copies: each receiver does (group_copies.h).
+// A group with a single member among the port's sockets: Linux finds that socket, but then chooses among all of them
+// nevertheless. Only for IPv4; IPv6 sockets also see packets for members on other interfaces. A process that has just
+// left a group cannot distinguish such a datagram from its own last copies: each receiver does (group_copies.h).
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
                        wire::destinationQpn(bth) == wire::kMulticastQpn;
@@ -221,7 +222,7 @@ void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t
   if (by != nullptr) by->strays = true;
   const uint32_t slot = wire::destinationQpn(bth) >> 16;
   if (slot >= Slots::kMax) return parts_.counters.add(HostCounter::kUnknownSlot);
-  // The steering is wrong only if there is a process to which the packet should have come.
+  // The steering is wrong only if the packet should have reached an existing process.
   if (parts_.slots.send(slot, strayFrame(meta, bth, length)) == 0 && by == nullptr)
     steering_.onMisdirected(parts_.clock.now());
 }
@@ -251,8 +252,8 @@ uint32_t WireReceiver::receiveByPeer(PeerSocket& peer, uint32_t budget) {
   return packets;
 }
 
-// The single packet fast path: a small packet for one of this process's connections that came by itself. Its checks are
-// those of all packets, and change nothing. False: nothing was done.
+// The single-packet fast path: a single small packet for one of this process's connections. Its checks are those for
+// all packets, and change no state. False: not handled.
 bool WireReceiver::takeSingle(PeerSocket& peer) {
   uint32_t whole;
   uint8_t* const bth = peers_.single(&whole);
@@ -284,7 +285,7 @@ uint32_t WireReceiver::drainPeers() {
   return n;
 }
 
-// A flow of a process of this host to this one may have a socket of its own.
+// A flow from a process of this host to this one may get its own socket.
 void WireReceiver::considerPeer(const Datagram& d) {
   if (wanted_ != nullptr || exact() || d.sourcePort == kRocePort || !d.complete) return;
   if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
@@ -293,9 +294,9 @@ void WireReceiver::considerPeer(const Datagram& d) {
   wanted_ = peers_.consider(d.meta, d.sourcePort);
 }
 
-// Nothing is lost, and nothing overtakes. While the socket is bound and not yet connected, what others send may come by
-// it: either all packets of a sender, or none. They go after what was in the port's socket before, and before what
-// comes by that afterwards. The peer's own earlier packets are in the port's socket, or all in this one.
+// Nothing is lost, and nothing is reordered. While the socket is bound but not yet connected, other senders' packets
+// may reach it: either all packets of a sender, or none. They are delivered after the earlier contents of the port's
+// socket, and before later ones. The peer's own earlier packets are all in the port's socket, or all in this one.
 uint32_t WireReceiver::openPeer() {
   PeerSocket& peer = *wanted_;
   if (!peers_.bind(peer, receiveBufferBytes_)) {
@@ -307,7 +308,7 @@ uint32_t WireReceiver::openPeer() {
   const uint32_t id = peers_.indexOf(peer) | (family_ == IpFamily::kV4 ? 0 : kPeers6);
   const bool watched =
       connected && parts_.readiness.add(peer.fd(), Readiness::kReadable, eventTag(EventKind::kPeerSocket, id));
-  // All that was there when it was connected: until it is empty, or has brought more than its buffer can hold.
+  // Everything that was there when it was connected: until it is empty, or has delivered more than its buffer can hold.
   uint64_t bytes = 0, packets = 0;
   for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {
     got = udp_.receiveFrom(peer.fd());
@@ -331,7 +332,7 @@ uint32_t WireReceiver::openPeer() {
   return n;
 }
 
-// All that lies in the port's socket.
+// Receives everything in the port's socket.
 uint32_t WireReceiver::drainUdp() {
   uint32_t packets = 0;
   for (uint32_t n = 0, got = 1; got != 0 && n < kMostDrained; n += got) {
@@ -341,7 +342,7 @@ uint32_t WireReceiver::drainUdp() {
   return packets;
 }
 
-// Before the peer socket is settled: as if it had come by the port's.
+// Before the peer socket is settled: handled as if received on the port's socket.
 uint32_t WireReceiver::takeEarly() {
   uint32_t packets = 0;
   for (Early& each : std::exchange(early_, {})) {

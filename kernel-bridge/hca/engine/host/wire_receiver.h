@@ -1,8 +1,8 @@
-// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers
-// (peer_socket.h) and, for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of
-// this host that it is for. Owns the peer sockets and the steering. The dispatcher calls receive() when a socket has
-// something, the local delivery drainPort() and drainPeers() before a message that may end a connection; with the
-// engine's lock held.
+// Receives the packets of one address family: on the port 4791 socket, on sockets connected to single peers
+// (peer_socket.h) and, for exact ICRCs, on a raw one. Checks each packet and passes it to the intake, or to the process
+// of this host that it is addressed to. Owns the peer sockets and the steering. The dispatcher calls receive() when a
+// socket is readable; the local delivery calls drainPort() and drainPeers() before a message that may end a connection.
+// Requires the engine's lock.
 #pragma once
 #include <utility>
 #include <vector>
@@ -18,52 +18,52 @@ class WireReceiver final : public PortSocket {
  public:
   // `raw`: null for IPv6.
   WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, IpFamily family);
-  // A MAD that comes by one family may end connections of both.
+  // A MAD received on one family may end connections of both.
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
   int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const override;
-  // The raw socket is open already, or not wanted.
+  // The raw socket is already open, or not needed.
   int open(DatagramSocket bound, uint32_t receiveBufferBytes) override;
   int openBeside() override { return udp_.openBeside(family_); }
   void close() override;
   bool sends() const override { return udp_.isOpen(); }
   bool hears() const override { return udp_.hears(); }
   bool wasProbedByOther() override { return std::exchange(probedByOther_, false); }
-  // Another process of this dialect was.
+  // The same was done by another process of this dialect.
   void onProbedByOther() { probedByOther_ = true; }
 
   void tellGroups(Descriptor owner) override;
-  // Of another process, which tells by a connection of this number; see Addresses.
+  // From another process, on a connection with this number; see Addresses.
   void onGroup(uint32_t member, const Frame& frame);
   void onMemberEnded(uint32_t member) { parts_.addresses.leaveAllFor(member, udp_, family_); }
 
-  // Packets by the socket that has the turn; their number, those included that were dropped.
+  // Receives on the current socket. Returns the number of packets, including dropped ones.
   uint32_t receive(uint32_t budget);
-  // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn
-  // before.
+  // The peer socket of this index, or the port's own, is readable and becomes the current one. False: it was already.
   static constexpr uint32_t kPortSocket = UINT32_MAX;
-  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it is one for IPv6
+  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it belongs to IPv6
   bool turnTo(uint32_t peer);
 
-  // What the port's socket holds now, and nothing that arrives later: a flood has no end.
+  // Receives what the port's socket holds now, and nothing that arrives later: a flood would never end.
   uint32_t drainPort();
-  // All that lies in peer sockets, so that a message that may end connections does not overtake their packets.
+  // Receives everything in the peer sockets, so that a message that may end connections does not overtake their
+  // packets.
   uint32_t drainPeers();
 
-  // The steering's: another process has answered a probe; when onTime() has something to do.
+  // For the steering: another process has replied to a probe; when onTime() is due.
   void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
   uint64_t deadline() const { return probedByOther_ ? 0 : steering_.deadline(); }
   void onTime(uint64_t now) { steering_.onTime(now); }
 
  private:
   using Datagram = UdpWire::Datagram;
-  static constexpr uint32_t kRawBatches = 4;  // of the raw socket for one of the UDP socket beside it
+  static constexpr uint32_t kRawBatches = 4;  // of the raw socket for each of the UDP socket
   struct Early {
     Datagram datagram;
     std::vector<uint8_t> bytes;
   };
 
-  // ── By the port's socket. `datagrams`: how many came.
+  // ── On the port's socket. `datagrams`: the number received.
   uint32_t receiveByPort(uint32_t budget, uint32_t* datagrams = nullptr);
   uint32_t drainUdp();
 
@@ -74,7 +74,7 @@ class WireReceiver final : public PortSocket {
   uint32_t openPeer();
   uint32_t takeEarly();
 
-  // ── All. `by`: null: the port's socket.
+  // ── All sockets. `by`: null: the port's socket.
   uint32_t take(const Datagram& datagram, PeerSocket* by);
   void onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted);
   bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
@@ -91,15 +91,16 @@ class WireReceiver final : public PortSocket {
   WireReceiver* sibling_ = nullptr;
   const IpFamily family_;
   PeerSockets peers_;
-  PeerSocket* turn_ = nullptr;    // where packets came from last; null: the port's socket
+  PeerSocket* turn_ = nullptr;    // the socket that last delivered packets; null: the port's socket
   PeerSocket* wanted_ = nullptr;  // to be opened
-  std::vector<Early> early_;      // came by a peer socket while it was opened: goes after what is in the port's
+  std::vector<Early> early_;      // received on a peer socket while it was opened: delivered after the port socket's
+                                  // earlier contents
   IcrcChecker icrc_;
   CountedIds ids_;  // of the last sender to the port's socket whose IPv4 IDs are not 0
   Steering steering_;
   uint32_t receiveBufferBytes_ = 0;
   bool probedByOther_ = false;  // by a process of another dialect
-  uint32_t rawBatches_ = 0;     // since the UDP socket beside it was looked at
+  uint32_t rawBatches_ = 0;     // since the UDP socket was last polled
 };
 
 }  // namespace nd

@@ -30,12 +30,12 @@ bool WireSender::staysHere(const Gid& destination) {
 
 void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length) {
   IcrcHeaders headers{path.source, path.destination, udp_.sourcePort()};
-  if (parts_.tap.injects()) {  // by the socket that counts no IDs, so that packets may be held back
+  if (parts_.tap.injects()) {  // through the socket without counted IDs, so that packets may be held back
     uint8_t* const bytes = udp_.stage();
     return parts_.tap.pass(*this, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));
   }
   const bool stays = staysHere(path.destination);
-  // A connection that repeats what is lost may change its way, and be late once.
+  // A connection that retransmits may switch sockets, at the cost of one delay.
   if (wire::isReliable(packet.header[0]) && (stays || !v4_)) {
     const UdpWire::Way way = udp_.prepare(path, packet.header, length + kIcrcBytes, stays);
     headers.sourcePort = way.sourcePort;

@@ -1,6 +1,6 @@
-// Sends the packets of one address family by UDP: through a connected socket of their own (udp_flow.h) or the one on
-// port 4791, in batches; or one small packet at once. Owns what it knows of its last packets. Host::send(),
-// sendSingle() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
+// Sends the packets of one address family over UDP: through a connected socket per flow (udp_flow.h) or the one on port
+// 4791, in batches; or a single small packet at once. Caches facts about its last packets. Called by Host::send(),
+// sendSingle() and flush(), and by the tap for packets that it lets pass; with the engine's lock held.
 #pragma once
 #include "host/host_parts.h"
 #include "udp/steering.h"
@@ -28,14 +28,14 @@ class WireSender final : public PacketTap::Carrier {
   void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
 
  private:
-  static constexpr uint32_t kDestinationUses = 4096;  // packets for which a destination is believed to stay local
+  static constexpr uint32_t kDestinationUses = 4096;  // packets for which a destination is assumed to stay local
   bool staysHere(const Gid& destination);
 
   const HostParts parts_;
   UdpWire& udp_;
   const bool v4_;
   IcrcStart icrc_;       // of the last packet
-  Gid lastDestination_;  // and whether it was one of this host; looked up again now and then
+  Gid lastDestination_;  // whether that destination was on this host; looked up again now and then
   bool lastDestinationLocal_ = false;
   uint32_t lastDestinationUses_ = 0;
 };

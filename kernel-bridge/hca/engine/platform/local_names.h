@@ -1,9 +1,10 @@
 // The names by which processes of one user and one dialect (kDialect) find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
-//  Abstract names have no permissions, so another user may hold one of our names. A claimant then listens at
-//  "<name>~<random>" instead. Others find that in the list of sockets that the OS reports with their owners. A claimant
-//  binds first and reads the list afterwards, so that of two claims of one name, in any form, at least one sees the
-//  other and gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
+//
+// Abstract names have no permissions, so another user may hold one of our names. A claimant then listens at
+// "<name>~<random>" instead. Others find that in the list of sockets that the OS reports with their owners. A claimant
+// binds first and reads the list afterwards, so that of two claims of one name, in any form, at least one sees the
+// other and gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
 #pragma once
 #include <mutex>
 #include <optional>
