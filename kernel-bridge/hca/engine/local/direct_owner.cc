@@ -17,7 +17,7 @@ bool entered(const DirectVisit::Seen& seen, const std::vector<DirectOwner::Withd
                      [&](const DirectOwner::Withdrawn& w) { return w.number == (w.isQp ? seen.qpn : seen.key); });
 }
 
-// Parts that touch become one.
+// Merges adjacent parts.
 void merge(std::vector<SharedRange::Part>* parts) {
   std::sort(parts->begin(), parts->end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
   std::vector<SharedRange::Part> all;
@@ -80,7 +80,7 @@ void DirectOwner::release(uint32_t file, uint32_t access) {
   forgetful_ |= --entry.keys == 0;
 }
 
-// Files without keys are kept as long as somebody is inside: their pages may have to be moved.
+// Files without keys are kept while any peer is inside: their pages may have to be moved.
 void DirectOwner::forgetFiles(LocalPair* const* pairs, size_t count) {
   const auto inUse = [&](uint32_t file) {
     return std::any_of(pairs, pairs + count, [&](LocalPair* pair) {
@@ -106,7 +106,7 @@ void DirectOwner::withdraw(uint32_t key, uint32_t place) {
   if (place == 0) return;
   withdrawn_.push_back({key, false});
   DirectKey& record = table()->keys[place - 1];
-  if (directLoad(record.key) != key) return;  // it was withdrawn before
+  if (directLoad(record.key) != key) return;  // it has already been withdrawn
   const uint32_t file = directLoad(record.file), access = directLoad(record.access);
   directChange(record, [](DirectKey& r) { directStore(r.key, 0u); });
   release(file, access);
@@ -156,7 +156,7 @@ const SharedRange* DirectOwner::rangeOf(uint32_t file, bool* writable) const {
 // ── Peers inside ──────────────────────────────────────────────────────────────────────────────────
 
 bool DirectOwner::occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const {
-  fullFence();  // the counterpart of DirectMark::enter()'s
+  fullFence();  // pairs with the fence in DirectMark::enter()
   return std::any_of(pairs, pairs + count, [&](LocalPair* pair) {
     const DirectVisit* const visit = pair->directVisit();
     DirectVisit::Seen seen;
@@ -164,7 +164,7 @@ bool DirectOwner::occupied(LocalPair* const* pairs, size_t count, const std::vec
   });
 }
 
-// False: it has left by itself.
+// False: the peer has left by itself.
 bool DirectOwner::evict(LocalPair& pair, const DirectVisit::Seen& seen) {
   if (!DirectMark::evict(&pair.directVisit()->mark, seen.mark)) return false;
   counters_.add(HostCounter::kDirectEvictions);
@@ -184,7 +184,7 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
         !evict(*pairs[i], seen))
       continue;
     const auto found = files_.find(seen.file());
-    // Another file is none of ours: whatever the peer does there is its own affair. And memory is taken back once.
+    // The peer may have announced an unknown file, which does not concern this process. Memory is reclaimed only once.
     if (found == files_.end() || found->second.range->takenBack.load(std::memory_order_relaxed)) continue;
     auto of = std::find_if(evicted.begin(), evicted.end(), [&](const auto& e) { return e.first == seen.file(); });
     if (of == evicted.end()) of = evicted.insert(of, {seen.file(), {found->second.range, {}, {}}});
@@ -197,8 +197,8 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
   return !unmoved_.empty() ? Settled::kNoMemory : !evicted.empty() ? Settled::kTakenBack : Settled::kQuiet;
 }
 
-// All keys of the file end. A visit by another of them goes on in the file, and may count: it has to end before pages
-// of it become others.
+// All keys of the file end. An access by another of them continues in the file, and may count: it has to end before
+// pages are replaced.
 void DirectOwner::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file) {
   withdrawFile(file);
   fullFence();
@@ -211,7 +211,7 @@ void DirectOwner::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, u
         all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
         all.peers.push_back(pairs[i]->process());
       }
-      break;  // once: a peer that comes back ignores the table
+      break;  // once: a peer that returns ignores the table
     }
   }
   merge(&all.parts);

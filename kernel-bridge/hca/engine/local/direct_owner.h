@@ -1,12 +1,12 @@
-// The owner's side of direct access: its published table, and the end of what peers may do in its memory.
+// The owner's side of direct access: its published table, and the end of peers' access to its memory.
 //
-// The promise: when a key or a queue pair was withdrawn and settle() has returned true, no peer writes by it any more,
-// and no READ by it succeeds. A peer marks that it is inside, and where, then looks at the table; the owner withdraws,
-// then looks at the marks (direct_table.h). settle() waits for nobody: whoever is inside by what was withdrawn is
-// evicted. What it does there does not count, and the few pages that it is at become the owner's own. So whoever can
-// wait does so before, without the lock, as long as occupied() says that somebody is inside.
+// Guarantee: once a key or queue pair has been withdrawn and settle() has returned true, no peer writes through it any
+// more, and no READ through it succeeds. A peer announces that it is inside, and where, then reads the table; the owner
+// withdraws, then reads the announcements (direct_table.h). settle() never waits: a peer that is inside through a
+// withdrawn record is evicted. Its access then does not count, and the few pages it accesses become private to the
+// owner. A caller that can wait therefore does so first, without the lock, while occupied() reports a peer inside.
 //
-// Of an HCA, not of a process. All functions require the engine's lock.
+// One for each HCA, not for each process. All functions require the engine's lock.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -23,7 +23,7 @@ namespace nd {
 
 class LocalPair;
 
-// What was withdrawn, and by which nobody may be inside any more.
+// A withdrawn record through which no peer may be inside any more.
 struct DirectWithdrawn {
   uint32_t number;  // a key, or
   bool isQp;        // a QPN
@@ -31,31 +31,32 @@ struct DirectWithdrawn {
 
 class DirectOwner {
  public:
-  static constexpr uint64_t kPatienceNs = 50'000'000;  // for a peer inside; a piece is copied in some microseconds
-  // How often settle() looks at another peer that is at an evicted one's file: an atomic is over by then.
+  static constexpr uint64_t kPatienceNs = 50'000'000;  // for a peer inside; copying a piece takes a few microseconds
+  // How often settle() checks another peer that accesses an evicted peer's file: an atomic operation has finished by
+  // then.
   static constexpr uint32_t kLooks = 1024;
 
   explicit DirectOwner(HostCounters& counters) : counters_(counters) {}
   DirectOwner(const DirectOwner&) = delete;
   DirectOwner& operator=(const DirectOwner&) = delete;
 
-  // How long to wait for a peer inside; tests change it.
+  // Maximum wait for a peer inside, in nanoseconds; tests change it.
   uint64_t patience() const { return patience_; }
   void setPatience(uint64_t ns) { patience_ = ns; }
 
-  // False: the system cannot publish.
+  // False: the OS does not support publishing.
   bool create();
   bool created() const { return table() != nullptr; }
-  // For the peers.
+  // To be passed to peers.
   Descriptor fd() const { return fd_.get(); }
 
-  // What a record says; DirectKey.
+  // The content of a record; DirectKey.
   struct Key {
     uint32_t key, access, pd, qpn;
     uint64_t address, length, shift;
   };
-  // The place of the record, to withdraw it; 0: not published, because it is not in memory of allocate() (`range`),
-  // there is no room, another HCA has published this memory, or it was taken back.
+  // The index of the record, for its withdrawal. 0: not published, because the memory is not from allocate() (`range`),
+  // the table is full, another HCA has published the memory, or it has been reclaimed.
   uint32_t publish(const Key& key, const SharedRange* range);
   void withdraw(uint32_t key, uint32_t place);
   struct Qp {
@@ -66,21 +67,21 @@ class DirectOwner {
   void withdrawQp(uint32_t qpn);
 
   using Withdrawn = DirectWithdrawn;
-  // Since the last settle(), which does not look at it unless it is given back.
+  // The withdrawals since the last settle(), which does not check them unless they are passed back.
   std::vector<Withdrawn> takeWithdrawn() { return std::exchange(withdrawn_, {}); }
   void giveBack(const std::vector<Withdrawn>& withdrawn) {
     withdrawn_.insert(withdrawn_.end(), withdrawn.begin(), withdrawn.end());
   }
-  // Whether a peer of these pairs is inside by some of it.
+  // Counts a wait for peers that are inside through withdrawn records.
   void countWait() { counters_.add(HostCounter::kDirectWaits); }
   bool occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const;
   enum class Settled : uint8_t { kQuiet, kTakenBack, kNoMemory };
-  // Ends what peers do by what was withdrawn. kTakenBack: they are to know that some memory is the owner's alone from
-  // now on. kNoMemory: pages of an evicted peer could not be moved; each later settle() tries again.
+  // Ends peers' access through withdrawn records. kTakenBack: some memory is private to the owner from now on, and
+  // peers must be notified. kNoMemory: pages of an evicted peer could not be moved; each later settle() retries.
   Settled settle(LocalPair* const* pairs, size_t count);
   // Whether an evicted peer may still write to this memory.
   bool unsafe(const SharedRange& range) const;
-  // The memory of this file as long as keys of it are published, or null; `writable`: peers may write to some of it.
+  // The memory of this file while keys of it are published, or null; `writable`: peers may write to some of it.
   const SharedRange* rangeOf(uint32_t file, bool* writable) const;
 
  private:
@@ -88,7 +89,7 @@ class DirectOwner {
     std::shared_ptr<const SharedRange> range;
     uint32_t keys, writable;
   };
-  // Of peers that were evicted and whose pages could not be moved: the memory stays until they can be, or these
+  // Pages of evicted peers that could not be moved. The memory stays allocated until they can be, or until these
   // processes have ended.
   struct Unmoved {
     std::shared_ptr<const SharedRange> range;

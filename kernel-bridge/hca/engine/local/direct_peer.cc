@@ -36,7 +36,7 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
   const uint64_t shift = directLoad(record->shift);
   uint8_t* const at = maps.findFile(file, request.address + shift, request.length, changes);
   if (at == nullptr) {
-    if (!allows(request, *record, file, shift)) return nullptr;  // it is not asked for in vain
+    if (!allows(request, *record, file, shift)) return nullptr;  // avoids a useless request
     *why = Refusal::kUnmapped;
     wish(file, changes, false);
     return nullptr;
@@ -49,8 +49,8 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
   return nullptr;
 }
 
-// Makes the responder's checks by what the peer has published. Called when the mark is set, so that the peer cannot end
-// a withdrawal between the check and the access.
+// Makes the responder's checks on the published records. Called after the announcement, so that the peer cannot
+// complete a withdrawal between the check and the access.
 inline bool DirectPeer::allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const {
   bool fits = false;
   uint32_t pd = 0;
@@ -73,7 +73,7 @@ inline bool DirectPeer::allows(const Request& request, const DirectKey& record, 
   return steady && fits;
 }
 
-// No mark: what is mapped then stays, whatever the peer withdraws.
+// Without an announcement: what is mapped then stays mapped, whatever the peer withdraws.
 FilePart DirectPeer::view(const Request& request, LocalMaps& maps, Refusal* why) {
   *why = Refusal::kUnpublished;
   const DirectKey* const record = request.rkey != 0 ? find(request.rkey) : nullptr;

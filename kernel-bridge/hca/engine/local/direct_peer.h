@@ -1,6 +1,6 @@
-// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is
-// inside (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and
-// never trusted.
+// The accessing side of direct access: a peer's published table, its memory mapped here, and the announcement that this
+// side is inside (direct_table.h). One for each pair; all functions require the engine's lock. Published data is
+// checked, and never trusted.
 #pragma once
 #include <vector>
 
@@ -20,41 +20,41 @@ class DirectPeer {
     uint32_t rkey, right;  // one of WV_ACCESS_* of remote operations, or VIEW
     uint32_t pkey;
     uint64_t address, length;
-    uint32_t touched =
-        0;  // of `length`, from its start: what this visit reads or changes, at most DirectVisit::kMostBytes; 0: all
+    uint32_t touched = 0;  // the part of `length`, from its start, that this access reads or changes, at most
+                           // DirectVisit::kMostBytes; 0: all
   };
   enum class Refusal : uint8_t { kUnpublished, kUnmapped };
-  // A file of the peer that is to be mapped.
+  // A file of the peer that should be mapped.
   struct Wish {
     uint32_t file;
     bool writable, told;
-    bool descriptor;  // also its descriptor, for a view
+    bool descriptor;  // also request its descriptor, for a view
   };
 
   void attach(DirectVisit* visit) { visit_ = visit; }
-  // False: it is no table, or one that could change its size.
+  // False: it is not a table, or its size could change.
   bool open(Descriptor table);
   bool ready() const { return pages_.get() != nullptr; }
   void close();
 
-  // Goes inside and returns where the memory of the request is in this process; leave() follows. Null: it is for the
-  // peer to decide, or its memory is not mapped yet.
+  // Starts an access and returns the address of the request's memory in this process; leave() must follow. Null: the
+  // peer has to decide, or its memory is not mapped yet.
   uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
-  // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
+  // False: the peer has withdrawn the memory in the meantime, so the access does not count.
   bool leave() { return DirectMark::leave(&visit_->mark, entered_); }
 
-  // The file that the memory of the request lies in, to be mapped apart from `maps`, for longer than the peer allows
-  // access to it. Without a descriptor: refused, or the peer is asked for it.
+  // The file that contains the request's memory, to be mapped outside `maps`, for longer than the peer allows access to
+  // it. Without a descriptor: refused, or being requested from the peer.
   FilePart view(const Request& request, LocalMaps& maps, Refusal* why);
   bool wantsDescriptor(uint32_t file) const;
   // The right that a queue pair must have for it.
   static uint32_t rightOfQp(uint32_t right) { return right == abi::kAccessRemoteView ? abi::kAccessRemoteRead : right; }
 
-  // Files that are to be asked for: tell(wish) returns false if no more can be sent now.
+  // Whether files must be requested; tell(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
   template <typename Tell>
   void tellAll(Tell tell);
-  // The peer has given its memory back, or offered it.
+  // The peer has freed the memory, or offered it.
   void forgetWish(uint32_t file);
 
  private:

@@ -1,9 +1,9 @@
-// The table that an HCA publishes for direct access. It has the keys of the HCA's memory, and its queue pairs. Peers of
-// this host can read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the
-// access itself (direct_peer.h) in memory of allocate(), which it maps.
+// The key table that an HCA publishes for direct access: the keys of its memory, and its queue pairs. Peers on this
+// host can read it; only the HCA can write it. A peer makes the responder's checks against the table, then performs the
+// access itself (direct_peer.h) in allocate() memory that it has mapped.
 //
-// A record is published and withdrawn by its owner alone. Its sequence is odd while it changes; readers look at it
-// before and after.
+// Only its owner publishes and withdraws a record. The record's sequence number is odd while it changes; readers check
+// it before and after.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace nd {
 struct DirectKey {
   alignas(64) uint32_t sequence;
   uint32_t key;     // 0: none
-  uint32_t access;  // WV_ACCESS_* of remote operations and of views
+  uint32_t access;  // remote access bits of WV_ACCESS_*, and views
   uint32_t pd;
-  uint32_t qpn;   // of a window: the queue pair that it is bound to; 0: any of the PD
-  uint32_t file;  // the memory of allocate() that it lies in (SharedRange::id)
+  uint32_t qpn;   // for a window: the queue pair that it is bound to; 0: any of the PD
+  uint32_t file;  // the allocate() memory that contains it (SharedRange::id)
   uint64_t address, length;
-  uint64_t shift;  // address + shift is the owner's own address; 0 unless zero based
+  uint64_t shift;  // address + shift is the owner's own address; 0 unless zero-based
 };
 
 struct DirectQp {
   alignas(32) uint32_t sequence;
-  uint32_t qpn;   // 0: takes no requests
-  uint32_t peer;  // the other end's QPN
+  uint32_t qpn;   // 0: accepts no requests
+  uint32_t peer;  // QPN of the connected queue pair
   uint32_t access;
   uint32_t pd;
   uint32_t pkey;
@@ -32,8 +32,8 @@ struct DirectQp {
 
 struct DirectTable {
   static constexpr uint32_t kMagic = 0x4E444B31;
-  // A key stands at the place that the low bits of its index name, or at one of those that follow; if they are taken,
-  // nowhere.
+  // A key is stored at the slot given by the low bits of its index, or in one of those that follow; if all are taken,
+  // it is not published.
   static constexpr uint32_t kKeys = 1u << 14, kPlaces = 8, kQps = 1u << 16;
   static constexpr uint32_t placeOf(uint32_t key, uint32_t n) { return ((key >> 8) + n) % kKeys; }
   alignas(64) uint32_t magic;
@@ -41,8 +41,8 @@ struct DirectTable {
   DirectQp qps[kQps];  // by the low bits of the QPN
 };
 
-// The words of a record. What comes before a store, or behind a load, stays there: so the sequence stands around all of
-// them.
+// The words of a record. Accesses before a store, or after a load, are not reordered across it, so the sequence number
+// covers all of them.
 template <typename Word>
 Word directLoad(const Word& word) {
   return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
@@ -61,7 +61,7 @@ void directChange(Record& record, Change change) {
   directStore(record.sequence, before + 2);
 }
 
-// Reads one. False: it is being changed.
+// Reads a record. False: it is being changed.
 template <typename Record, typename Read>
 bool directRead(const Record& record, Read read) {
   const uint32_t before = directLoad(record.sequence);
@@ -70,22 +70,22 @@ bool directRead(const Record& record, Read read) {
   return directLoad(record.sequence) == before;
 }
 
-// The word by which one side says that it is in the other's memory: the file in the low half, a state, and a count of
-// visits, so that two of them differ. The visitor writes it; the owner changes it only from kInside to kEvicted, after
-// it has waited long enough.
+// The in-use flag by which one side announces that it accesses the other's memory: the file in the low half, a state,
+// and an access count, so that no two accesses have the same value. The accessing side writes it; the owner only
+// changes it from kInside to kEvicted, after it has waited long enough.
 struct DirectMark {
   static constexpr uint64_t kInside = 1ull << 32, kEvicted = 1ull << 33, kVisit = 1ull << 34;
   static uint32_t file(uint64_t mark) { return static_cast<uint32_t>(mark); }
   static bool inside(uint64_t mark) { return (mark & (kInside | kEvicted)) == kInside; }
 
-  // Visitor: from now on the owner waits, and what it has withdrawn before is seen as withdrawn. The exchange is the
-  // fence between the mark and the look at the table; the owner has one between the table and the mark.
+  // Accessing side: from now on the owner waits, and earlier withdrawals are visible. The exchange is the fence between
+  // the flag and reading the table; the owner has one between the table and the flag.
   static uint64_t enter(uint64_t* mark, uint64_t last, uint32_t file) {
     const uint64_t now = ((last & ~(kVisit - 1)) + kVisit) | kInside | file;
     __atomic_exchange_n(mark, now, __ATOMIC_SEQ_CST);
     return now;
   }
-  // Visitor: false: the owner has taken the pages away, and what was done in them does not count.
+  // Accessing side. False: the owner has withdrawn the pages, and the access does not count.
   static bool leave(uint64_t* mark, uint64_t entered) {
     uint64_t expected = entered;
     if (__atomic_compare_exchange_n(mark, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -94,35 +94,35 @@ struct DirectMark {
     return false;
   }
   static uint64_t look(const uint64_t* mark) { return __atomic_load_n(mark, __ATOMIC_ACQUIRE); }
-  // Owner: false: the visitor has left by itself.
+  // Owner. False: the accessing side has left by itself.
   static bool evict(uint64_t* mark, uint64_t seen) {
     return __atomic_compare_exchange_n(mark, &seen, seen | kEvicted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 };
 
-// What a side writes about itself in the pair's segment: the mark, and where it is. The words beside the mark are those
-// of the visit that the mark counts: they are written before it begins, and after the one before has ended.
+// What one side writes about its access in the pair's segment: the in-use flag, and the location. The other words
+// describe the access that the flag counts: they are written before it begins, and after the previous one has ended.
 struct DirectVisit {
   static constexpr uint32_t kMostBytes =
-      64u << 10;  // of a visit: the owner may have to wait for it, or to move these pages
+      64u << 10;  // of one access: the owner may have to wait for it, or to move these pages
   uint64_t mark;
-  uint64_t address;  // the owner's own
+  uint64_t address;  // in the owner's address space
   uint32_t bytes;
-  uint32_t key, qpn;  // by which it entered; the owner's QPN
+  uint32_t key, qpn;  // through which it entered; the owner's QPN
 
   struct Seen {
     uint64_t mark, address;
     uint32_t bytes, key, qpn;
     uint32_t file() const { return DirectMark::file(mark); }
   };
-  // Visitor, before DirectMark::enter().
+  // Accessing side, before DirectMark::enter().
   void announce(uint64_t at, uint32_t length, uint32_t by, uint32_t queuePair) {
     directStore(address, at);
     directStore(bytes, length);
     directStore(key, by);
     directStore(qpn, queuePair);
   }
-  // Owner. False: the visitor is not inside, or was at another visit a moment ago: that one has ended.
+  // Owner. False: the peer is not inside, or has just ended the access that was read.
   bool look(Seen* seen) const {
     seen->mark = DirectMark::look(&mark);
     if (!DirectMark::inside(seen->mark)) return false;

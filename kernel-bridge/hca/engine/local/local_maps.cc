@@ -5,13 +5,13 @@
 namespace nd {
 namespace {
 
-constexpr uint64_t kAtomicAlignment = 8;  // of an atomic's address at the peer, and so of where it is executed here
+constexpr uint64_t kAtomicAlignment = 8;  // of an atomic's address at the peer, and so of the address here
 
 }  // namespace
 
 // ── Ours ──────────────────────────────────────────────────────────────────────────────────────────
 
-// Null: there are too many. Memory that was taken back is not offered again.
+// Null: too many offers. Reclaimed memory is not offered again.
 inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
   const auto known = [&](const Offer& offer) { return offer.id == range.id && offer.state != State::kGone; };
   if (last_ >= offers_.size() || !known(offers_[last_])) {
@@ -55,7 +55,7 @@ void LocalOffers::sweep() {
   for (Offer& offer : offers_) {
     const std::shared_ptr<const SharedRange> range = offer.range.lock();
     if (range && !range->takenBack.load(std::memory_order_acquire)) continue;
-    // Also what the peer does not have: it may have asked for it, or have it from an earlier offer.
+    // Also memory that the peer does not have: it may have requested it, or have it from an earlier offer.
     offer.state = State::kGone;
     news_ = true;
   }
@@ -72,7 +72,7 @@ bool LocalMaps::add(const LocalMemory& memory, Descriptor fd, bool direct) {
   if (memory.length == 0 || (!again && memory.length > kMostBytes - bytes_)) return false;
   if (direct && memory.base % kAtomicAlignment != 0) return false;
   const bool writable = direct && memory.mapped == 1;
-  if (again && before->writable == writable) return true;  // it was asked for again because of its descriptor
+  if (again && before->writable == writable) return true;  // it was re-requested because of its descriptor
   Mapping pages;
   if (!(direct ? pages.openShared(fd, memory.length, writable) : pages.openForReading(fd, memory.length))) return false;
   if (again) {

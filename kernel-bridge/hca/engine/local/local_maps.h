@@ -1,8 +1,8 @@
-// Memory of allocate() between two processes of a host: the ranges that this process has offered to a peer, and those
-// of the peer that it has mapped for reading, so that the peer's payload is copied like any other memory.
+// allocate() memory shared between two processes of a host: the ranges that this process has offered to a peer, and the
+// peer's ranges that it has mapped for reading, so that the peer's payload is copied like any other memory.
 //
-// An offer is a number, an address range and the file. A number is not reused while the pair exists, so a packet that
-// names it never means other memory. All functions require the engine's lock.
+// An offer consists of a number, an address range and the file. A number is not reused while the pair exists, so a
+// packet that names it never refers to other memory. All functions require the engine's lock.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,31 +13,31 @@
 
 namespace nd {
 
-// A memory range, the body of the frames kMemory*. An answer has only slot, number and `mapped`; an end the number and
+// A memory range, the body of the kMemory* frames. A reply has only slot, number and `mapped`; an end the number and
 // the file; a request for a file (kMemoryAsk) the file and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
   uint32_t mapped =
-      0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
-  uint32_t file = 0;  // SharedRange::id, by which keys are published (direct_table.h); older processes ignore it
+      0;  // in a reply: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
+  uint32_t file = 0;  // SharedRange::id, under which keys are published (direct_table.h); older processes ignore it
 };
 
-// Our memory, as one peer knows it.
+// This process's memory, as one peer knows it.
 class LocalOffers {
  public:
   static constexpr uint32_t kMost = 128;
-  // The number by which the peer has it mapped; 0: not mapped. The first call queues an offer.
+  // The number under which the peer has mapped it; 0: not mapped. The first call queues an offer.
   uint32_t numberOf(const SharedRange& range);
-  // Queues an offer that the peer has asked for. False: there are too many.
+  // Queues an offer that the peer has requested. False: too many offers.
   bool offer(const SharedRange& range, bool writable);
   void onAnswer(uint32_t number, bool mapped);
   // Whether there are offers or ends to send.
   bool news() const { return news_; }
-  // Finds memory that was freed or taken back, whose end has to be sent to the peer.
+  // Finds memory that was freed or reclaimed, of which the peer must be notified.
   void sweep();
-  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If that returns false, no more can be
-  // sent now. `direct`: the peer may get to write to some of it.
+  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If it returns false, no more can be
+  // sent now. `direct`: the peer may write to some of it.
   template <typename Tell>
   void tellAll(bool direct, Tell tell);
   void clear() { *this = {}; }
@@ -53,12 +53,12 @@ class LocalOffers {
   };
   Offer* find(const SharedRange& range);
   std::vector<Offer> offers_;
-  uint32_t last_ = 0;  // index of the one used last
+  uint32_t last_ = 0;  // index of the last used one
   uint32_t numbers_ = 0;
   bool news_ = false;
 };
 
-// The peer's memory, as this process has it mapped.
+// The peer's memory as mapped in this process.
 class LocalMaps {
  public:
   static constexpr uint32_t kMost = LocalOffers::kMost;
@@ -68,20 +68,20 @@ class LocalMaps {
   LocalMaps& operator=(const LocalMaps&) = delete;
   ~LocalMaps() { clear(); }
 
-  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages.
-  // `direct`: it may also be one that others write to, and an offer may replace an earlier one of the same memory.
+  // False: too much memory, or a file that could change: one that can shrink, or that lacks some of its pages.
+  // `direct`: it may also be a file that others write to, and an offer may replace an earlier one of the same memory.
   bool add(const LocalMemory& memory, Descriptor fd, bool direct);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();
-  // Keeps the descriptor of the file that was added by this number, for one view of it.
+  // Keeps the descriptor of the file that was added under this number, for one view of it.
   void keep(uint32_t number, UniqueFd fd);
-  // That memory of the peer as a part of its published file. Without a descriptor: none was kept since the last call,
-  // or not all of it is mapped.
+  // That memory of the peer as a part of its published file. Without a descriptor: none has been kept since the last
+  // call, or not all of it is mapped.
   FilePart takeFile(uint32_t file, uint64_t address, uint64_t length);
-  // The address of that memory of the peer in this process; null: not, or not all of it, is mapped.
+  // The address of that memory of the peer in this process; null: not, or not entirely, mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
-  // The same of a published file; `write`: mapped for writing.
+  // The same for a published file; `write`: mapped for writing.
   uint8_t* findFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
     if (lastFile_ >= maps_.size() || maps_[lastFile_].file != file) return searchFile(file, address, length, write);
     const Map& map = maps_[lastFile_];
@@ -93,12 +93,12 @@ class LocalMaps {
     uint32_t number;
     uint32_t file;
     bool writable;
-    uint64_t base;  // the peer's
+    uint64_t base;  // the peer's address
     Mapping pages;
     UniqueFd kept;
   };
   static uint8_t* within(const Map& map, uint64_t address, uint64_t length) {
-    const uint64_t offset = address - map.base;  // too large for an address below the range
+    const uint64_t offset = address - map.base;  // huge if the address is below the range
     const uint64_t size = map.pages.bytes();
     return offset <= size && length <= size - offset ? static_cast<uint8_t*>(map.pages.get()) + offset : nullptr;
   }

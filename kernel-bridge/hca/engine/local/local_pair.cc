@@ -9,7 +9,7 @@
 namespace nd {
 namespace {
 
-// Of an entry of one slot: the bytes behind the head and the BTH.
+// In a single-slot entry: the bytes before the BTH.
 constexpr uint32_t kHead = LocalEntry::kHeadBytes;
 
 void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0) {
@@ -18,7 +18,7 @@ void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0
   std::memcpy(to, words, sizeof words);
 }
 
-// Copies pieces to places of the same total length.
+// Copies pieces to destinations of the same total length.
 void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piece* places, uint32_t count) {
   uint32_t piece = 0;
   uint64_t within = 0;
@@ -181,7 +181,7 @@ void LocalPair::flush(bool all) {
   const bool took = tell && consumer_.publish();
   if (!took && !dirty_ && !asked_) return;
   if (!self) {
-    // Either the peer, about to sleep, sees the new entries, or we see that it sleeps.
+    // Either the peer, about to sleep, sees the new entries, or this side sees that it sleeps.
     fullFence();
     if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0) {
       if (!owesWake() && !(took && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) return;
@@ -225,7 +225,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   return n;
 }
 
-// False: it is something else or unusual, for takeOne().
+// False: it is another kind of entry or unusual; use takeOne().
 bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.look(0);
@@ -258,7 +258,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   return true;
 }
 
-// A named payload: its epoch, then its pieces.
+// A payload by reference: its epoch, then its pieces.
 inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
@@ -353,9 +353,9 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
   return outcome;
 }
 
-// Memory that was given back may be unmapped already: such payload has changed, and only what is named under the
-// present epoch and not mapped here would fail again. Within one process, one lock holds for both sides: under the same
-// epoch the memory is there.
+// Freed memory may already be unmapped. The payload has then changed; only a reference that was made under the present
+// epoch and is not mapped here would fail again. Within one process, one lock covers both sides: under the same epoch
+// the memory exists.
 Pull LocalPair::copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   const auto changed = [&] {

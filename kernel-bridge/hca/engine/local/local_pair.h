@@ -1,9 +1,9 @@
 // The local link between this process and one process of the same host (or itself): it carries the packets of
-// connections between the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are
-// larger, and payload in memory that the peer has mapped is not sent but named: the owner of the destination copies it,
-// once, out of that mapping.
+// connections between the two. The transport is that of the wire, but a packet has no UDP header and no ICRC, and
+// segments are larger. Payload in memory that the peer has mapped is sent by reference: the owner of the destination
+// copies it, once, out of that mapping.
 //
-// All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks
+// All functions require the engine's lock. Data written by the peer is read once and checked; an invalid entry breaks
 // only this pair.
 #pragma once
 #include <memory>
@@ -20,14 +20,14 @@
 
 namespace nd {
 
-// The shared memory of a pair of processes: one makes and seals it and sends its descriptor; the other checks it.
+// The shared memory of a pair of processes: one creates and seals it and sends its descriptor; the other checks it.
 class LocalMapping {
  public:
-  // Makes a segment for two processes; `fd` is for the other one. False: the system has none.
+  // Creates a segment for two processes; `fd` is for the other one. False: out of resources.
   bool create(UniqueFd* fd);
-  // Private memory of the same form, for the queue pairs of one process.
+  // Private memory of the same layout, for queue pairs within one process.
   bool createPrivate() { return mapping_.createPrivate(sizeof(LocalSegment)); }
-  // Maps the segment of another process. False: it might not stay mapped, or is no segment.
+  // Maps the segment of another process. False: it might not stay mapped, or is not a segment.
   bool open(Descriptor fd);
   void unmap() { mapping_.unmap(); }
   LocalSegment* get() const { return static_cast<LocalSegment*>(mapping_.get()); }
@@ -40,8 +40,8 @@ class LocalMapping {
 enum class LocalKind : uint8_t {
   kInline = 1,     // behind the header, in the entry's slots
   kBulk = 2,       // in the bulk area
-  kReference = 3,  // the entry lists pieces of the sender's memory
-  kUnpulled = 4,   // no packet: a named payload could not be copied, from this PSN on
+  kReference = 3,  // the entry lists pieces of the sender's memory (payload by reference)
+  kUnpulled = 4,   // not a packet: a payload by reference could not be copied, from this PSN on
 };
 
 // A piece of a peer's memory.
@@ -51,12 +51,12 @@ struct LocalPiece {
 };
 
 struct LocalEntry {
-  // Word 0: payload length in 20 bits, kind in 4, flags in 8. Word 1: source QPN in 24, traffic class in 8. Word 2: the
-  // newest PSN that the packet acknowledges besides its own meaning, with kAcknowledges; or 0.
+  // Word 0: payload length in 20 bits, kind in 4, flags in 8. Word 1: source QPN in 24, traffic class in 8. Word 2:
+  // with kAcknowledges, the newest PSN that the packet acknowledges in addition to its own meaning; otherwise 0.
   static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
   static constexpr uint32_t kAcknowledges = 1u << 24;
   static constexpr uint32_t kInRing = 1;   // flag: the response's payload must not be a reference
-  static constexpr uint32_t kLasting = 2;  // flag of kUnpulled: it would fail again
+  static constexpr uint32_t kLasting = 2;  // flag of kUnpulled: a retry would also fail
   static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
     return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
   }
@@ -70,19 +70,19 @@ struct LocalPacket {
   uint32_t acknowledged = 0;  // as in the entry
   const uint8_t* bth = nullptr;
   uint32_t headerLength = 0;
-  const uint8_t* payload = nullptr;  // null: to be pulled
+  const uint8_t* payload = nullptr;  // null: must be pulled
   uint32_t length = 0;
   uint64_t epoch = 0;
   uint32_t pieceCount = 0;
   const LocalPiece* pieces = nullptr;
 };
 
-// A small message that the ring carries. Words are as they stood in the entry when they were read, once; the payload
-// stands where the peer may change it: behind the header, or in the bulk area.
+// A small message carried by the ring. The words are those read from the entry, once; the payload is where the peer may
+// change it: after the header, or in the bulk area.
 struct LocalSmall : SmallMessage {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
   static constexpr uint32_t kMostBytes = (64u << 10) - 1;
-  // As it stands in the entry.
+  // As it appears in the entry.
   struct Header {
     uint32_t head[3];  // LocalEntry's
     uint32_t bth[3];
@@ -113,15 +113,15 @@ struct LocalSmall : SmallMessage {
 class LocalPair {
  public:
   static constexpr uint32_t kMtu = 64u << 10;   // of connections on it
-  static constexpr uint32_t kNamedPackets = 8;  // maximum named at once
+  static constexpr uint32_t kNamedPackets = 8;  // maximum number of packets sent by one reference
   static constexpr uint32_t kNamedFrom =
-      4u << 10;  // bytes; below, two copies that both processes make at the same time are faster
+      4u << 10;  // bytes; for shorter payloads, two copies made by both processes at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
-  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
+  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is released in between
   static constexpr uint32_t kPieceBytes = 16;         // of an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
-                "head, the longest header that names payload, epoch, pieces");
+                "head, the longest header of a payload by reference, epoch, pieces");
 
   enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
 
@@ -129,16 +129,16 @@ class LocalPair {
 
   // ── Set-up (local_pairs.cc)
   bool startSelf();
-  void attach(uint32_t side, ProcessId process, bool publishes = false);  // after `mapping` is set
+  void attach(uint32_t side, ProcessId process, bool publishes = false);  // call after `mapping` is set
   void close();
 
   // ── Out
   bool up() const { return state == State::kUp; }
-  // Whether an entry with so much payload fits now. False: call wantSpace(), and try again at onLocalSpace().
+  // Whether an entry with this much payload fits now. False: call wantSpace(), and retry at onLocalSpace().
   bool ready(uint32_t payload, bool reference);
-  // Sends, after ready(); a reference has at most kMaxPieces.
+  // Sends a packet, after ready(); a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
-  // The same of a LocalSmall.
+  // The same for a LocalSmall.
   void putSend(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
                const uint8_t* payload, uint32_t length) {
     putSmall(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
@@ -160,40 +160,40 @@ class LocalPair {
   void wantSpace();
   void resume();  // no queue pair waits for space any more
   bool hasSpace() { return ready(kMtu, false); }
-  // Whether a queue pair should leave the remaining space to the others.
+  // Whether a queue pair should leave the remaining space to others.
   bool crowded() { return !up() || producer_.crowded(); }
-  // After a step: wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the peer
-  // waits for room, otherwise in large pieces, or with `all`, when this side has nothing else to do, always.
+  // Call after a step. Wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the
+  // peer waits for room, otherwise in large amounts; with `all`, when this side has nothing else to do, always.
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
   // ── Direct access (direct_owner.h)
-  // Whether both sides publish their keys: known when the pair is up.
+  // Whether both sides publish their keys; known once the pair is up.
   bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
-  // Where the peer is in this side's memory, or null.
+  // The peer's current access to this side's memory, or null.
   DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
   ProcessId process() const { return process_; }
 
   // ── In
   bool pending() const { return up() && consumer_.ready(); }
   bool broken() const { return broken_ || producer_.broken(); }
-  // Takes entries until `budget` or a step's bytes are used up. Returns their number.
+  // Takes entries until `budget` or the bytes per step are used up. Returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
-  // Copies a packet's payload to places of the same total length.
+  // Copies a packet's payload to destinations of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);
 
   const uint32_t slot;
   State state = State::kAsking;
   bool self = false;
-  bool fast = true;                // small messages take the fast path; the tests compare it with the other
+  bool fast = true;                // whether small messages take the fast path; the tests compare both paths
   bool stalled = false;            // queue pairs wait for space
   uint64_t deadline = UINT64_MAX;  // of the set-up
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
   DirectPeer peer;              // ready: its memory can be accessed directly
-  UniqueFd wakeFd, peerWakeFd;  // ours in the host's set; the peer's
+  UniqueFd wakeFd, peerWakeFd;  // ours, in the host's set; the peer's
 
  private:
   static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,
@@ -217,8 +217,8 @@ class LocalPair {
   bool takeOne(PacketSink& sink);
   bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
-  // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back
-  // for these entries, and wakes the peer when few are left.
+  // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet: this side
+  // returns for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();
@@ -228,8 +228,8 @@ class LocalPair {
   HostCounters& counters_;
   ProcessId process_ = 0;
   bool broken_ = false, publishes_ = false;
-  bool dirty_ = false;  // entries were written that the peer may not have noticed,
-  bool asked_ = false;  // and these are READ requests
+  bool dirty_ = false;  // entries were written that the peer may not have noticed
+  bool asked_ = false;  // some of these are READ requests
   LocalProducer producer_;
   LocalConsumer consumer_;
   LocalSide *own_ = nullptr, *peer_ = nullptr;

@@ -64,7 +64,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
   return e.pair && (e.pair->state == LocalPair::State::kAsking || e.pair->up()) ? e.pair : nullptr;
 }
 
-// Requests or makes an offer. Afterwards there is a pair, perhaps a refused one; null: nobody has the slot.
+// Requests or makes an offer. Afterwards there is a pair, perhaps a refused one; null: no process owns the slot.
 std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   Entry& e = entries_[slot];
   PeerIdentity peer;
@@ -134,7 +134,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   switch (frame.kind) {
     case FrameKind::kPairAsk:
       if (!lower) return counters_.add(HostCounter::kSlotBadFrames);
-      if (entries_[slot].pair) return;  // our offer is under way
+      if (entries_[slot].pair) return;  // our own offer is under way
       begin(slot, now);
       if (entries_[slot].refusal != LocalHello::kYes) answerNo(slot, entries_[slot].refusal);
       return;
@@ -143,7 +143,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onOffer(slot, origin, sender.process, sink);
     default:
-      // A no may answer an offer or a request; a yes only an offer.
+      // A refusal may reply to an offer or a request; an acceptance only to an offer.
       if (!lower && hello.reason == LocalHello::kYes) return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.process, sink);
   }
@@ -168,7 +168,7 @@ void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, 
   uint32_t offered = LocalSegment::kOffered;
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
+  if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer has been withdrawn
   pair.attach(1, process, owner_.created());
   pair.setEpoch(epoch_);
   tell(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
@@ -198,7 +198,8 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   up_.push_back(&pair);
   grown_ = true;
   if (pair.direct())
-    tellMemory(pair.slot, FrameKind::kDirectTable, {}, owner_.fd());  // if it is lost, all goes by the ring
+    tellMemory(pair.slot, FrameKind::kDirectTable, {}, owner_.fd());  // if it is lost, all payload goes through the
+                                                                      // ring
   sink.onLocalPair(pair);
 }
 
@@ -236,7 +237,7 @@ void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
     if (pair.mapping.get() != nullptr &&
         !__atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kWithdrawn, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      await(pair, now + kPatienceNs);  // accepted: the answer is under way
+      await(pair, now + kPatienceNs);  // accepted: the reply is under way
       continue;
     }
     counters_.add(HostCounter::kLocalRefusedSilent);
@@ -270,7 +271,7 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
     return counters_.add(HostCounter::kSlotBadFrames);
   const uint32_t slot = memory.slot;
   LocalPair* const pair = entries_[slot].pair.get();
-  if (pair == nullptr || !pair->up()) return;  // it has ended meanwhile
+  if (pair == nullptr || !pair->up()) return;  // it has ended in the meantime
   switch (frame.kind) {
     case FrameKind::kMemoryOffer: {
       if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
@@ -347,7 +348,7 @@ uint32_t LocalPairs::receive(PacketSink& sink, uint32_t budget) {
     n += pair.receive(sink, budget - n);
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
-    // Its connections fail. The process may live on, and is refused from now on.
+    // Its connections fail. The process may continue, but is refused from now on.
     counters_.add(HostCounter::kLocalBroken);
     const uint32_t slot = pair.slot;
     remove(pair);
@@ -374,7 +375,7 @@ void LocalPairs::flush() {
 void LocalPairs::revoke(uint64_t epoch) {
   epoch_ = epoch;
   for (LocalPair* pair : up_) pair->setEpoch(epoch);
-  fullFence();  // a peer that sees later writes to the memory sees this, too
+  fullFence();  // a peer that sees later writes to the memory also sees this
   settle();
 }
 
@@ -405,7 +406,7 @@ bool LocalPairs::fallAsleep(bool others) {
     pair->flush();
     pair->sleeping(true);
   }
-  fullFence();  // the counterpart of LocalPair::flush()'s
+  fullFence();  // pairs with the fence in LocalPair::flush()
   if (!pending()) return true;
   if (!others)
     for (LocalPair* pair : up_) pair->sleeping(false);

@@ -1,9 +1,9 @@
-// Sets up the local links to other processes of this host, and owns them.
+// Sets up and owns the local links to other processes of this host.
 //
-// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an
-// event for each side; the other accepts, or refuses with a reason. A process that has refused once refuses always, so
-// that both sides use the same link for all connections of the pair: none → asking → up | refused. An unanswered offer
-// is withdrawn by a word in the segment, which only one of the two can change.
+// The set-up uses the connections between slots: the process with the lower slot creates the segment and offers it with
+// an event for each side; the other accepts, or refuses with a reason. A process that has refused once always refuses,
+// so that both sides use the same link for all connections of the pair: none → asking → up | refused. An unanswered
+// offer is withdrawn by a word in the segment, which only one of the two can change.
 #pragma once
 #include <array>
 #include <memory>
@@ -20,7 +20,7 @@ namespace nd {
 struct LocalHello {
   enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3 };
   uint32_t slot = 0;
-  uint32_t reason = 0;  // of an answer
+  uint32_t reason = 0;  // of a reply
 };
 
 class LocalPairs {
@@ -28,17 +28,17 @@ class LocalPairs {
   LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness)
       : counters_(counters), slots_(slots), readiness_(readiness) {}
 
-  // `enabled`: false refuses every pair; `direct`: peers may access memory of allocate() themselves. The slot is
-  // already claimed.
+  // `enabled`: false refuses every pair; `direct`: peers may access allocate() memory themselves. The slot is already
+  // claimed.
   void start(bool enabled, bool direct);
   void stop();
-  // From now on no further pair comes up: the packets are to be seen (capture, faults).
+  // From now on no further pair comes up, because the packets must be visible (capture, faults).
   void refuseMore(bool refuse) { refuses_ = refuse; }
 
-  // The pair with this slot; sets it up if necessary. Null: refused.
+  // The pair with this slot, set up if necessary. Null: refused.
   std::shared_ptr<LocalPair> pairWith(uint32_t slot, uint64_t now);
   void onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink);
-  // The process has ended: its memory is not accessed any more.
+  // The process has ended: its memory is no longer accessed.
   void forget(uint32_t slot);
 
   bool any() const { return !up_.empty(); }
@@ -50,19 +50,19 @@ class LocalPairs {
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
-  // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
+  // The key table that this HCA publishes for direct access, or null. After withdrawing from it, call settle().
   DirectOwner* board() { return owner_.created() ? &owner_ : nullptr; }
   void settle();
   bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
     return owner_.occupied(up_.data(), up_.size(), withdrawn);
   }
-  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread
-  // falls asleep the next time: a polling thread may find it first, and must not take the wake-up from a sleeper,
-  // because the peer signals only once.
+  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread next
+  // falls asleep: a polling thread may find it first, and must not consume the wake-up of a sleeper, because the peer
+  // signals only once.
   void rang(uint32_t slot);
   bool anyRang() const { return !rang_.empty(); }
-  // Before a thread sleeps: requests a signal from each peer, once. Polling threads do not cancel that, because they do
-  // not end the sleep. False: there are entries already. `others`: another thread sleeps already.
+  // Before a thread sleeps: requests one signal from each peer. Polling threads do not cancel that, because they do not
+  // end the sleep. False: there are entries already. `others`: another thread is already asleep.
   bool fallAsleep(bool others);
   // Whether pairs have come up since the last call.
   bool grown() { return std::exchange(grown_, false); }
@@ -73,8 +73,8 @@ class LocalPairs {
   static constexpr uint64_t kPatienceNs = 2'000'000'000;
   struct Entry {
     std::shared_ptr<LocalPair> pair;
-    LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer asks again
-    bool rang = false;                              // and its slot is in rang_
+    LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer retries
+    bool rang = false;                              // whether its slot is in rang_
   };
   void stopRinging();
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
@@ -99,10 +99,10 @@ class LocalPairs {
   Readiness& readiness_;
   bool enabled_ = false, refuses_ = false, grown_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
-  UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
-  uint32_t freed_ = 0;  // how often, as last seen
+  UniqueFd freedFd_;    // readable: memory that was offered to peers has been freed
+  uint32_t freed_ = 0;  // number of times, as last seen
   DirectOwner owner_{counters_};
-  uint32_t next_ = 0;  // index in up_ of the next in turn
+  uint32_t next_ = 0;  // index in up_ of the next pair, round-robin
   std::shared_ptr<LocalPair> self_;
   std::vector<uint32_t> rang_;  // slots whose descriptors are readable
   std::vector<LocalPair*> up_;  // including the pair with this process itself

@@ -1,10 +1,10 @@
 // The shared memory of two processes of a host, and the lock-free queues in it: one single-producer single-consumer
 // ring for each direction.
 //
-// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots. Each slot begins with its sequence
-// number, the entry's position plus one, so a small message needs one cache line and no counter. Payload that does not
-// fit goes into the bulk area, contiguous, in the order of the entries. The consumer publishes its position now and
-// then; both keep private copies of the other's counters. Data of the other side is read once and checked.
+// A ring has cache-line slots and a bulk area. An entry takes 1 to 4 slots. Each slot begins with its sequence number,
+// the entry's position plus one, so a small message needs one cache line and no counter. Payload that does not fit goes
+// into the bulk area, contiguously, in the order of the entries. The consumer publishes its position now and then; both
+// sides keep private copies of the other's counters. Data from the other side is read once and checked.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ struct LocalRing {
 
   static constexpr uint32_t slotsFor(uint32_t bytes) { return (bytes + kSlotBody - 1) / kSlotBody; }
   static constexpr uint32_t unitsFor(uint32_t bytes) { return (bytes + kBulkUnit - 1) / kBulkUnit; }
-  // The bulk payload of an entry does not wrap: the start of one of `units` at or after `position`.
+  // The bulk payload of an entry does not wrap: the start of a payload of `units` at or after `position`.
   static constexpr uint32_t bulkStart(uint32_t position, uint32_t units) {
     const uint32_t at = position % kBulkUnits;
     return at + units > kBulkUnits ? position + (kBulkUnits - at) : position;
@@ -37,14 +37,15 @@ struct LocalRing {
 };
 static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
 
-// The words of one side for the other. Each line is written by that side, except `asleep`, which the other resets.
+// The words that one side publishes to the other. Each line is written by that side, except `asleep`, which the other
+// resets.
 struct LocalSide {
   alignas(64) uint64_t consumed;  // position in the other's ring: slots, and bulk units in the high half
   alignas(64) uint32_t asleep;    // 1: raise my event when there is an entry for me in your ring
-  uint32_t wantsSpace;            // 1: and when you have consumed
+  uint32_t wantsSpace;            // 1: also raise it when you have consumed entries
   alignas(64) uint64_t epoch;     // changes before memory that the other may be reading is freed
   uint32_t direct;                // 1: this side publishes its keys (direct_table.h)
-  alignas(64) DirectVisit visit;  // this side is in the other's memory
+  alignas(64) DirectVisit visit;  // this side's access to the other's memory
 };
 
 struct LocalSegment {
@@ -64,25 +65,25 @@ class LocalProducer {
     consumed_ = consumed;
     position_ = bulk_ = freeSlots_ = freeUnits_ = 0;
   }
-  // Whether there is room for an entry of so many slots and bulk units (at most half of the area). False: not now, or
+  // Whether there is room for an entry of this many slots and bulk units (at most half of the area). False: not now, or
   // the peer's counter is invalid.
   bool room(uint32_t slots, uint32_t units) { return (fits(slots, units)) || (refresh() && fits(slots, units)); }
-  // Whether more than half of the slots are in use, as far as the consumer has published.
+  // Whether more than half of the slots are in use, according to the consumer's published position.
   bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
-  // Whether everything before `position` was consumed.
+  // Whether everything before `position` has been consumed.
   bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
   bool broken() const { return broken_; }
   uint32_t position() const { return position_; }
-  // An entry will be written soon: prefetches its line, which a polling consumer has.
+  // An entry will be written soon: prefetches its line, which a polling consumer holds.
   void prepare() { fetch(position_); }
 
-  // The address of the next entry's payload in the bulk area. There is room.
+  // The address of the next entry's payload in the bulk area, which must have room.
   uint8_t* bulk(uint32_t bytes) {
     const uint32_t units = LocalRing::unitsFor(bytes), start = LocalRing::bulkStart(bulk_, units);
     bulk_ = start + units;
     return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
   }
-  // The next slot's body, for an entry of one slot; publish() follows.
+  // The next slot's body, for a single-slot entry; publish() follows.
   uint8_t* body() { return slot(position_).body; }
   void publish() {
     __atomic_store_n(&slot(position_).sequence, position_ + 1, __ATOMIC_RELEASE);
@@ -92,7 +93,7 @@ class LocalProducer {
   // An entry of any size up to kEntryBytes.
   void write(const uint8_t* bytes, uint32_t length) {
     const uint32_t slots = LocalRing::slotsFor(length);
-    for (uint32_t i = slots; i-- > 0;) {  // the first slot's number publishes
+    for (uint32_t i = slots; i-- > 0;) {  // the first slot's number publishes the entry
       const uint32_t from = i * LocalRing::kSlotBody;
       LocalRing::Slot& s = slot(position_ + i);
       std::memcpy(s.body, bytes + from, std::min(LocalRing::kSlotBody, length - from));
@@ -101,7 +102,7 @@ class LocalProducer {
     position_ += slots;
     ahead();
   }
-  // An entry of a header followed by payload, in total at most as long as for write().
+  // An entry of a header followed by payload, together at most as long as for write().
   template <typename Header>
   void write(const Header& header, const uint8_t* payload, uint32_t length) {
     constexpr uint32_t beside = LocalRing::kSlotBody - sizeof header;
@@ -142,7 +143,7 @@ class LocalProducer {
   bool refresh() {
     const uint64_t now = __atomic_load_n(consumed_, __ATOMIC_ACQUIRE);
     const uint32_t slots = uint32_t(now), units = uint32_t(now >> 32);
-    // The consumer's position must advance, and not beyond what was written.
+    // The consumer's position must advance, and not pass what was written.
     if (slots - freeSlots_ > position_ - freeSlots_ || units - freeUnits_ > bulk_ - freeUnits_) broken_ = true;
     if (broken_) return false;
     freeSlots_ = slots;
@@ -166,25 +167,25 @@ class LocalConsumer {
     position_ = bulk_ = published_ = publishedBulk_ = 0;
   }
   bool ready() const { return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1; }
-  // Copies a slot of the next entry. False: it is not there, which is invalid except for the first slot.
+  // Copies a slot of the next entry. False: it is missing, which is valid only for the first slot.
   bool copy(uint32_t index, uint8_t to[LocalRing::kSlotBody]) const {
     const LocalRing::Slot& s = slot(position_ + index);
     if (__atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) != position_ + index + 1) return false;
     std::memcpy(to, s.body, LocalRing::kSlotBody);
     return true;
   }
-  // A slot of the next entry, which the peer may change at any time; null: it is not there.
+  // A slot of the next entry, which the peer may change at any time; null: missing.
   const LocalRing::Slot* look(uint32_t index) const {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
-  // Prefetches later entries while this one is handled. Useful only if many arrive: if they arrive one by one, the
+  // Prefetches later entries while this one is processed. Useful only if many arrive: if they arrive one by one, the
   // producer holds the lines that it will write next.
   void fetch() const {
     __builtin_prefetch(&slot(position_ + kAhead));
     __builtin_prefetch(&slot(position_ + kAhead + 1));
   }
-  // The address of the next entry's payload. It may change at any time.
+  // The address of the next entry's payload, which may change at any time.
   const uint8_t* bulk(uint32_t bytes) const {
     const uint32_t start = LocalRing::bulkStart(bulk_, LocalRing::unitsFor(bytes));
     return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
@@ -205,7 +206,8 @@ class LocalConsumer {
     return true;
   }
   uint32_t unpublished() const { return position_ - published_; }
-  // Whether so much was consumed that the producer should know: a quarter of the slots, or an eighth of the bulk area.
+  // Whether enough was consumed that the producer should be notified: a quarter of the slots, or an eighth of the bulk
+  // area.
   bool publishDue() const {
     return unpublished() >= LocalRing::kSlots / 4 || bulk_ - publishedBulk_ >= LocalRing::kBulkUnits / 8;
   }

@@ -1,5 +1,5 @@
-// Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers
-// are in host order; both ends are on the same host.
+// Frames that processes of one host exchange over the sockets of their slots and ports: a short header and a body.
+// Numbers are in host byte order; both ends are on the same host.
 #pragma once
 #include "schema/numbers.h"
 #include "base/ip.h"
@@ -12,29 +12,29 @@ static_assert(kDialect <= 0xff, "frames, vendor ids and hellos have a byte for i
 
 enum class FrameKind : uint8_t {
   kPacket = 1,      // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
-  kMad = 2,         // the same, of QP1: for a kernel of the receiver, which does not forward it
+  kMad = 2,         // the same for QP1: for a kernel of the receiver, which does not forward it
   kProbeReply = 3,  // body: ProbeReply (steering.h)
   kGoodbye = 4,     // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
   kPairAsk = 5,     // from the higher slot: requests an offer
   kPairOffer = 6,   // from the lower slot: with the segment and two events
   kPairAnswer = 7,  // yes or no
-  // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
+  // allocate() memory for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
   kMemoryAnswer = 9,
   kMemoryGone = 10,  // it was freed: unmap it
-  kStray = 11,       // as kPacket, but it arrived by the wire at a socket that was not the receiver's
+  kStray = 11,       // as kPacket, but it came from the wire on a socket that was not the receiver's
   // On a connection to a block's name (rdma_port_blocks.h); body: PortQuestion, PortAnswer.
   kPortAsk = 12,
   kPortAnswer = 13,
   // For a pair whose sides both publish their keys; body: LocalMemory.
   kDirectTable = 14,  // with the table (direct_table.h)
-  kMemoryAsk = 15,    // for an offer of this file
-  // From any process of this user, on a connection of its own (observing.h).
+  kMemoryAsk = 15,    // requests an offer of this file
+  // From any process of this user, on a separate connection (observing.h).
   kObserve = 16,   // no body
-  kObserved = 17,  // body: ObservedText; with the text, or without where there is none to have
-  // On a connection to the name of the port's owner (udp_port_claim.h); no body. Its sender has joined, or left, the
-  // group `destination` on the interface `scopeId`. The end of the connection leaves all.
+  kObserved = 17,  // body: ObservedText; with the text, or without if there is none
+  // On a connection to the name of the port's owner (udp_port_claim.h); no body. The sender has joined or left the
+  // group `destination` on the interface `scopeId`. Closing the connection leaves all groups.
   kGroupJoined = 18,
   kGroupLeft = 19,
   // To all other processes: a process of another dialect has joined UDP 4791 (udp_port_claim.h). No body.

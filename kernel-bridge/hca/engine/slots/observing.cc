@@ -16,8 +16,8 @@
 namespace nd {
 namespace {
 
-// The longest text that an asker accepts. Those of kernels are shorter, because they list only so many objects; an
-// asker pays for all that it accepts, many times over when it reads it as JSON.
+// The longest text that a client accepts. Kernels write shorter texts, because they list a limited number of objects; a
+// client pays for everything it accepts, many times over when it parses the JSON.
 constexpr uint64_t kMostBytes = 2u << 20;
 
 void sendText(Descriptor connection, const void* text, uint64_t bytes) {
@@ -34,12 +34,12 @@ void sendText(Descriptor connection, const void* text, uint64_t bytes) {
   frame.body = reinterpret_cast<const uint8_t*>(&body);
   frame.bodyLength = sizeof body;
   const Descriptor passed = pages.fd.get();
-  // One that does not read has no answer.
+  // A client that does not read gets no reply.
   sendFrame(connection, frame, &passed, body.bytes != 0 ? 1 : 0);
   if (pages.base != 0) freePages(pages.base, pages.length);
 }
 
-// Reads the answer, if it is one.
+// Reads the reply, if it is one.
 void takeAnswer(Descriptor connection, Observed* observed) {
   uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText) + 1];
   UniqueFd fds[kMostPassed];
@@ -108,7 +108,7 @@ std::vector<Observed> observeProcesses(uint64_t longestNs) {
     Frame ask;
     ask.kind = FrameKind::kObserve;
     const int error = names.connect(slotName(slot), &connection, &observed.process);
-    if (error != 0 && error != EAGAIN) continue;  // it has ended meanwhile
+    if (error != 0 && error != EAGAIN) continue;  // it has ended in the meantime
     if (error == 0 && (sendFrame(connection.get(), ask) != 0 ||
                        !readiness.add(connection.get(), Readiness::kReadable | Readiness::kEnded, all.size())))
       connection.reset();

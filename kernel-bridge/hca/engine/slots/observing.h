@@ -1,5 +1,5 @@
-// What a process says of itself to other processes of this user: a text, which its soft kernel writes when it is asked.
-// Whoever asks connects to the names of slots and needs no slot of its own.
+// The report of a process to other processes of this user: a text, written by its soft kernel on request. A client
+// connects to the names of slots and needs no slot itself.
 #pragma once
 #include <map>
 #include <mutex>
@@ -11,20 +11,20 @@
 
 namespace nd {
 
-// Body of a kObserved frame. The text is at the beginning of the file that comes along.
+// Body of a kObserved frame. The text is at the start of the accompanying file.
 struct ObservedText {
-  uint64_t bytes = 0;  // 0: this process tells nothing
+  uint64_t bytes = 0;  // 0: this process gives no report
   uint64_t fileBytes = 0;
 };
 
-// Those who have asked this process and wait for its kernel. Any thread.
+// Clients that have requested a report from this process and wait for its kernel. Any thread.
 class Observers {
  public:
-  // Beyond this many nobody waits: they are refused at once.
+  // Further clients are refused at once.
   static constexpr size_t kMostAskers = 16;
-  // Keeps the way to whoever asks. Returns its number for answer(); 0: it was refused.
+  // Keeps the connection to the client. Returns its number for answer(); 0: it was refused.
   uint32_t ask(Descriptor connection);
-  // No bytes: refuses. A number that nobody has any more is ignored.
+  // No bytes: refuses. An unknown number is ignored.
   void answer(uint32_t number, const void* text, uint64_t bytes);
   void end();
 
@@ -37,18 +37,18 @@ class Observers {
 struct Observed {
   enum class Answer : uint8_t {
     kText,
-    kRefused,       // it tells nothing
-    kSilent,        // it did not answer in time, has ended, or answered in another form
-    kOtherDialect,  // it was not asked: it would not understand (kDialect)
+    kRefused,       // it gives no report
+    kSilent,        // it did not reply in time, has ended, or replied in another format
+    kOtherDialect,  // it was not queried: it would not understand the request (kDialect)
   };
   uint32_t slot = 0;
-  ProcessId process = 0;  // 0: one that this process cannot see
+  ProcessId process = 0;  // 0: not visible to this process
   Answer answer = Answer::kSilent;
   std::string text;
 };
 
-// Asks all processes of this user, each HCA by its own slot, and waits for the answers, at most so long. In the order
-// of slots; those of other dialects last.
+// Queries all processes of this user, each HCA through its own slot, and waits for the replies for at most this time.
+// Ordered by slot; those of other dialects come last.
 std::vector<Observed> observeProcesses(uint64_t longestNs);
 
 }  // namespace nd

@@ -16,7 +16,7 @@ namespace nd {
 namespace {
 
 constexpr int64_t kLongestPauseMs = 32;
-const char kPrefix[] = "port";  // of the names of ports and of blocks
+const char kPrefix[] = "port";  // prefix of the names of ports and of blocks
 
 std::string blockPrefix(uint32_t service) {
   char text[32];
@@ -26,7 +26,7 @@ std::string blockPrefix(uint32_t service) {
 
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
-// False: no answer in time. If the connection ends instead, the answer is kNobody.
+// False: no reply in time. If the connection ends instead, the reply is kNobody.
 bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) {
   const auto left = [&] { return static_cast<uint64_t>(std::max<int64_t>(deadline - monotonicMs(), 0)); };
   while (waitReadable(&connection, 1, left() * 1'000'000) == 0)
@@ -63,7 +63,7 @@ PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const G
     const bool answered =
         error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
-    // An owner that ends releases the name. One that only closes connections is asked less and less often.
+    // An owner that ends releases the name. One that only closes connections is queried less and less often.
     if (answer.verdict != PortVerdict::kNobody) return answer;
   }
 }
@@ -105,9 +105,9 @@ Status RdmaPortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
   return Status::kTooManyAddresses;
 }
 
-// Makes a block ours that has a free port. A process that claims one of its ports by number binds first and then looks
-// for the block's name; this binds first and then looks for such names. So of two concurrent claims at least one sees
-// the other.
+// Claims a block that has a free port. A process that claims one of its ports by number binds first and then looks for
+// the block's name; this function binds first and then looks for such names. So of two concurrent claims at least one
+// sees the other.
 Status RdmaPortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (has(service, first)) return Status::kAddressAlreadyExists;
   Block block;
@@ -134,7 +134,7 @@ void RdmaPortBlocks::use(uint32_t service, uint16_t port) {
   if (Block* block = find(service, port)) block->used |= bit(port);
 }
 
-// The last block is kept, for the next connection.
+// The last block is kept for the next connection.
 void RdmaPortBlocks::giveBack(uint32_t service, uint16_t port) {
   const auto found = blocks_.find(keyOf(service, firstOf(port)));
   if (found == blocks_.end()) return;

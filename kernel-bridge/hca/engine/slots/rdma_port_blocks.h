@@ -1,6 +1,6 @@
 // Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. A port handed out
-// of a block has no name of its own until somebody listens there. A process that wants such a port by number asks the
-// owner of the block, and the owner never hands out a port that it has lent.
+// of a block has no name of its own until a program listens on it. A process that needs such a port by number requests
+// it from the owner of the block, which never hands out a port that it has lent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ namespace nd {
 // The body of a kPortAsk frame; the address is the frame's destination.
 struct PortQuestion {
   uint32_t service = 0;
-  uint16_t port = 0;   // 0: any free one of the block
+  uint16_t port = 0;   // 0: any free port of the block
   uint16_t first = 0;  // of the block
   uint32_t any = 0;    // 1: all addresses
 };
@@ -30,13 +30,13 @@ struct PortAnswer {
   uint32_t port = 0;
 };
 
-// Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of
-// the monotonic clock. `*refused`: EMFILE or ENFILE if there is no descriptor to ask by.
+// Requests a port from the owner of the block and waits for the reply; kTaken if none comes in time. `deadline` in
+// milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the request.
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline,
                         int* refused);
 int64_t monotonicMs();
 
-// The blocks of this process. It has no lock of its own.
+// The blocks of this process. Not locked internally.
 class RdmaPortBlocks {
  public:
   static constexpr uint32_t kFirstPort = 49152, kPorts = 64, kBlocks = (65536 - kFirstPort) / kPorts;
@@ -44,24 +44,24 @@ class RdmaPortBlocks {
 
   static bool covers(uint16_t port) { return port >= kFirstPort; }
   static uint16_t firstOf(uint16_t port) { return static_cast<uint16_t>(port - port % kPorts); }
-  // Blocks in a random order: the nth from `start`.
+  // Blocks in random order: the nth from `start`.
   uint32_t randomStart() { return random_() % kBlocks; }
   static uint16_t nth(uint32_t start, uint32_t n) {
     return static_cast<uint16_t>(kFirstPort + (start + n) % kBlocks * kPorts);
   }
 
-  // A free port, if necessary of another block; its listener then belongs to the claim `id`. kTooManyAddresses: other
-  // processes have all blocks.
+  // A free port, from another block if necessary; that block's listener then belongs to the claim `id`.
+  // kTooManyAddresses: other processes have all blocks.
   Status take(uint32_t service, uint32_t id, uint16_t* port);
-  // The port is in use from now on, or (afterwards) no longer. Ports outside of these blocks are ignored.
+  // Marks the port as used, or afterwards as free. Ports outside these blocks are ignored.
   void use(uint32_t service, uint16_t port);
   void giveBack(uint32_t service, uint16_t port);
   bool has(uint32_t service, uint16_t port) const { return blocks_.count(keyOf(service, firstOf(port))) != 0; }
-  // Lends a port to another process; this one never hands it out again.
+  // Lends a port to another process; this process never hands it out again.
   void lend(uint32_t service, uint16_t port);
-  // The same with any free port of a block; 0: there is none.
+  // The same for any free port of a block; 0: none.
   uint16_t lendAny(uint32_t service, uint16_t first);
-  Descriptor listenerOf(uint32_t id) const;  // kNoDescriptor: no block's
+  Descriptor listenerOf(uint32_t id) const;  // kNoDescriptor: not the listener of a block
   void clear() { blocks_.clear(); }
 
  private:
@@ -69,10 +69,10 @@ class RdmaPortBlocks {
     uint32_t id = 0;
     UniqueFd listener;
     uint64_t used = 0;  // by claims of this process
-    uint64_t lent = 0;  // to another process, or claimed by one, at some time
+    uint64_t lent = 0;  // lent to another process, or claimed by one, at some time
     uint32_t next = 0;  // the port after the last one handed out
     uint64_t free() const { return ~(used | lent); }
-    uint32_t pick();  // requires a free one
+    uint32_t pick();  // requires a free port
   };
   static uint32_t keyOf(uint32_t service, uint16_t first) { return service << 16 | first; }
   static uint64_t bit(uint16_t port) { return uint64_t{1} << port % kPorts; }
@@ -83,7 +83,7 @@ class RdmaPortBlocks {
   Readiness& readiness_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;
-  uint16_t lastTaken_ = 0;  // a port of the block that was used last, of any service
+  uint16_t lastTaken_ = 0;  // a port of the last used block, of any service
 };
 
 }  // namespace nd

@@ -16,12 +16,12 @@
 
 namespace nd {
 
-// The name of a claim, of local_names.h. Null: of all addresses.
+// The name of a claim in local_names.h. Null: all addresses.
 std::string portName(uint32_t service, uint16_t port, const Gid* address);
 
 class RdmaPorts {
  public:
-  // How long other processes may take to answer, in total.
+  // Total time that other processes may take to reply.
   static constexpr int64_t kAnswersMs = 1000;
 
   RdmaPorts(LocalNames& names, Readiness& readiness)
@@ -29,29 +29,29 @@ class RdmaPorts {
 
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  // Other processes forward requests to it from now on. See Host::openPort.
+  // From now on other processes forward requests to it. See Host::openPort.
   Status open(uint32_t claim);
   void release(uint32_t claim);
-  std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
+  std::vector<uint32_t> releaseKernel(KernelId kernel);  // returns the claims
   void releaseAll();
 
-  // The kernel of this process that listens there; a claim of the address has precedence over one of all addresses. 0:
-  // none.
+  // The kernel of this process that listens there; a claim of the address takes precedence over one of all addresses.
+  // 0: none.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
-  // Forwards a frame to another process's claim. The connection to the owner is kept until the owner ends it with the
+  // Forwards a frame to another process's claim. The connection to the owner is kept until the owner closes it with the
   // claim. The engine's lock is held.
   enum class HandOver {
     kDone,
-    kNobody,   // there is none, or it does not accept the frame
-    kUnsure,   // too many look-ups failed; there was none a moment ago
-    kLacking,  // no descriptor is left to look
+    kNobody,   // no owner, or it does not accept the frame
+    kUnsure,   // too many lookups have failed; a moment ago there was no owner
+    kLacking,  // no descriptor is left for the lookup
   };
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
-  // Accepts connections of processes that forward to this claim, or ask the owner of this block.
+  // Accepts connections of processes that forward to this claim, or query the owner of this block.
   bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
   // Whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
-  // Another process requests a port of ours; the answer goes to that connection.
+  // Another process requests one of this process's ports; the reply is sent on that connection.
   void onAsked(const Frame& frame, Descriptor connection);
 
  private:
@@ -61,14 +61,14 @@ class RdmaPorts {
     uint16_t port = 0;
     bool any = false;
     Gid address;
-    UniqueFd listener;  // empty: a port of a block without a listener
+    UniqueFd listener;  // empty: a port of a block, without a listener
   };
   static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
   Status claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   Status claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
                      uint32_t* claim);
   bool hasBlock(uint32_t service, uint16_t port);
-  // All of these with the lock held.
+  // All of these require the lock.
   uint32_t add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener);
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
@@ -81,21 +81,21 @@ class RdmaPorts {
     uint64_t used = 0;
   };
   static constexpr size_t kMaxOwners = 8;
-  // Limits look-ups, which cost some system calls each: so many at once, and one more per interval.
+  // Limits lookups, each of which costs some system calls: a burst of this many, then one per interval.
   class Looks {
    public:
     bool take(uint64_t now);
 
    private:
     static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
-    uint64_t used_ = 0;  // the time at which the first of kAtOnce is free again
+    uint64_t used_ = 0;  // the time at which the first of kAtOnce is available again
   };
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);
 
   LocalNames& names_;
   Readiness& readiness_;
-  std::mutex mutex_;  // innermost: with it held only the operating system is called, and nothing is waited for
+  std::mutex mutex_;  // innermost: while it is held, only system calls are made, and none of them waits
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port

@@ -20,7 +20,7 @@ bool Inbound::accept(Descriptor listener, uint32_t budget, uint32_t claim) {
     const int error = acceptLocal(listener, &fd);
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     if (error == EACCES || error == ECONNABORTED || error == EINTR) continue;
-    if (error == EAGAIN || error == EINVAL) return true;  // none waits; EINVAL: after refuseLocal()
+    if (error == EAGAIN || error == EINVAL) return true;  // none is waiting; EINVAL: after refuseLocal()
     if (error != 0) {
       counters_.add(HostCounter::kSlotNoDescriptor);
       return false;
@@ -51,7 +51,7 @@ void Inbound::sayGoodbye() {
   Frame goodbye;
   goodbye.kind = FrameKind::kGoodbye;
   for (const auto& connection : connections_)
-    sendFrame(connection.second.fd.get(), goodbye);  // refused by one that has ended
+    sendFrame(connection.second.fd.get(), goodbye);  // fails if the process has ended
 }
 
 uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
@@ -77,7 +77,7 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
   return count;
 }
 
-// Whether the last frame on an ended connection is a goodbye.
+// Whether the last frame on a closed connection is a goodbye.
 static bool hasGoodbye(Descriptor connection) {
   uint8_t bytes[Frame::kHeaderBytes + 1];
   Frame frame;
@@ -109,7 +109,7 @@ int Slots::claim() {
 }
 
 void Slots::release() {
-  // The name last: what comes from the slot's next owner comes after the end of these connections.
+  // The name is released last, so that frames from the slot's next owner come after the end of these connections.
   for (auto& p : peers_) p.reset();
   listener_.reset();
 }
@@ -139,7 +139,7 @@ int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
   }
-  // With privileges the buffer may exceed the system's limit; the queue below takes the rest.
+  // With privileges the buffer may exceed the OS limit; the queue below holds the rest.
   widenLocal(fd->get(), kMaxQueuedBytes);
   if (!readiness_.add(fd->get(), Readiness::kEnded, eventTag(EventKind::kOutbound, slot))) return ENOMEM;
   return 0;
@@ -247,7 +247,7 @@ bool Slots::isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentit
 
 int Slots::watch(uint32_t slot) {
   if (slot == slot_) return 0;
-  // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's
+  // An older connection may lead to a process that has ended unnoticed. Its end would be reported as that of the slot's
   // present owner.
   if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get()))
     peers_[slot].reset();
@@ -270,7 +270,7 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
     return Departure::kNone;
   }
   p.saidGoodbye |= hasGoodbye(p.fd.get());
-  // The connection has ended. Only the name shows whether the process has, too: it may have closed just this
+  // The connection has ended. Only the name shows whether the process has ended too: it may have closed just this
   // connection, or be ending with its listener not yet closed (then the next connection ends as well).
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
   UniqueFd fd;
@@ -287,7 +287,7 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
   if (p.watched) counters_.add(HostCounter::kSlotPeersGone);
   peers_[slot].reset();
   if (error == 0) {
-    auto next = std::make_unique<Peer>();  // the slot has a new owner already
+    auto next = std::make_unique<Peer>();  // the slot already has a new owner
     next->fd = std::move(fd);
     next->process = process;
     peers_[slot] = std::move(next);

@@ -1,8 +1,8 @@
 // The processes of this host that use RDMA: each owns a slot and forwards packets to the others.
 //
-// A process sends on connections that it made itself and receives on those that it accepted, so two processes have one
-// for each direction. The sender's connection also shows the end of the other process. An orderly end is announced
-// there by a Goodbye frame, the only frame that comes back on it.
+// A process sends on connections that it has opened and receives on those that it has accepted, so two processes have
+// one for each direction. The sender's connection also shows the end of the other process. An orderly end is announced
+// on it by a Goodbye frame, the only frame in that direction.
 #pragma once
 #include <array>
 #include <deque>
@@ -20,14 +20,14 @@
 
 namespace nd {
 
-// The name of a slot, of local_names.h: this and its number.
+// The name of a slot in local_names.h: this prefix and its number.
 constexpr char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot);
 
 struct FrameOrigin {
   Descriptor connection = kNoDescriptor;
   uint32_t id = 0;            // Inbound's number of that connection
-  UniqueFd fds[kMostPassed];  // that came along
+  UniqueFd fds[kMostPassed];  // descriptors passed with the frame
   uint32_t fdCount = 0;
 };
 
@@ -39,11 +39,11 @@ class Inbound {
   Inbound(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
   // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep
-  // waiting, because the system has no descriptor left.
+  // waiting, because no descriptor is available.
   bool acceptFrom(Descriptor listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that has ended.
   void closeClaim(uint32_t claim);
-  // Reads at most `budget` frames of one connection. Returns their number; forgets a connection that has ended.
+  // Reads at most `budget` frames from one connection. Returns their number; drops a connection that has ended.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
   bool has(uint32_t id) const { return connections_.count(id) != 0; }
   // Before an orderly end: accepts all waiting connections, and announces the end to all.
@@ -53,7 +53,7 @@ class Inbound {
   size_t size() const { return connections_.size(); }
 
  private:
-  // For each other process one, and one for each of its RdmaPorts::kMaxOwners, at most.
+  // At most one for each other process, and one for each of its RdmaPorts::kMaxOwners.
   static constexpr size_t kMaxConnections = 4096;
   static constexpr uint32_t kAcceptsPerEvent = 16;
   struct Connection {
@@ -66,7 +66,7 @@ class Inbound {
   Readiness& readiness_;
   uint32_t nextId_ = 1;
   std::unordered_map<uint32_t, Connection> connections_;
-  alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more byte detects a frame that is too long
+  alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one extra byte, to detect a frame that is too long
 };
 
 // How a watched process has ended.
@@ -78,40 +78,40 @@ class Slots {
   Slots(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
 
-  // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all
+  // Claims the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all
   // slots.
   int claim();
-  // From now on nobody can connect; the slot stays taken.
+  // From now on no process can connect; the slot stays taken.
   void refuse() { refuseLocal(listener_.get()); }
   void release();
   // The slot claimed last; kMax before.
   uint32_t slot() const { return slot_; }
   Descriptor listener() const { return listener_.get(); }
-  // Slots that processes of this user own now, ascending.
+  // Slots currently owned by processes of this user, ascending.
   std::vector<uint32_t> live();
   // The same, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
-  // Sends a frame, or queues it until the peer reads. Returns 0, or why not as an errno (counted): EMFILE or ENFILE for
-  // want of a descriptor; EAGAIN: the process does not read; others: there is none.
+  // Sends a frame, or queues it until the peer reads. Returns 0, or a (counted) errno: EMFILE or ENFILE: no descriptor;
+  // EAGAIN: the process does not read; others: no process owns the slot.
   int send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
-  // The same to every other process of this user.
+  // The same, to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
-  // The owner of the slot, by the connection that send() uses. False: there is none, or it cannot be reached.
+  // The owner of the slot, according to the connection that send() uses. False: none, or unreachable.
   bool identify(uint32_t slot, PeerIdentity* identity);
-  // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what
-  // is not its own. Not if the connection has ended: the former owner may have been an HCA of the same process. Also
-  // returns the identity.
+  // Whether frames of this accepted connection come from the slot's owner: another process could otherwise set up or
+  // disturb state that is not its own. False if the connection has ended: the former owner may have been an HCA of the
+  // same process. Also returns the identity.
   bool isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender);
-  // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its
+  // The same, but also true if the slot no longer has an owner: the last messages of a process may be read after its
   // end.
   bool mayComeFrom(uint32_t slot, Descriptor connection);
-  // From now on onOutbound() reports the end of the process that owns the slot. Returns 0; EMFILE or ENFILE: there is
-  // no descriptor for it; others: no process owns the slot.
+  // From now on onOutbound() reports the end of the process that owns the slot. Returns 0; EMFILE or ENFILE: no
+  // descriptor; others: no process owns the slot.
   int watch(uint32_t slot);
-  // Whether the watched process has ended and onOutbound() was not called for it yet.
+  // Whether the watched process has ended but onOutbound() has not been called for it yet.
   bool endedUnseen(uint32_t slot) const;
-  // An event of the connection to this slot. Not kNone: the watched process has ended.
+  // An event on the connection to this slot. Unless kNone, the watched process has ended.
   Departure onOutbound(uint32_t slot, uint32_t kinds, uint64_t now);
 
  private:

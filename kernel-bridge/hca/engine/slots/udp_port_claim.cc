@@ -14,7 +14,7 @@ namespace {
 
 const char kName[] = "wire";
 
-// Another process has the port, of whatever user: it may give it up. All else stays as it is.
+// Another process has the port, of whatever user: it may release it. Other errors are permanent.
 bool mayPass(int error) { return error == EADDRINUSE; }
 
 }  // namespace
@@ -45,7 +45,7 @@ void UdpPortClaim::open(uint32_t receiveBufferBytes) {
   take();
 }
 
-// Whoever has the name accepts no connection; they end with its claim.
+// The holder of the name accepts no connections; they end with its claim.
 void UdpPortClaim::awaitTurn(uint64_t deadline) {
   UniqueFd turn;
   if (names_.connect(kName, &turn, nullptr) != 0) return yieldThread();
@@ -54,7 +54,7 @@ void UdpPortClaim::awaitTurn(uint64_t deadline) {
   waitReadable(&waited, 1, deadline > now ? deadline - now : 0);
 }
 
-// With the name `wire`, so that nobody of this dialect comes or goes unseen between the steps.
+// Holding the name `wire`, so that no process of this dialect joins or leaves unnoticed between the steps.
 void UdpPortClaim::share(const Family& family, Bound* bound, size_t index) {
   int& error = bound->errors[index];
   DatagramSocket& socket = bound->sockets[index];
@@ -64,8 +64,8 @@ void UdpPortClaim::share(const Family& family, Bound* bound, size_t index) {
     error = EMFILE;
     return;
   }
-  // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined
-  // meanwhile.
+  // A process that joins cannot distinguish its own group from one that a process of an old dialect has joined in the
+  // meantime.
   error = sharers->empty()     ? family.socket.bind(bound->receiveBufferBytes, true, &socket)
           : otherDialectsRun() ? EADDRINUSE
                                : family.socket.bind(bound->receiveBufferBytes, false, &socket);
@@ -74,7 +74,7 @@ void UdpPortClaim::share(const Family& family, Bound* bound, size_t index) {
   fillRandom(&random, sizeof random);
   error = names_.listenAt(family.names + std::to_string(random), &name);
   if (error != 0) return socket.close();
-  refuseLocal(name.get());  // it is only to be seen
+  refuseLocal(name.get());  // it only has to be visible
 }
 
 bool UdpPortClaim::leaveToOther() {
@@ -94,7 +94,7 @@ bool UdpPortClaim::leaveToOther() {
 
 void UdpPortClaim::close() {
   for (Family& family : families_) {
-    family.name.reset();  // before the socket: whoever sees it may join
+    family.name.reset();  // before the socket: any process that sees the name may join
     family.socket.close();
   }
   listener_.reset();  // after the sockets: whoever gets the name gets the port
@@ -117,7 +117,7 @@ void UdpPortClaim::take() {
     more = true;
     if (!family.socket.sends()) family.socket.openBeside();
   }
-  if (!heardAny()) listener_.reset();  // so that nobody relies on this process
+  if (!heardAny()) listener_.reset();  // so that no process relies on this one
   else if (!had) counters_.add(HostCounter::kPortTaken);
   if (more) later();
 }
@@ -140,7 +140,7 @@ void UdpPortClaim::followOwner() {
   }
   const bool found = names_.connect(kName, &owner_, nullptr) == 0 &&
                      readiness_.add(owner_.get(), Readiness::kEnded, eventTag(EventKind::kPortOwner, 0));
-  if (!found) {  // it has just claimed the name, or just ended
+  if (!found) {  // the owner has just claimed the name, or just ended
     owner_.reset();
     return later();
   }
@@ -155,7 +155,7 @@ void UdpPortClaim::later() {
 
 void UdpPortClaim::onOwnerEnded() {
   owner_.reset();
-  // One that had the name for a moment has not got the port. Else all would try again and again together.
+  // A process that had the name for a moment did not get the port. Without a pause all would retry in lockstep.
   if (clock_.now() - followedAt_ < kLongestPauseNs) return later();
   pause_ = kFirstPauseNs;
   take();
