@@ -1,5 +1,5 @@
-// The face of the HCA: takes the lock, checks handles, and leaves the work to the transport. engine_*.cc have the
-// commands of objects.
+// The interface of the HCA: takes the lock, checks handles, and leaves the work to the transport. engine_*.cc implement
+// the commands of objects.
 
 #include "engine/engine_impl.h"
 #include "platform/os.h"
@@ -69,7 +69,7 @@ void Engine::doorbell(Handle handle) {
     return;
   }
   if (qp->state() == kQpsSqError) return t.lifecycle.flushSends(*qp, 0, 0);
-  // Before RTS the send queue is not read, but a message may wait for a receive.
+  // Before RTS the send queue is not read, but a message may be waiting for a receive.
   if (!stateRules(qp->state()).receivesRequests) return;
   t.context.now = std::max(t.context.now, t.context.clock.recent());
   if (t.run(*qp, Transport::kShare)) t.scheduler.schedule(*qp);
@@ -83,14 +83,14 @@ void Engine::doorbell(Handle handle) {
 DirectResult Engine::direct(Handle handle, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
                             uint32_t rkey) {
   Transport& t = impl_->transport;
-  // The lock is given up between visits: others do not wait for all of them.
+  // The lock is released between pieces, so that others need not wait for all of them.
   for (size_t done = 0;;) {
     Command command(t);
     Qp* const qp = t.context.qps.find(handle);
     if (!qp) return DirectResult::kRefused;
     const auto bytes = static_cast<uint32_t>(std::min<size_t>(length - done, DirectVisit::kMostBytes));
     const DirectResult result = t.direct.access(*qp, operation, data + done, bytes, length - done, remote + done, rkey);
-    if (result == DirectResult::kNotMapped) t.context.link.flush();  // asks the peer
+    if (result == DirectResult::kNotMapped) t.context.link.flush();  // requests the file from the peer
     done += bytes;
     if (result != DirectResult::kDone || done == length) return result;
   }
@@ -102,7 +102,7 @@ DirectResult Engine::view(Handle handle, uint64_t length, uint64_t remote, uint3
   Qp* const qp = t.context.qps.find(handle);
   if (!qp) return DirectResult::kRefused;
   const DirectResult result = t.direct.view(*qp, remote, rkey, length, part);
-  if (result == DirectResult::kNotMapped) t.context.link.flush();  // asks the peer
+  if (result == DirectResult::kNotMapped) t.context.link.flush();  // requests the file from the peer
   return result;
 }
 
@@ -111,7 +111,7 @@ bool Engine::progress() {
   Context& context = t.context;
   const uint64_t now = context.clock.recent();
   t.owner.poll(now);
-  bool moved = false, impatient = true;  // whoever has the lock does this thread's work, and must get to run
+  bool moved = false, impatient = true;  // the lock's holder does this thread's work, and must get to run
   if (std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock); lock.owns_lock()) {
     if (!t.quiet(now)) {
       moved = t.step(now, Stepper::kPoller);
@@ -136,7 +136,7 @@ bool Engine::progress() {
 bool Engine::shouldPoll(Handle handle) {
   Transport& t = impl_->transport;
   std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock);
-  if (!lock.owns_lock()) return true;  // whoever has it does this thread's work
+  if (!lock.owns_lock()) return true;  // the lock's holder does this thread's work
   Cq* cq = t.context.cqs.find(handle);
   return cq && cq->pollHint.shouldPoll(cq->taken(), t.context.clock.recent());
 }
@@ -146,7 +146,7 @@ bool Engine::poll(Stepper stepper) {
   const Clock& clock = t.context.clock;
   const bool moved = t.step(stepper == Stepper::kEngine ? clock.now() : clock.recent(), stepper);
   if (stepper == Stepper::kPoller && moved)
-    t.busyPoll.foundWork(t.context.now);  // for threads that poll in between, too
+    t.busyPoll.foundWork(t.context.now);  // also for threads that poll in between
   return moved || !t.scheduler.idle();
 }
 

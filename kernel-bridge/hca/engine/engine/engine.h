@@ -1,8 +1,8 @@
-// The HCA: object tables, the command interface the driver uses, and the transport engine.
+// The HCA: object tables, the command interface used by the driver, and the transport engine.
 //
-// One lock guards everything (`lock()`); commands take it themselves, and none blocks on anything else.
-// Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
-// (progress/engine_thread.h) does the same when nobody polls.
+// One lock protects everything (`lock()`). Commands take it themselves, and block on nothing else. A thread that posts
+// or polls advances the engine itself (`doorbell`, `progress`); the engine's thread (progress/engine_thread.h) does so
+// when no thread polls.
 #pragma once
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace nd {
 
-// Statistics of the queue pairs and registrations, without addresses, keys or contents of memory.
+// Statistics of queue pairs and registrations, without addresses, keys or memory contents.
 struct QpStatistics : QpNumbers {
   Gid source, destination;
 };
@@ -25,7 +25,8 @@ struct QpStatistics : QpNumbers {
 struct Statistics {
   std::vector<QpStatistics> queuePairs;
   std::vector<MemoryStatistics> memory;
-  uint32_t sharedReceived = 0;  // receives of shared receive queues that have got a message; as QpStatistics::received
+  uint32_t sharedReceived = 0;  // receives of shared receive queues that have received a message; as
+                                // QpStatistics::received
 };
 
 struct SharedRange;  // shared_memory.h
@@ -40,28 +41,29 @@ class Engine final : public PacketSink, public HcaCommands {
 
   EngineLock& lock();
   const EngineOptions& options() const;
-  // Bits of QpAttributes::extensions that this build has: all, or none.
+  // Bits of QpAttributes::extensions supported by this build: all, or none.
   static uint32_t extensions();
 
   // The HCA's slot: the high 8 bits of every QPN. Set once, before the first QP.
   void setSlot(uint32_t slot);
 
-  // ── Soft kernels. Detaching destroys everything the kernel owns: QPs go to ERROR, their wills are sent.
+  // ── Soft kernels. Detaching destroys everything that the kernel owns: QPs go to ERROR, and their stored DREQs are
+  // sent.
   Status attachKernel(KernelPort* port, KernelId* out);
   void detachKernel(KernelId kernel);
   KernelPort* kernelPort(KernelId kernel);  // lock held
   KernelId anyKernel();                     // lock held; 0: none
 
-  // ── Memory the process offers to the HCA. Registration and rings accept no address outside of these.
-  // Ranges may overlap; each is dropped by its id. Dropping a range kills the regions registered in it.
+  // ── Memory that the process offers to the HCA. Registrations and rings must lie within these ranges.
+  // Ranges may overlap; each is dropped by its id. Dropping a range invalidates the regions registered in it.
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
   void unpinRange(uint64_t id);
-  // The memory of allocate() that holds this part of a pinned range, or null.
+  // The allocate() memory that contains this part of a pinned range, or null.
   std::shared_ptr<const SharedRange> sharedAt(uint64_t address, uint64_t length);
   // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
   Status allocateRing(uint64_t bytes, uint64_t* address);
   void releaseRing(uint64_t address);
-  // Keeps the memory of the ring at this address alive beyond releaseRing(); null: there is none.
+  // Keeps the memory of the ring at this address alive beyond releaseRing(); null: no such ring.
   std::shared_ptr<void> ringMemory(uint64_t address);
 
   // ── Commands that every HCA has.
@@ -89,64 +91,64 @@ class Engine final : public PacketSink, public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: attached already;
+  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: already attached;
   // as Link::joinGroup.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
   Status detachMulticast(Handle qp, const Gid& group,
-                         uint32_t interface) override;  // kInvalidParameter: was not attached
+                         uint32_t interface) override;  // kInvalidParameter: not attached
 
-  // ── Commands that the software HCA alone has.
+  // ── Commands that only the software HCA has.
   // A region for FAST_REGISTER requests of at most `mostBytes`.
   Status allocateMr(Handle pd, uint64_t mostBytes, uint32_t* lkey);
-  // P_Key tables, one for a port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
+  // P_Key tables, one for each port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
   Status createPkeyTable(Owner kernel, Handle* table);
   Status setPkeyTable(Handle table, std::vector<uint16_t> pkeys, std::vector<Gid> gids);
   Status queryPkeyTable(Owner kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
   Status destroyPkeyTable(Handle table);
-  // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
+  // Lock held: whether a MAD for this address may be passed to the kernel. Counts those that may not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // The DREQ that is sent when the kernel dies without disconnecting. Set when the connection is established; from then
-  // on an idle connection is probed.
+  // The DREQ to be sent if the kernel dies without disconnecting. Set when the connection is established; from then on
+  // an idle connection is probed.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
-  // One event when `count` entries, 1 to the CQ's size, have come, those counted that armCq() would count. It comes
-  // earlier together with one that armCq() requested.
+  // Requests one event once `count` entries (1 to the CQ's size) have been written, including those that armCq() would
+  // count. It comes earlier together with one that armCq() requested.
   Status armCqBatch(Handle cq, uint32_t count);
-  // An event with nobody waiting is kept for the next waiter of a matching type. Waiter and arm of one notification may
+  // An event without a waiter is kept for the next waiter of a matching type. Waiter and arm of one notification may
   // come in either order.
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
-  Status removeCqWaiter(Handle cq, const NotifySink* sink);  // kInvalidHandle: was not waiting (or has fired)
+  Status removeCqWaiter(Handle cq, const NotifySink* sink);  // kInvalidHandle: not waiting (or has fired)
 
   // ── Speed path.
-  void doorbell(Handle qp);  // new send WQEs, or receives where abi::kQpReceiveBell asks for it
-  // Executes an operation in memory that the peer has published, now and without a request (DirectAccess::access).
+  void doorbell(Handle qp);  // new send WQEs, or receives where abi::kQpReceiveBell requests it
+  // Executes an operation in memory that the peer has published, at once and without a request (DirectAccess::access).
   DirectResult direct(Handle qp, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
                       uint32_t rkey);
-  // The file with memory that the peer lets others map (DirectAccess::view); Mapping::openView() maps it.
+  // The file with memory that the peer allows others to map (DirectAccess::view); Mapping::openView() maps it.
   DirectResult view(Handle qp, uint64_t length, uint64_t remote, uint32_t rkey, FilePart* part);
-  // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending;
-  // one that polls long in vain lets other threads run.
+  // A poll by a program's thread: one step if the lock is free. True: there was progress. Marks the thread as polling;
+  // after long polling without result it yields to other threads.
   bool progress();
-  // Before such a poll, of a program that waits for completions of this queue: see PollHint.
+  // Call before such a poll, for a program that waits for completions of this queue: see PollHint.
   bool shouldPoll(Handle cq);
 
-  // ── Steps of those who own progress: the engine's thread, and a thread of the program that waits
+  // ── Steps for owners of progress: the engine's thread, and a thread of the program that waits
   // (progress/progress_engine.h).
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
-  bool contended() const;               // somebody waits in hold(): give the lock up soon
+  bool contended() const;               // a thread waits in hold(): release the lock soon
   bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
   uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
   ProgressOwner& owner();               // of progress
-  // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a
-  // waiter came.
+  // `wake` is called (lock held or not) when the engine's thread must run earlier than nextDeadline() returned, or a
+  // waiter arrived.
   void setWake(void (*wake)(void*), void* argument);
   void wakeThread();
-  // Lock held: packets that this thread has for the engine, outside of a step. The work that they cause is finished, or
-  // left to the engine's thread.
+  // Lock held: packets that this thread has for the engine, outside of a step. The resulting work is finished, or left
+  // to the engine's thread.
   void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
 
-  // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the
-  // process stored before against what it loads after. Once.
+  // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders earlier stores by every thread
+  // of the process before the caller's later loads. Called once.
   void setBarrier(void (*barrier)());
 
   // ── PacketSink (lock held).
@@ -154,19 +156,19 @@ class Engine final : public PacketSink, public HcaCommands {
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
   void onWireLost() override;
-  // The thread that moves the engine cannot go on. Lock held.
+  // The thread that advances the engine has failed. Lock held.
   void onThreadFailed(int error);
   void onLocalPair(LocalPair& pair) override;
   // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
   using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);
   void setGsi(GsiHandler handler, void* argument);
 
-  // ── Counters: parallel arrays, stable order, names as `rdma statistic` where it has them.
+  // ── Counters: parallel arrays in a stable order, named as in `rdma statistic` where that has them.
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();
-  // Of at most so many objects of each kind.
+  // For at most this many objects of each kind.
   Statistics statistics(uint32_t most);
-  // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
+  // Number of live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
   std::array<uint32_t, 7> objectCounts();
   uint32_t srqCount();
   uint32_t ahCount();

@@ -12,7 +12,7 @@ Status checkCqRing(Transport& t, uint64_t address, uint64_t bytes, uint32_t entr
   return checkRing(t, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
 }
 
-// Reports a CQ's events to its kernel, whose end is the CQ's as well.
+// Reports a CQ's events to its kernel, which outlives the CQ.
 class Listener final : public NotifySink {
  public:
   Listener(KernelPort& kernel, Handle cq) : kernel_(kernel), cq_(cq) {}

@@ -12,7 +12,7 @@ struct Engine::Impl {
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// The lock, for longer than a poll has it.
+// The lock, for longer than a poll holds it.
 inline std::unique_lock<EngineLock> lockOf(Transport& t) {
   std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock);
   if (lock.owns_lock()) return lock;
@@ -22,7 +22,7 @@ inline std::unique_lock<EngineLock> lockOf(Transport& t) {
   return lock;
 }
 
-// The lock for a command. QPs that fail by the command are in ERROR before others can look.
+// The lock for a command. QPs that fail during the command are in ERROR before others can see them.
 class Command {
  public:
   explicit Command(Transport& t) : t_(t), lock_(lockOf(t)) {}
@@ -31,8 +31,8 @@ class Command {
     if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
-  // Before what was withdrawn from direct access ends: waits for peers that are inside by it (wait_for_peers.cc).
-  // Others may have the lock meanwhile, so everything is to be looked up again.
+  // Called before withdrawn direct access ends: waits for peers that are inside through it (wait_for_peers.cc). Others
+  // may take the lock meanwhile, so everything must be looked up again.
   void letPeersLeave();
 
  private:
@@ -46,7 +46,7 @@ inline Status checkRing(Transport& t, uint64_t address, uint64_t bytes, uint64_t
   return *ring ? Status::kSuccess : Status::kAccessViolation;
 }
 
-// WQE sizes and counts; 0 entries is a queue that is never used.
+// WQE sizes and counts; 0 entries: a queue that is never used.
 inline bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
                       uint32_t inlineBytes, uint32_t alignment) {
   if (entries == 0) return true;

@@ -9,7 +9,7 @@ Status Engine::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
 }
 
 void Engine::unpinRange(uint64_t id) {
-  std::shared_ptr<const SharedRange> shared;  // dropped after the lock
+  std::shared_ptr<const SharedRange> shared;  // released after the lock
   Command command(impl_->transport);
   impl_->transport.context.memory.retireRange(id);
   command.letPeersLeave();
@@ -25,7 +25,7 @@ Status Engine::allocateRing(uint64_t bytes, uint64_t* address) {
   Transport& t = impl_->transport;
   constexpr uint64_t kLargest = uint64_t(1) << 31;
   if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;
-  std::shared_ptr<Ring> ring = t.context.memory.makeRing(bytes);  // zeroing takes its time: not under the lock
+  std::shared_ptr<Ring> ring = t.context.memory.makeRing(bytes);  // zeroing takes time: not under the lock
   if (!ring) return Status::kNoMemory;
   Command command(t);
   t.context.memory.addRing(ring);

@@ -5,7 +5,7 @@ namespace nd {
 
 using namespace abi;
 
-// A command's own way to the wire, before it takes the lock.
+// Opens the wire for a command, before it takes the lock.
 Status Engine::openWireTo(const Gid& destination) {
   Link& link = impl_->transport.context.link;
   {
@@ -30,7 +30,7 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   const KernelId kernel = pd->kernel;
   Srq* srq = r.srq ? t.context.srqs.find(r.srq) : nullptr;
   if (r.srq && (!srq || srq->kernel != kernel)) return Status::kInvalidHandle;
-  if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other
+  if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other, not both
   PkeyTable* pkeyTable = t.context.pkeyTable(kernel, r.pkeyTable);
   if (!pkeyTable) return Status::kInvalidHandle;
   if (sendCq->kernel != kernel || receiveCq->kernel != kernel) return Status::kInvalidHandle;
@@ -171,7 +171,7 @@ Status Engine::setWill(Handle handle, const Path& path, const uint8_t mad[256]) 
   qp->will = std::make_unique<Will>();
   qp->will->path = path;
   std::memcpy(qp->will->mad, mad, wire::kMadBytes);
-  qp->lastActivity = t.context.clock.now();  // the connection begins
+  qp->lastActivity = t.context.clock.now();  // the connection starts
   return Status::kSuccess;
 }
 

@@ -1,5 +1,4 @@
-// Statistics of objects: read from what the transport keeps anyway, so that they cost nothing before they are asked
-// for.
+// Statistics of objects: read from state that the transport keeps anyway, so that they cost nothing until requested.
 #include <algorithm>
 
 #include "engine/engine_impl.h"
@@ -7,7 +6,7 @@
 namespace nd {
 namespace {
 
-// How much of a queue waits. The counter of the producer is in the program's memory and may be anything.
+// Number of waiting entries in a queue. The producer's counter is in the program's memory and may have any value.
 uint32_t waiting(const uint32_t* producer, uint32_t head, uint32_t entries) {
   return std::min(peekWord(producer) - head, entries);
 }

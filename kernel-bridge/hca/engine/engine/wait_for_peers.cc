@@ -1,4 +1,4 @@
-// The wait of a command for peers that are inside memory, by direct access, that it withdraws.
+// The wait of a command for peers that are inside memory whose direct access it withdraws.
 #include <chrono>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kYields = 50;
 }
 
-// Peers have some time to leave, in which others have the lock. After that they are evicted.
+// Peers get some time to leave, during which others may take the lock. After that they are evicted.
 void Command::letPeersLeave() {
   DirectOwner* const owner = t_.context.link.directOwner();
   if (!owner) return;
@@ -24,8 +24,8 @@ void Command::letPeersLeave() {
     uint32_t looks = 0;
     do {
       lock_.unlock();
-      // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a
-      // visitor that had to look for somebody to wake would take longer than most visits.
+      // An access takes a few microseconds; a longer one has lost its CPU. No event reports its end: checking for a
+      // waiter to wake would take longer than most accesses.
       if (looks++ < kYields) yieldThread();
       else std::this_thread::sleep_for(std::chrono::microseconds(100));
       lock_ = lockOf(t_);

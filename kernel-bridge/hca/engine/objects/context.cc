@@ -17,7 +17,7 @@ Context::Context(Link& l, const Clock& c, const EngineOptions& o)
       qps(std::min(o.maxQp, kQpIndexes)),
       pkeyTables(o.maxPkeyTables),
       memory(options, l) {
-  // QPNs begin anywhere, so that a process's late packets do not meet its successor's queue pairs.
+  // QPNs start at a random number, so that a process's late packets do not reach its successor's queue pairs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
 }
@@ -59,7 +59,9 @@ uint32_t Context::pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor&
   }
   uint32_t n = *outCount;
   while (length > 0) {
-    if (cursor.index >= sges.count || n >= OutPacket::kMaxPieces) return kWcLocalOp;  // the list changed under us
+    if (cursor.index >= sges.count || n >= OutPacket::kMaxPieces)
+      return kWcLocalOp;  // the list changed during the
+                          // call
     const uint32_t all = sges.length(cursor.index);
     const uint32_t left = all > cursor.within ? all - cursor.within : 0;
     if (left == 0) {
@@ -85,7 +87,7 @@ void Context::report(Qp& qp, QpEvent event, uint32_t reason) {
   if (KernelPort* port = kernels[qp.kernel]) port->onEvent(HcaEvent::qp(qp.handle, qp.token, event, reason));
 }
 
-// The CQ is dead; its QPs follow as soon as what is going on now is finished.
+// The CQ has failed; its QPs fail as soon as the current packet or command is finished.
 void Context::overrun(Cq& cq) {
   counters.cqOverruns++;
   if (KernelPort* port = kernels[cq.kernel]) port->onEvent(HcaEvent::cq(cq.handle, CqEvent::kOverrun));

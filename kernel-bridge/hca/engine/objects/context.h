@@ -1,5 +1,5 @@
-// What all queue pairs of one transport share: its objects, keys, timers, counters and time. It has no process-wide
-// state: a process may have several, each with a link of its own.
+// State shared by all queue pairs of one transport: its objects, keys, timers, counters and time. None of it is
+// process-wide: a process may have several contexts, each with its own link.
 #pragma once
 #include <array>
 #include <map>
@@ -24,31 +24,31 @@ struct Context {
   static constexpr uint32_t kKernels = 64;
   // A process that ends in order sends its DREQs before its goodbye, but another process may forward them later.
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
-  // A deferred ACK leaves at the latest after this time, when the poller that deferred it has not come back.
+  // A deferred ACK is sent after this time at the latest, if the poller that deferred it has not come back.
   static constexpr uint64_t kDeferredAckNs = 1'000'000;
-  // Beside the values of WV_WC_STATUS: the payload could not be copied from the peer.
+  // In addition to the values of WV_WC_STATUS: the payload could not be copied from the peer.
   static constexpr uint32_t kUnpulled = 0xFFFFFFFF;
 
   Context(Link& link, const Clock& clock, const EngineOptions& options);
 
-  // Of every received packet once, whichever way it takes. `bytes`: from the BTH to the last pad byte.
+  // Called once for every received packet, on any path. `bytes`: from the BTH to the last pad byte.
   void countReceived(uint32_t bytes) {
     received++;
     counters.receivedPackets++;
     counters.receivedBytes += bytes;
   }
-  // Null: no queue pair of this context.
+  // Null: not a queue pair of this context.
   Qp* byQpn(uint32_t qpn) const;
   // Whether a packet's addresses are those of the connection.
   static bool comesFromPeer(const Qp& qp, const PacketMeta& meta) {
     return meta.source == qp.attributes.path.destination && meta.destination == qp.attributes.path.source;
   }
-  // Whether a packet's P_Key fits (IBA 1 §9.6.1.1.1, §10.9). Counts one that does not.
+  // Whether a packet's P_Key matches (IBA 1 §9.6.1.1.1, §10.9). Counts one that does not.
   bool pkeyFits(Qp& qp, const Packet& p);
   // Table 0 is the kernel's default one.
   PkeyTable* pkeyTable(KernelId kernel, Handle handle);
 
-  // Reads a ring's producer counter. False: the ring is garbage.
+  // Reads a ring's producer counter. False: the ring is corrupt.
   bool refreshSend(Qp& qp) { return refresh(qp.rq, qp.header + abi::kQpSendProducer, qp.sendEntries); }
   bool refreshReceive(Qp& qp) { return refresh(qp.rs, qp.header + abi::kQpReceiveProducer, qp.receiveEntries); }
   bool refreshShared(Srq& srq) { return refresh(srq, srq.header + abi::kSrqProducer, srq.entries); }
@@ -76,12 +76,12 @@ struct Context {
   Memory memory;
   TimerHeap timers;
   Counters counters;
-  uint64_t now = 0;                            // at the start of the present step
-  uint32_t received = 0;                       // in the present step
-  uint64_t keptBytes = 0;                      // by all connections, behind gaps (selective_ack.h)
-  QpLine<&Qp::nextFailing, kFailing> failing;  // Lifecycle::settle ends them
-  // Orders what every thread of the process stored before against what it loads after; null: nothing does, and
-  // posters of receives fence for themselves.
+  uint64_t now = 0;                            // at the start of the current step
+  uint32_t received = 0;                       // in the current step
+  uint64_t keptBytes = 0;                      // kept by all connections behind gaps (selective_ack.h)
+  QpLine<&Qp::nextFailing, kFailing> failing;  // ended by Lifecycle::settle
+  // Orders earlier stores by every thread of the process before the caller's later loads. Null: none is available, and
+  // posters of receives use fences themselves.
   void (*barrier)() = nullptr;
 
  private:

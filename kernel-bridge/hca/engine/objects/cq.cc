@@ -36,7 +36,7 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
 uint32_t Cq::pending() const { return std::min(unannounced_, untaken()); }
 
 void Cq::countArm(bool solicitedOnly) {
-  if (listener_) return;  // no waiter comes to its arms
+  if (listener_) return;  // no waiter will match its arms
   if (waitersAhead_ != 0) {
     waitersAhead_--;
   } else {
@@ -66,7 +66,7 @@ void Cq::armBatch(uint32_t count) {
 }
 
 void Cq::askFor(bool solicitedOnly) {
-  // Entries that are there, that the consumer has not taken and that no event has announced, count at once.
+  // Entries that the consumer has not taken and that no event has announced count at once.
   const bool solicitedPending = sinceSolicited_ < pending();
   if (solicitedOnly ? solicitedPending : pending() > 0) {
     fire(solicitedPending);
@@ -78,7 +78,7 @@ void Cq::askFor(bool solicitedOnly) {
 }
 
 void Cq::fire(bool solicited) {
-  // An arm for any completion also serves those who waited for a solicited one by then.
+  // An arm for any completion also serves earlier waiters for a solicited one.
   const bool upgraded = armed_ == Arm::kAny && solicitedAhead_ != 0;
   armed_ = Arm::kNone;
   batchLeft_ = 0;
@@ -86,7 +86,7 @@ void Cq::fire(bool solicited) {
   unannounced_ = 0;
   if (events) ++*events;
   bool served = false;
-  // ANY and SOLICITED complete together; ERRORS wait for the queue's own end.
+  // ANY and SOLICITED complete together; ERRORS waiters wait for the failure of the queue itself.
   auto rest = std::stable_partition(waiters_.begin(), waiters_.end(),
                                     [](const Waiter& w) { return w.type == kCqNotifyErrors; });
   for (auto it = rest; it != waiters_.end(); ++it) {
@@ -114,7 +114,7 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
     sink->notify(Status::kBufferOverflow);
     return;
   }
-  // An event whose entries the consumer has taken since is not delivered.
+  // An event whose entries the consumer has since taken is not delivered.
   if (untaken() <= sinceKept_) kept_ = 0;
   if (kept_ != 0 && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
     kept_--;
@@ -125,8 +125,8 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
-  // Its arm came before it. An event that went to others, or whose entries were taken, may have used that arm up, and
-  // an arm since then (a batch) need not be for what it waits for.
+  // Its arm preceded it. An event that went to other waiters, or whose entries were taken, may have used up that arm; a
+  // later arm (a batch) need not match what it waits for.
   const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
   if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);

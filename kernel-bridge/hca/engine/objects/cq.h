@@ -12,39 +12,39 @@ struct Completion {
   uint32_t pkeyIndex = 0;
 };
 
-// Counts of entries that saturate instead of wrapping: "how long ago", in entries.
+// Counters of entries that saturate instead of wrapping: how many entries ago something happened.
 inline void saturatingIncrement(uint32_t& n) {
   if (n != UINT32_MAX) n++;
 }
 
 struct Cq {
-  // Takes over a ring (from creation or resize). The counters in its header are set.
+  // Adopts a ring (from creation or resize). The counters in its header are set.
   void attach(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount, uint32_t producerNow,
               uint32_t consumerNow);
-  // False: there is no room, the CQ is dead from now on. In the header, so that a completion goes from where it is made
-  // into its words: as a structure in between the compiler clears it by a string instruction first, slower than all of
-  // this.
+  // False: the queue is full and has failed. Defined in the header, so that a completion is written to the ring
+  // directly: for a structure in between, the compiler would clear it with a string instruction, which is slower than
+  // everything else here.
   bool write(const Completion& completion);
   // Moves the entries not yet taken to another ring. kBufferOverflow: they do not fit.
   Status resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount);
-  // One event for the next entry, or the next solicited one.
+  // Requests one event for the next entry, or the next solicited one.
   void arm(bool solicitedOnly);
-  // One event when `count` entries, those included that are there and not announced, have been written. It comes
-  // earlier when arm() brings one about.
+  // Requests one event once `count` entries have been written, including those present and not yet announced. It comes
+  // earlier if arm() causes one.
   void armBatch(uint32_t count);
   bool fits(uint32_t count) const { return count <= entries_; }
   void addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink);
   bool removeWaiter(const NotifySink* sink);
-  // From now on every event goes to the listener, and none is kept; an event that was kept goes there now.
+  // From now on every event goes to the listener and none is kept; a kept event is delivered now.
   void listen(std::shared_ptr<NotifySink> sink);
-  // For an HCA that learns of an event before it knows the entries: whether any next entry is an event, or only a
-  // solicited one.
+  // For an HCA that learns of an event before it knows the entries: whether an event is due for any next entry, or only
+  // for a solicited one.
   bool wantsAny() const { return armed_ == Arm::kAny || batchLeft_ != 0; }
-  // And that a solicited entry is among those that were written last.
+  // A solicited entry is among those written last.
   void solicitedCame();
-  void notifyAll(Status status);  // every waiter, whatever its type
+  void notifyAll(Status status);  // all waiters, of every type
   void die();
-  // Entries that the consumer says it has taken, modulo 2^32.
+  // Number of entries that the consumer reports as taken, modulo 2^32.
   uint32_t taken() const { return loadWord(words_ + abi::kCqConsumer); }
 
   KernelId kernel = 0;
@@ -65,21 +65,21 @@ struct Cq {
   void fire(bool solicited);
   void askFor(bool solicitedOnly);
   void countArm(bool solicitedOnly);
-  void meetArm(uint32_t type);  // a waiter of this type has come to an arm that was ahead
+  void meetArm(uint32_t type);  // a waiter of this type has met an earlier arm
 
   std::shared_ptr<Ring> ring_;
   uint32_t* words_ = nullptr;
   uint32_t entries_ = 0, producer_ = 0;
   Arm armed_ = Arm::kNone;
-  uint32_t batchLeft_ = 0;  // entries until the event of armBatch(); 0: not armed
-  // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
-  // are on their way, and waiters whose arms are.
+  uint32_t batchLeft_ = 0;  // entries left until the event of armBatch(); 0: not armed
+  // A notification consists of one arm and one waiter, which arrive independently and in either order: arms whose
+  // waiters have yet to come, and waiters whose arms have.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;
-  uint32_t usedAhead_ = 0;                // of the arms ahead, the oldest: an event has used them up
-  uint32_t solicitedAhead_ = 0;           // of the arms ahead, those for solicited entries
+  uint32_t usedAhead_ = 0;                // number of the oldest arms ahead that an event has used up
+  uint32_t solicitedAhead_ = 0;           // number of arms ahead for solicited entries
   uint32_t unannounced_ = 0;              // entries written since the last event
   uint32_t sinceSolicited_ = UINT32_MAX;  // entries written after the last solicited one
-  // An event for waiters who were not there yet: for how many of them.
+  // An event for waiters that had not arrived yet: for how many of them.
   uint32_t kept_ = 0;
   bool keptSolicited_ = false;
   uint32_t sinceKept_ = 0;
@@ -88,7 +88,7 @@ struct Cq {
 };
 
 inline uint32_t Cq::untaken() const {
-  // A consumer counter that is ahead of the producer is nonsense; it reads as a full queue.
+  // A consumer counter ahead of the producer is invalid; it is treated as a full queue.
   const uint32_t n = producer_ - taken();
   return n <= entries_ ? n : entries_;
 }
@@ -122,7 +122,7 @@ inline bool Cq::write(const Completion& c) {
   }
   const bool batchDone = batchLeft_ != 0 && --batchLeft_ == 0;
   if (batchDone || armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited))
-    fire(sinceSolicited_ < pending());  // a batch may have one before its last
+    fire(sinceSolicited_ < pending());  // a batch may contain a solicited entry before its last
   return true;
 }
 

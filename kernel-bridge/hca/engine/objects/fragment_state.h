@@ -1,32 +1,32 @@
-// What a connection remembers where large packets vanish on its path (transport/extensions/fragments.h). Its memory
-// comes with the first suspicion.
+// State of a connection whose path drops large packets (transport/extensions/fragments.h). Allocated on first
+// suspicion.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace nd {
 
-// The sender's: how large its packets may be.
+// Sender: the maximum size of its packets.
 struct FragmentPath {
-  uint32_t size = 0;        // bytes of a fragment, a power of two; 0: packets leave whole
-  uint32_t suspected = 0;   // the PSN that did not get through, of a request
+  uint32_t size = 0;        // bytes of a fragment, a power of two; 0: packets are sent whole
+  uint32_t suspected = 0;   // the PSN of the request packet that did not get through
   uint64_t since = 0;       // when `size` was chosen or the last probe was lost
-  uint64_t every = 0;       // from then on until a larger size is tried
-  bool probing = false;     // `probe` left with the next larger size
+  uint64_t every = 0;       // time from then until a larger size is tried
+  bool probing = false;     // `probe` was sent with the next larger size
   uint32_t probe = 0;       // PSN
   uint32_t lostProbes = 0;  // in a row
 };
 
-// The receiver's: what has come of a packet, in any order. Pieces that are missing may come when the packet is sent
-// again.
+// Receiver: the parts of a packet received so far, in any order. Missing parts may arrive when the packet is
+// retransmitted.
 struct FragmentAssembly {
-  static constexpr uint32_t kUnit = 256;  // fragments begin at its multiples
-  uint8_t kind = 0;                       // of the packet, as its fragments have it
-  uint32_t psn = 0, total = 0;            // total 0: of no packet
+  static constexpr uint32_t kUnit = 256;  // fragments start at multiples of this
+  uint8_t kind = 0;                       // of the packet, as given in its fragments
+  uint32_t psn = 0, total = 0;            // total 0: unused
   uint32_t missing = 0;                   // units
-  uint64_t at = 0;                        // when the newest piece came
+  uint64_t at = 0;                        // when the newest part arrived
   std::vector<uint8_t> bytes;
-  std::vector<bool> units;  // that have come
+  std::vector<bool> units;  // units that have arrived
 
   void begin(uint8_t packetKind, uint32_t packet, uint32_t length) {
     kind = packetKind;
@@ -38,11 +38,11 @@ struct FragmentAssembly {
   }
 };
 
-// Fragments of one packet may come among those of others.
+// Fragments of several packets may be interleaved.
 struct FragmentAssemblies {
   static constexpr uint32_t kMost = 4;
   static constexpr uint64_t kLastNs =
-      2'000'000'000;  // pieces that are further apart may be of packets with the same PSN
+      2'000'000'000;  // parts further apart may belong to different packets with the same PSN
   FragmentAssembly all[kMost];
 
   FragmentAssembly& of(uint8_t kind, uint32_t psn, uint32_t total, uint64_t now) {

@@ -1,4 +1,4 @@
-// The memory that the HCA may touch: rings, pinned ranges, memory regions and memory windows (IBA 1 §10.6, §9.4.1).
+// The memory that the HCA may access: rings, pinned ranges, memory regions and memory windows (IBA 1 §10.6, §9.4.1).
 // Nothing here allocates or scans on the data path; callers hold the engine's lock.
 #pragma once
 #include <atomic>
@@ -19,7 +19,7 @@ struct Pd {
   uint32_t users = 0;  // regions, windows and queue pairs
 };
 
-// Zeroed memory shared with the poster. Lives until both its id and its last user let go.
+// Zeroed memory shared with the poster. Lives until both its id and its last user have released it.
 struct Ring {
   explicit Ring(std::shared_ptr<std::atomic<uint32_t>> live);
   ~Ring();
@@ -33,8 +33,8 @@ struct Ring {
 
 struct PinnedRange;
 
-// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses, or from
-// 0 on.
+// A memory region, or a type 2B memory window. `address` is the start of the range that the key covers: the caller's
+// own addresses, or zero-based.
 struct MemoryKey {
   uint32_t key = 0;  // 24 random index bits, 8 key bits
   bool window = false;
@@ -49,9 +49,9 @@ struct MemoryKey {
   uint32_t windows = 0;  // bound to it
   PinnedRange* range = nullptr;
   size_t rangePlace = 0;  // in range->regions
-  // Region that was allocated for fast registration
+  // Region allocated for fast registration
   bool fast = false;
-  bool registered = false;  // by FAST_REGISTER; until it is invalidated, whether its range is still pinned or not
+  bool registered = false;  // by FAST_REGISTER; until it is invalidated, whether or not its range is still pinned
   uint64_t mostBytes = 0;
   // Window
   Handle handle = 0;
@@ -62,11 +62,11 @@ struct MemoryKey {
 
 struct PinnedRange {
   uint64_t id = 0, address = 0, length = 0;
-  std::shared_ptr<const SharedRange> shared;  // where it lies, if that is memory of allocate()
+  std::shared_ptr<const SharedRange> shared;  // the allocation that contains it, if it is allocate() memory
   std::vector<MemoryKey*> regions;
 };
 
-// The key used last, so that a stream does not look it up for every packet.
+// The last used key, so that a stream does not look it up for every packet.
 struct KeyCache {
   uint32_t key = 0;
   uint64_t epoch = 0;
@@ -81,25 +81,25 @@ class Memory {
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
   // The result may be the last reference, and freeing the memory takes time: drop it without the lock.
   std::shared_ptr<const SharedRange> unpinRange(uint64_t id);
-  // The memory of allocate() that a pinned range lies in, which holds all of this, or null. It stays while the range
-  // is pinned. A key has it without a search: MemoryKey::range->shared.
+  // The allocate() memory that contains a pinned range with all of this, or null. It stays while the range is pinned.
+  // For a key no search is needed: MemoryKey::range->shared.
   const SharedRange* sharedAt(uint64_t address, uint64_t length) const;
 
-  std::shared_ptr<Ring> makeRing(uint64_t bytes);  // without the lock; null: no memory
+  std::shared_ptr<Ring> makeRing(uint64_t bytes);  // call without the lock; null: out of memory
   void addRing(const std::shared_ptr<Ring>& ring);
   void releaseRing(uint64_t address);
-  // The ring allocation that holds all of it, or null.
+  // The ring allocation that contains all of it, or null.
   std::shared_ptr<Ring> ringAt(uint64_t address, uint64_t bytes) const;
 
   Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
-  // A region that FAST_REGISTER gives memory, `mostBytes` at most. Until then its key grants nothing.
+  // Allocates a region for FAST_REGISTER, of at most `mostBytes`. Until then its key grants nothing.
   Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
-  // Of a region that was allocated, `lkey` may have any low byte. kNoMemory: a peer that does not go on is in it by
-  // direct access, and there is no room to take it back; the region stays, and it may be tried again.
+  // For an allocated region, `lkey` may have any low byte. kNoMemory: a peer that does not respond is inside it by
+  // direct access, and there is no memory to reclaim it; the region stays, and the call may be retried.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);
-  // Everything a kernel registered.
+  // Drops everything that a kernel registered.
   void dropKernel(KernelId kernel);
 
   struct BindRequest {
@@ -107,43 +107,44 @@ class Memory {
     uint64_t address = 0, length = 0;
   };
   bool bind(Qp& qp, const BindRequest& request);
-  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only while it is
-  // invalid.
+  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only valid while
+  // the region is invalid.
   struct FastRegisterRequest {
     uint32_t nextKey = 0, lkey = 0, access = 0;
     uint64_t address = 0, length = 0;
   };
   bool fastRegister(Qp& qp, const FastRegisterRequest& request);
-  // Ends the binding of a window, or the registration of a region that was allocated. Who asks: this side or the peer,
-  // which reaches regions with remote rights only.
+  // Ends the binding of a window, or the registration of an allocated region. The caller is this side, or the peer,
+  // which can only reach regions with remote rights.
   enum class By { kOwner, kPeer };
   bool invalidate(Qp& qp, uint32_t key, By by);
   void unbindAll(Qp& qp);
   // Whether this is, or was, the key of a window.
   bool isWindow(uint32_t key) const;
 
-  // For direct access by peers: no peer enters by these keys any more, which end next. Whoever can wait lets those that
-  // are inside leave before that; else they are evicted.
+  // For direct access by peers: no peer enters through these keys, which end next, any more. A caller that can wait
+  // first lets peers inside leave; otherwise they are evicted.
   void retireRegion(const Pd& pd, uint32_t lkey);
   void retireWindow(Handle mw);
   void retireRange(uint64_t id);
   void retireWindowsOf(const Qp& qp);
   void retireKernel(KernelId kernel);
-  // The same of LOCAL_INVALIDATE.
+  // The same for LOCAL_INVALIDATE.
   void retireKey(const Qp& qp, uint32_t key);
 
-  // Peers may be copying from memory that was named to them: from now on such copies do not count. Those that access it
-  // directly by a key that was withdrawn are evicted. Called whenever a key loses its meaning.
+  // Peers may be copying from memory that was referenced to them: from now on such copies do not count. Peers that
+  // access it directly through a withdrawn key are evicted. Called whenever a key is invalidated.
   void revoke();
   uint64_t revocations() const { return revocations_; }
 
-  // The memory behind a local SGE, or null: unknown key, other PD, outside, or no local write. length > 0.
+  // The memory behind a local SGE, or null: unknown key, another PD, out of bounds, or no local write access. length >
+  // 0.
   uint8_t* local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t address, uint64_t length, bool write) const;
-  // The memory a peer may access through this QP with this right, or null. length > 0.
+  // The memory that a peer may access through this QP with this right, or null. length > 0.
   uint8_t* remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t address, uint64_t length,
                   uint32_t right) const;
 
-  // The memory of allocate() that a key's memory lies in, or null. It stays while the key means it.
+  // The allocate() memory that contains a key's memory, or null. It stays while the key is valid.
   const SharedRange* sharedOf(KeyCache& cache, uint32_t key) const;
 
   template <typename F>
@@ -160,7 +161,7 @@ class Memory {
     MemoryKey* key = nullptr;
   };
   MemoryKey* find(uint32_t key) const;
-  MemoryKey* atIndexOf(uint32_t key) const;  // whatever its low byte is
+  MemoryKey* atIndexOf(uint32_t key) const;  // whatever its low byte
   MemoryKey* cached(KeyCache& cache, uint32_t key) const;
   MemoryKey* add(Pd& pd);
   void erase(MemoryKey* key);
@@ -189,7 +190,7 @@ class Memory {
   uint32_t regions_ = 0;
   HandleTable<Window> windows_;
   uint64_t revocations_ = 0;
-  uint64_t epoch_ = 1;  // changes whenever a key stops meaning what it meant
+  uint64_t epoch_ = 1;  // changes whenever a key becomes invalid
   std::array<uint32_t, 64> random_{};
   uint32_t randomLeft_ = 0;
 };

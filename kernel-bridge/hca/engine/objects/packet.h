@@ -1,4 +1,4 @@
-// A received packet after the checks that need no queue pair.
+// A received packet that has passed the checks that need no queue pair.
 #pragma once
 #include "base/packet_headers.h"
 #include "local/local_pair.h"
@@ -11,8 +11,8 @@ struct Packet {
   const uint8_t* extension = nullptr;
   const uint8_t* payload = nullptr;
   uint32_t length = 0;                 // of the payload
-  uint32_t span = 1;                   // PSNs that it takes: a payload that is named takes as many as its pieces would
-  LocalPair* pair = nullptr;           // by which it came; null: the wire
+  uint32_t span = 1;                   // number of PSNs: a payload by reference takes as many as its pieces would
+  LocalPair* pair = nullptr;           // the pair that delivered it; null: the wire
   const LocalPacket* local = nullptr;  // without payload: to be pulled
   bool inRing() const { return local && (local->flags & LocalEntry::kInRing); }
 };

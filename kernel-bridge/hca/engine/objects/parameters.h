@@ -1,4 +1,4 @@
-// Parameters and results of the HCA's commands: options, sizes, attributes of objects and the masks that name them.
+// Parameters and results of the HCA's commands: options, sizes, attributes of objects and the masks that select them.
 #pragma once
 #include "base/types.h"
 #include "base/packet_headers.h"
@@ -20,12 +20,12 @@ struct QpAttributes : QpAttributeWords {
   Path path;
 };
 
-// Which attributes each step of connecting a queue pair applies: those to INIT, RTR and RTS.
+// The attributes that each step of connecting a queue pair applies: those to INIT, RTR and RTS.
 using ConnectMasks = std::array<uint32_t, 3>;
 
 namespace extensions {
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLongPackets;
-// Bytes of payload of a full packet; 0: the path MTU, as the standard has it.
+// Payload bytes of a full packet; 0: the path MTU, as in the standard.
 constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
 constexpr bool isValid(uint32_t word) {
   const uint32_t bytes = word >> kPacketBytesShift, bits = word & ((1u << kPacketBytesShift) - 1);

@@ -15,43 +15,43 @@
 namespace nd {
 
 // ── The marks of a queue pair ───────────────────────────────────────────────────────────────────
-// Whatever takes a queue pair out of the plain course of small messages: one bit for each reason. The bits are the
-// state itself and no copy of it. The fast path (fast_path.h) tests this word, by the masks below, and no list of
+// The reasons why a queue pair cannot use the fast path for small messages, one bit each. The bits are the state
+// itself, not a copy of it. The fast path (fast_path.h) tests this word with the masks below instead of a list of
 // conditions.
 enum Mark : uint32_t {
   // Of both sides
-  kClosed = 1u << 0,       // not RC, or in a state that receives nothing
-  kFailing = 1u << 1,      // one of its CQs has overrun; it goes to ERROR when the present packet or command is done
-  kPairPending = 1u << 2,  // the local link to its peer is being set up or refused; until then nothing is sent
-  kUnheard = 1u << 3,      // no packet of the peer has come yet
-  // Of the responder: the kind of the message that has come in part, in the bits of its packets' flags
+  kClosed = 1u << 0,       // not RC, or in a state that does not receive
+  kFailing = 1u << 1,      // one of its CQs has overrun; it goes to ERROR when the current packet or command is done
+  kPairPending = 1u << 2,  // the local link to its peer is being set up or refused; nothing is sent until then
+  kUnheard = 1u << 3,      // no packet of the peer has been received yet
+  // Of the responder: the kind of the partly received message, as the flag bits of its packets
   kInSend = wire::kSend,
   kInWrite = wire::kWrite,
-  kNakSent = 1u << 6,     // a NAK or RNR NAK for the expected PSN: later ones are dropped silently
-  kNakPending = 1u << 7,  // a NAK is to be sent,
+  kNakSent = 1u << 6,     // a NAK or RNR NAK was sent for the expected PSN: later packets are dropped silently
+  kNakPending = 1u << 7,  // a NAK has to be sent,
   kNakFatal = 1u << 8,    // after which the queue pair fails
-  kPullFailed = 1u << 9,  // local link: the peer is to learn that a named payload could not be copied
+  kPullFailed = 1u << 9,  // local link: the peer must be notified that a payload by reference could not be copied
   kCnpPending = 1u << 10,
-  kAckDeferred = 1u << 22,    // in line for the next step, with an ACK
-  kKeeps = 1u << 26,          // packets behind a gap
-  kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (rnr.h)
+  kAckDeferred = 1u << 22,    // queued for the next step, with an ACK
+  kKeeps = 1u << 26,          // keeps packets behind a gap
+  kAwaitsReceive = 1u << 23,  // a message found no receive; the next one posted is announced (rnr.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
   kScheduled = 1u << 12,   // in the run queue
-  kStalled = 1u << 13,     // in line for room in the pair's ring
-  kUnfinished = 1u << 14,  // a request is begun or half sent, or packets are sent again (settleRequester)
+  kStalled = 1u << 13,     // waits for room in the pair's ring
+  kUnfinished = 1u << 14,  // a request has begun or is half sent, or packets are being retransmitted (settleRequester)
   kKeepAlive = 1u << 15,   // a keep-alive has `keepAlivePsn`
-  kAsking = 1u << 16,      // the oldest packet was sent again only to request an ACK
-  kProbing = 1u << 17,     // only the oldest packet is sent again until an answer comes
-  kAwaited = 1u << 18,     // something waits until all that was sent is acknowledged
-  kRnrWait = 1u << 19,     // the peer asked for silence until `rnrUntil`
-  kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
-  kNarrowed = 1u << 21,    // acknowledgements may make the congestion window larger
+  kAsking = 1u << 16,      // the oldest packet was retransmitted only to request an ACK
+  kProbing = 1u << 17,     // only the oldest packet is retransmitted until a response arrives
+  kAwaited = 1u << 18,     // something waits until everything sent has been acknowledged
+  kRnrWait = 1u << 19,     // the peer requested a pause until `rnrUntil`
+  kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never sent by reference
+  kNarrowed = 1u << 21,    // acknowledgements may enlarge the congestion window
   kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct_access.h)
-  kRecovering = 1u << 27,  // the scoreboard has notes about what is under way
-  kAnswerGap = 1u << 28,   // answers are missing, or were asked for again
+  kRecovering = 1u << 27,  // the scoreboard has entries for packets in flight
+  kAnswerGap = 1u << 28,   // responses are missing, or have been re-requested
   // Of both
-  kPublished = 1u << 25,  // peers may access memory directly by this queue pair
+  kPublished = 1u << 25,  // peers may access memory directly through this queue pair
 };
 static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
 constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
@@ -59,30 +59,30 @@ constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard
 constexpr uint32_t kBlocksSend =
     kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking | kProbing | kAwaited | kRnrWait;
 constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
-// A doorbell that would leave other work undone goes the long way.
+// With any of these, a doorbell would leave other work undone and takes the slow path.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive |
                                         kAsking | kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
-// A send WQE that is executed, and its packets.
+// A send WQE in execution, and its packets.
 struct SendEntry : SendWqe {
   uint32_t packets, firstPsn;
   uint32_t chunk;   // PSNs per READ request
-  uint32_t status;  // not 0: the WQE cannot be executed; it fails when all before it are done
+  uint32_t status;  // not 0: the WQE cannot be executed, and fails when all earlier ones are done
   bool done;        // local, and executed
-  // PSNs of a READ from a packet to the end of the request that has it.
+  // PSNs of a READ from a packet to the end of its READ request.
   uint32_t leftOfRequest(uint32_t packet) const { return std::min(chunk - (packet & (chunk - 1)), packets - packet); }
 };
 
-// A place in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
+// A position in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
 struct SgeCursor {
   uint32_t offset = 0, index = 0, within = 0;
 };
 
-// How far a ring has been used. Counters run freely.
+// How far a ring has been consumed. Counters are free-running.
 struct RingPlace {
-  uint32_t head = 0;      // oldest WQE without completion; of a shared receive queue, the next to take
+  uint32_t head = 0;      // oldest WQE without completion; for a shared receive queue, the next to take
   uint32_t producer = 0;  // as last seen
   bool ringFault = false;
 };
@@ -95,54 +95,54 @@ struct SendState : RingPlace {
   uint32_t parsed = 0;                          // WQEs read from the ring
   uint32_t packet = 0;                          // of `next`, to be sent next
   uint32_t una = 0, psn = 0, maxPsn = 0;        // oldest unacknowledged, next to send, one past the newest ever sent
-  uint32_t reads = 0;                           // READ and ATOMIC requests awaiting their answer
-  uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and ends of messages, since one with A
-  uint32_t askedEnd = 0;                        // one past the newest packet with A
-  uint32_t askLimit = 0;                        // for the answer to everything before this
+  uint32_t reads = 0;                           // READ and ATOMIC requests awaiting their response
+  uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and message ends, since the last one with AckReq
+  uint32_t askedEnd = 0;                        // one past the newest packet with AckReq
+  uint32_t askLimit = 0;                        // limit of the outstanding ACK requests: everything before this
   SgeCursor gather, scatter;
   uint32_t keepAlivePsn = 0;
   uint64_t ackStart = 0;       // when the ACK timer started
-  bool ackStartStale = false;  // it started later: the timer, already set, restarts it when it next expires
+  bool ackStartStale = false;  // it actually started later: the timer, already set, is restarted when it next expires
   uint64_t rnrUntil = 0;       // with kRnrWait
-  uint64_t rnrSince = 0;       // with rnrRetries: when the first of these RNR NAKs came,
-  uint32_t refused = 0;        // and which PSN they refuse
+  uint64_t rnrSince = 0;       // with rnrRetries: when the first of these RNR NAKs arrived,
+  uint32_t refused = 0;        // and the PSN that they refuse
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
-  // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals (a new
-  // connection expects the worst, as DCTCP's and DCQCN's do).
+  // Congestion: PSNs that may be in flight, number acknowledged towards the next increase, share of marked intervals (a
+  // new connection assumes the worst, as with DCTCP and DCQCN).
   static constexpr uint32_t kAlphaOne = 1024;
   uint32_t window = 0, credit = 0, alpha = kAlphaOne;
   uint64_t congestedAt = 0;
-  // Round trip: one request at a time is timed (RFC 6298).
+  // Round-trip time: one request at a time is timed (RFC 6298).
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
-  std::unique_ptr<PathModel> model;      // of a path that takes a longer window than all do
+  std::unique_ptr<PathModel> model;      // for a path whose peer accepts a longer window than the default
   uint32_t probes = 0;                   // for this `una`
-  std::unique_ptr<Scoreboard> board;     // with kRecovering: of what is under way
+  std::unique_ptr<Scoreboard> board;     // with kRecovering: of the packets in flight
   std::unique_ptr<AnswerBoard> answers;  // with kAnswerGap
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
-  bool referred = false;    // packets have named memory of ours
+  bool referred = false;    // packets have referenced this side's memory
   uint64_t leaveUntil = 0;  // until when an invalidation at the head waits for peers that are inside; 0: it does not
-  uint32_t directWqe = 0, directDone = 0;  // a request of which so many bytes have been copied directly
+  uint32_t directWqe = 0, directDone = 0;  // a request of which this many bytes have been copied directly
   uint32_t lastPosition = 0;               // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
-  // Nothing that is under way has AckReq.
+  // Nothing in flight has AckReq.
   bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
 };
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
-// A READ or ATOMIC that was executed, kept for its repetition.
+// A READ or ATOMIC that was executed, kept for retransmissions of the request.
 struct Resource {
   bool atomic = false;
   uint32_t psn = 0, packets = 0;
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0;
   uint64_t result = 0;
-  uint32_t repeated = 0, repeats = 0;  // a PSN that the peer asked for again, and how often
-  uint32_t triedSize = 0;              // of fragments, when it was sent again last
+  uint32_t repeated = 0, repeats = 0;  // a PSN that the peer has re-requested, and how often
+  uint32_t triedSize = 0;              // fragment size when it was last retransmitted
 };
 // Responses still to be sent.
 struct ResponseJob {
@@ -151,13 +151,13 @@ struct ResponseJob {
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0, msn = 0;
   uint64_t result = 0;
-  bool replay = false;   // of a request that came again
-  bool inRing = false;   // local link: the payload may not be named
-  bool again = false;    // to a request that was sent again (transport/extensions/lost_responses.h)
+  bool replay = false;   // for a duplicate request
+  bool inRing = false;   // local link: the payload may not be sent by reference
+  bool again = false;    // for a re-request (transport/extensions/lost_responses.h)
   bool partial = false;  // it ends before its request does
 };
 
-// Fixed capacity, set when the QP's depth is. Its memory comes with the first item: most connections never need it.
+// Fixed capacity, set with the QP's depth. Allocated with the first item: most connections never need it.
 template <typename T>
 class Fifo {
  public:
@@ -200,28 +200,28 @@ struct ReceiveState : RingPlace {
   // Responses
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
-  std::unique_ptr<std::deque<ResponseJob>> repeats;  // parts of answers, which leave before the others
+  std::unique_ptr<std::deque<ResponseJob>> repeats;  // parts of responses, sent before the others
   bool answering() const { return jobs.size() != 0 || repeats; }
   bool ackPending = false;
-  bool ackDue = false;           // may not be put off, or was for a step already
-  bool unanswered = false;       // packets were executed that no answer has acknowledged
-  bool ackable = false;          // a SEND or WRITE was executed: ackPsn is meaningful
+  bool ackDue = false;           // must not be delayed, or was already due for a step
+  bool unanswered = false;       // packets were executed that no response has acknowledged
+  bool ackable = false;          // a SEND or WRITE was executed: ackPsn is valid
   uint32_t ackPsn = 0;           // of the newest SEND or WRITE packet executed
   uint32_t rnrNaks = 0;          // for this expected PSN
-  bool named = false;            // local link: answers have named memory,
-  uint32_t namedEnd = 0;         // the newest before this place in the ring
-  uint64_t nakLatest = 0;        // not 0: when a fatal NAK waits no longer for the peer to have copied it
-  bool unpulledLasting = false;  // with kPullFailed: it would fail again
+  bool named = false;            // local link: responses have referenced memory,
+  uint32_t namedEnd = 0;         // the newest before this position in the ring
+  uint64_t nakLatest = 0;        // not 0: until when a fatal NAK waits for the peer to have copied it
+  bool unpulledLasting = false;  // with kPullFailed: a retry would also fail
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
-  uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE, 0 when none is concerned
+  uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE; 0 if none is affected
   uint32_t failReason = 0;
   std::unique_ptr<KeptPackets> kept;
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────
 struct Srq;
-// The WQE that a QP holds from its SRQ, as it was when the message began.
+// The WQE that a QP has taken from its SRQ, as it was when the message began.
 struct SharedReceive {
   bool held = false;
   uint32_t wqe = 0, sgeCount = 0;
@@ -269,17 +269,17 @@ struct Qp {
   uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
 
   // Connection
-  uint32_t mtu = 0;  // bytes of payload of a full packet; any multiple of 4
-  Path route;        // attributes.path, as packets take it
+  uint32_t mtu = 0;  // payload bytes of a full packet; any multiple of 4
+  Path route;        // attributes.path, as used by packets
   uint64_t cnpSentAt = 0;
   bool peerLocal = false;
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
   std::shared_ptr<LocalPair> local;  // null: the wire
   Qp* nextStalled = nullptr;
-  std::unique_ptr<FragmentPath> fragments;         // after a suspicion that large packets vanish
-  std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's
-  uint64_t goneAt = 0;  // not 0: the peer's process has ended in order, and until then its DREQ may still come
+  std::unique_ptr<FragmentPath> fragments;         // once large packets are suspected to vanish
+  std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's packets
+  uint64_t goneAt = 0;  // not 0: the peer's process has ended in order, and its DREQ may still arrive until then
   std::unique_ptr<Will> will;
 
   uint32_t marks = kUnheard | kClosed | kNotRts | kNotDirect;
@@ -292,8 +292,8 @@ struct Qp {
   ReceiveState rs;
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
-  uint32_t groups = 0;         // multicast groups it is attached to
-  Qp* nextAwaiting = nullptr;  // in the SRQ's line
+  uint32_t groups = 0;         // number of multicast groups it is attached to
+  Qp* nextAwaiting = nullptr;  // in the SRQ's queue
 
   // Scheduling
   Qp *nextScheduled = nullptr, *nextFailing = nullptr, *nextDeferred = nullptr;
@@ -307,7 +307,7 @@ struct Qp {
   const uint32_t* receiveWqe(uint32_t wqe) const {
     return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
   }
-  // The scatter list of the receive for the next message; lkeys are of the queue's PD.
+  // The scatter list of the receive for the next message; lkeys belong to the queue's PD.
   SgeList nextReceive() const {
     return srq ? SgeList{shared.sges.data(), shared.sgeCount} : parseReceive(receiveWqe(rs.head));
   }
@@ -316,21 +316,21 @@ struct Qp {
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
   bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
-  // The peer is there: a packet of it came, or the connection management left the connection's last message. Before
-  // that a passive side waits in RTS for a peer that may not take packets yet.
+  // Whether the peer is ready: a packet of it has arrived, or connection management has stored the connection's last
+  // message. Before that, a passive side waits in RTS for a peer that may not accept packets yet.
   bool connected() const { return !has(kUnheard) || will; }
   WqeLimits sendLimits() const {
     return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth};
   }
   // Short messages need no division.
   uint32_t packetsFor(uint32_t length) const { return length <= mtu ? 1 : (length - 1) / mtu + 1; }
-  // wire::kSend or kWrite while a message has come in part, else 0.
+  // wire::kSend or kWrite while a message is partly received, otherwise 0.
   uint32_t openKind() const { return marks & (kInSend | kInWrite); }
   void openMessage(uint32_t flags) {
     clear(kInSend | kInWrite);
     set(flags & (kInSend | kInWrite));
   }
-  // After its counters have moved other than by whole messages.
+  // Called after its counters have moved other than by whole messages.
   void settleRequester() { put(kUnfinished, rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn); }
   void setState(uint32_t state) {
     attributes.state = state;

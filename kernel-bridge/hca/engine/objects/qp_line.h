@@ -1,5 +1,5 @@
-// A line of queue pairs, linked through the queue pairs themselves: nothing is allocated. A queue pair stands in a line
-// once, which its mark says.
+// A queue of queue pairs, linked through the queue pairs themselves, so nothing is allocated. A queue pair is in it at
+// most once, as its mark shows.
 #pragma once
 #include "objects/qp.h"
 
@@ -20,7 +20,7 @@ class QpLine {
     (last_ ? last_->*kNext : first_) = &qp;
     last_ = &qp;
   }
-  // To the front, wherever it stands.
+  // Moves it to the front, wherever it is.
   void pushFront(Qp& qp) {
     remove(qp);
     qp.set(kMark);

@@ -1,5 +1,5 @@
-// The states of a queue pair as tables: transitions with their attribute masks, and what each state allows (IBA 1
-// §10.3.1; roce-wire §3.4).
+// The states of a queue pair as tables: transitions with their attribute masks, and the operations that each state
+// allows (IBA 1 §10.3.1; roce-wire §3.4).
 #pragma once
 #include "objects/parameters.h"
 
@@ -7,21 +7,21 @@ namespace nd {
 
 struct Transition {
   uint32_t from, to;
-  // By QP type (RC, UC, UD), in that order: bits that must be there, bits that may be.
+  // By QP type, in the order RC, UC, UD: required bits, and optional bits.
   struct Masks {
     bool possible;
     uint32_t required, optional;
   } masks[3];
 };
-// Null: there is no such transition for this type. Any state may go to RESET and ERROR.
+// Null: no such transition for this type. Any state may change to RESET and ERROR.
 const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
 // kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
 Status checkModify(const HcaLimits& limits, uint32_t type, uint32_t state, uint32_t mask,
                    const QpAttributes& attributes, uint32_t* target);
-// Takes over the values the mask names; state is the caller's business.
+// Copies the values that the mask names; the state is set by the caller.
 void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
 
-// What a state allows.
+// Operations that a state allows.
 struct StateRules {
   bool receivesRequests, receivesResponses, beginsWork, continuesWork;
 };

@@ -1,5 +1,5 @@
-// What both ends of a connection remember about losses, where both recover selectively (extensions::kRecovery). Its
-// memory comes with the first loss.
+// Loss records of both peers of a connection that recover selectively (extensions::kRecovery). Allocated on the first
+// loss.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace nd {
 
-// A range of PSNs: from the first to the last.
+// A range of PSNs, first to last inclusive.
 struct PsnRange {
   uint32_t first, last;
 };
 
-// One bit for each PSN of a window that is a power of two of them, at least 64.
+// One bit for each PSN of a window, whose size is a power of two of at least 64.
 class PsnBits {
  public:
   uint32_t size() const { return static_cast<uint32_t>(words_.size()) * 64; }
@@ -27,7 +27,7 @@ class PsnBits {
     const uint64_t bit = 1ull << (psn % 64);
     word = on ? word | bit : word & ~bit;
   }
-  // The first from `psn` on that is `on`, as a distance; `most`: there is none before.
+  // Distance from `psn` to the first bit that equals `on`; `most` if there is none before.
   uint32_t next(uint32_t psn, bool on, uint32_t most) const {
     for (uint32_t n = 0; n < most;) {
       const uint32_t i = at(psn + n);
@@ -43,27 +43,27 @@ class PsnBits {
   std::vector<uint64_t> words_;
 };
 
-// The responder's packets behind a gap, in copies: they are executed in order, as if they came then. That keeps the
-// order in which memory changes, on which programs rely that poll it.
+// The responder's packets behind a gap, as copies. They are executed in order, as if they had just arrived. That
+// preserves the order of memory changes, on which programs that poll memory rely.
 class KeptPackets {
  public:
   static constexpr uint32_t kMostAhead = 1u << 16;  // PSNs
 
-  // `total`: bytes that all connections keep.
+  // `total`: bytes kept by all connections.
   explicit KeptPackets(uint64_t* total) : total_(total) {}
   KeptPackets(const KeptPackets&) = delete;
   KeptPackets& operator=(const KeptPackets&) = delete;
   ~KeptPackets() { *total_ -= bytes_; }
 
   uint32_t count() const { return count_; }
-  // With the table of them, which one packet far ahead makes large.
+  // Includes the table, which a single packet far ahead makes large.
   uint64_t bytes() const { return bytes_; }
-  // How much more that is with one packet more, so far ahead of what is expected.
+  // Additional bytes for one more packet, this far ahead of the expected one.
   uint64_t costOf(uint32_t ahead, uint32_t length) const {
     return length + kEachBytes + (ahead < capacity() ? 0 : uint64_t(sizeFor(ahead) - capacity()) * kSlotBytes);
   }
   bool has(uint32_t psn) const { return capacity() != 0 && at(psn).bytes && at(psn).psn == psn; }
-  // One that is not there yet, less than kMostAhead after `expected`.
+  // A packet that is not kept yet, less than kMostAhead after `expected`.
   void put(uint32_t expected, uint32_t psn, const uint8_t* bth, uint32_t length) {
     advance(expected);
     const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, expected));
@@ -77,7 +77,7 @@ class KeptPackets {
     there_.put(psn, true);
     count_++;
   }
-  // The one that is expected, or null.
+  // The expected packet, or null.
   std::unique_ptr<uint8_t[]> take(uint32_t expected, uint32_t* length) {
     advance(expected);
     if (!has(expected)) return nullptr;
@@ -87,7 +87,7 @@ class KeptPackets {
     remove(&slot);
     return bytes;
   }
-  // What is there from `expected` on, in order, at most so many ranges.
+  // The kept ranges from `expected` on, in order, at most `most` of them.
   uint32_t ranges(uint32_t expected, PsnRange* out, uint32_t most) {
     advance(expected);
     uint32_t n = 0;
@@ -107,7 +107,7 @@ class KeptPackets {
     std::unique_ptr<uint8_t[]> bytes;
   };
   static constexpr uint32_t kLeastSlots = 64, kSlotBytes = sizeof(Slot),
-                            kEachBytes = 16;  // that the heap takes beside them
+                            kEachBytes = 16;  // heap overhead of each packet
   static uint32_t sizeFor(uint32_t ahead) {
     uint32_t size = kLeastSlots;
     while (size <= ahead) size *= 2;
@@ -126,7 +126,7 @@ class KeptPackets {
     count_--;
     add(-(uint64_t(slot->length) + kEachBytes));
   }
-  // What the peer has sent with PSNs that a request before it took as well is dropped.
+  // Drops packets of the peer whose PSNs an earlier request has also taken.
   void advance(uint32_t expected) {
     const uint32_t passed = std::min((expected - base_) & wire::kPsnMask, capacity());
     for (uint32_t n = 0; count_ != 0 && n < passed; n++) {
@@ -149,39 +149,39 @@ class KeptPackets {
   uint64_t* const total_;
   std::vector<Slot> slots_;
   PsnBits there_;
-  uint32_t base_ = 0;  // what was expected when it was last looked at
+  uint32_t base_ = 0;  // `expected` at the last call
   uint32_t count_ = 0;
   uint64_t bytes_ = 0;
 };
 
-// Losses before `end` have made the window smaller.
+// Losses before `end` have already reduced the window.
 struct LossMark {
   bool known = false;
   uint32_t end = 0;
 };
 
-// The requester's view of what the peer has. Of each PSN under way: whether the peer keeps it, or it was sent again,
-// when the newest PSN was the one noted.
+// The requester's view of the peer's packets. For each PSN in flight: whether the peer keeps it, or it was
+// retransmitted when the newest PSN had the noted value.
 class Scoreboard {
  public:
-  // So much later packets may overtake one that is not lost (RFC 6675's DupThresh).
+  // Number of later packets that may overtake one that is not lost (RFC 6675's DupThresh).
   static constexpr uint32_t kReordering = 3;
 
   uint32_t kept = 0;      // PSNs
-  uint32_t highest = 0;   // one past the highest that the peer keeps
-  uint32_t end = 0;       // from here on nothing is noted
-  uint32_t examined = 0;  // up to here each PSN is kept, or known to be lost
-  uint32_t probeEnd = 0;  // a probe asked for what was sent before this
+  uint32_t highest = 0;   // one past the highest PSN that the peer keeps
+  uint32_t end = 0;       // nothing is noted from here on
+  uint32_t examined = 0;  // every PSN before this is kept, or known to be lost
+  uint32_t probeEnd = 0;  // a probe was sent for packets before this
   LossMark reduced;
-  uint32_t oldestAgain = 0;   // how often the oldest was sent again
-  std::deque<uint32_t> lost;  // to be sent again
+  uint32_t oldestAgain = 0;   // number of retransmissions of the oldest packet
+  std::deque<uint32_t> lost;  // to be retransmitted
   struct Again {
     uint32_t psn, newest;
   };
-  std::deque<Again> again;  // sent again, in that order
+  std::deque<Again> again;  // retransmitted, in that order
 
   bool isKept(uint32_t psn) const { return noted(psn) == kKept; }
-  // From the first to the last. How many of them were not noted before.
+  // Marks the PSNs from first to last as kept. Returns how many were not marked before.
   uint32_t keep(uint32_t una, uint32_t first, uint32_t last) {
     place(una, last);
     const uint32_t before = kept, count = ((last - first) & wire::kPsnMask) + 1;
@@ -195,7 +195,7 @@ class Scoreboard {
     again.push_back({psn, newest});
   }
   bool wasSentAgain(const Again& a) const { return noted(a.psn) == (kSent | a.newest); }
-  // The PSN is acknowledged. True: the peer had said that it keeps it.
+  // The PSN has been acknowledged. True: the peer had reported it as kept.
   bool forget(uint32_t psn) {
     if (!covers(psn)) return false;
     const bool was = isKept(psn);
@@ -211,10 +211,10 @@ class Scoreboard {
 
  private:
   static constexpr uint32_t kKept = 0xFFFFFFFF, kSent = 0x80000000;
-  // Later PSNs have the places of earlier ones.
+  // Later PSNs reuse the slots of earlier ones.
   bool covers(uint32_t psn) const { return !marks_.empty() && wire::psnDiff(psn, top_) < 0; }
   uint32_t noted(uint32_t psn) const { return covers(psn) ? marks_[psn & (marks_.size() - 1)] : 0; }
-  // Of a PSN that has a place.
+  // For a PSN that has a slot.
   void mark(uint32_t psn, uint32_t as) {
     uint32_t& now = marks_[psn & (marks_.size() - 1)];
     kept += (as == kKept) - (now == kKept);
@@ -238,39 +238,39 @@ class Scoreboard {
     }
     if (first || wire::psnDiff(psn, top_) >= 0) top_ = wire::psnAdd(psn, 1);
   }
-  std::vector<uint32_t> marks_;  // by PSN; a power of two
-  PsnBits keptBits_;             // those of them that are kKept
-  uint32_t top_ = 0;             // one past the highest that was noted
+  std::vector<uint32_t> marks_;  // by PSN; size is a power of two
+  PsnBits keptBits_;             // which of them are kKept
+  uint32_t top_ = 0;             // one past the highest PSN noted
 };
 
-// The requester's view of the answers to its READs and ATOMICs, from the first that is missing on: what came behind it,
-// in copies, and what has been asked for again.
+// The requester's view of the responses to its READs and ATOMICs, from the first missing one on: later ones that have
+// arrived, as copies, and the re-requests.
 class AnswerBoard {
  public:
-  static constexpr size_t kMostAsked = 1024;  // questions under way; the peer has room for no more
+  static constexpr size_t kMostAsked = 1024;  // outstanding re-requests; the peer accepts no more
 
-  // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for
-  // before.
+  // A re-request of PSNs from `first` on, made when `newest` was the next new PSN. `position`: number of re-requests
+  // before it.
   struct Asked {
     uint32_t first, count, newest, position;
     bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
     uint32_t end() const { return position + count; }
   };
 
-  // `total`: bytes that all connections keep.
+  // `total`: bytes kept by all connections.
   AnswerBoard(uint64_t* total, uint32_t una) : kept(total), executed(una), highest(una), examined(una), end(una) {}
 
   KeptPackets kept;
-  uint32_t executed;          // what the peer has certainly executed ends here
-  uint32_t highest;           // one past the highest PSN whose first answer has come
-  uint32_t examined;          // up to here all is kept, or was asked for again, or will be
-  uint32_t end;               // from here on nothing is noted
-  std::deque<PsnRange> lost;  // to be asked for again
-  std::deque<Asked> asked;    // in that order
+  uint32_t executed;          // end of what the peer has certainly executed
+  uint32_t highest;           // one past the highest PSN whose first response has arrived
+  uint32_t examined;          // every PSN before this is kept, was re-requested, or will be
+  uint32_t end;               // nothing is noted from here on
+  std::deque<PsnRange> lost;  // to be re-requested
+  std::deque<Asked> asked;    // re-requested, in that order
   uint32_t position = 0;
-  bool probing = false;  // a probe has the place `probePosition`, for what was sent before `probeEnd`
+  bool probing = false;  // a probe has the position `probePosition`, for requests before `probeEnd`
   uint32_t probePosition = 0, probeEnd = 0;
-  bool delivering = false;  // what the queue pair takes now was kept
+  bool delivering = false;  // the packet that the queue pair is processing was kept
   LossMark reduced;
 
   void extend(uint32_t psn) {
@@ -281,13 +281,13 @@ class AnswerBoard {
     position += count;
     extend(wire::psnAdd(psn, count));
   }
-  // The newest question for a PSN behind the first `passed` of them, or null.
+  // The newest re-request for a PSN, skipping the first `passed` of them; null: none.
   const Asked* question(uint32_t psn, size_t passed = 0) const {
     for (size_t i = asked.size(); i > passed; i--)
       if (asked[i - 1].has(psn)) return &asked[i - 1];
     return nullptr;
   }
-  // From here on everything is sent again.
+  // Everything is retransmitted from here on.
   void forget(uint32_t from) {
     while (!asked.empty() && wire::psnDiff(asked.back().first, from) >= 0) asked.pop_back();
     while (!lost.empty() && wire::psnDiff(lost.back().first, from) >= 0) lost.pop_back();

@@ -1,4 +1,4 @@
-// A shared receive queue (IBA 1 §10.2.9): receives that several queue pairs take from.
+// A shared receive queue (IBA 1 §10.2.9): several queue pairs take receives from it.
 #pragma once
 #include "objects/qp_line.h"
 
@@ -13,7 +13,7 @@ struct Srq : RingPlace {
   uint32_t* header = nullptr;
   uint32_t entries = 0, stride = 0, sge = 0;
   uint32_t limit = 0;                                  // not 0: the event is armed
-  QpLine<&Qp::nextAwaiting, kAwaitsReceive> awaiting;  // whose messages wait for a receive, the oldest first
+  QpLine<&Qp::nextAwaiting, kAwaitsReceive> awaiting;  // queue pairs whose messages wait for a receive, oldest first
   const uint32_t* wqe(uint32_t index) const {
     return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);
   }

@@ -23,11 +23,11 @@ class MonotonicClock final : public Clock {
 
 #if defined(__x86_64__)
   MonotonicClock() {
-    // Only a counter of constant rate that never stops can tell the age of a reading.
+    // Only a counter with a constant rate that never stops can give the age of a reading.
     unsigned a, b, c, d = 0;
     steadyTicks_ = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
   }
-  // Between two readings of the system's clock the counter gives the elapsed time, once its rate is known.
+  // Between two readings of the OS clock the counter gives the elapsed time, once its rate is known.
   uint64_t recent() const override {
     static thread_local struct {
       uint64_t ticks, ns, baseTicks, baseNs;
@@ -39,7 +39,7 @@ class MonotonicClock final : public Clock {
     if (last.ns != 0 && passed < kRecentTicks) return last.ns;
     last.ns = now();
     last.ticks = ticks;
-    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: no measure of the rate
+    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: not usable to measure the rate
     const uint64_t span = ticks - last.baseTicks;
     if (span >= kPaceTicks && span < kLongestTicks) last.pace = ((last.ns - last.baseNs) << kPaceBits) / span;
     if (span >= kLongestTicks) {
@@ -59,12 +59,12 @@ class MonotonicClock final : public Clock {
 };
 
 const Clock& monotonicClock() {
-  static const auto* clock = new MonotonicClock();  // never destroyed: threads may use it until the very end
+  static const auto* clock = new MonotonicClock();  // never destroyed: threads may use it until the process has ended
   return *clock;
 }
 
-// How long the end of a context waits for the engine's lock and thread. It comes at once unless something holds the
-// engine.
+// How long the end of a context waits for the engine's lock and thread. Both are available at once unless the engine is
+// held.
 constexpr uint64_t kPatienceNs = 500'000'000;
 
 }  // namespace
@@ -77,8 +77,8 @@ struct HcaContext::Parts {
 
   explicit Parts(const EngineOptions& options) : engine(host, monotonicClock(), options) {}
 
-  // Stops the thread and closes the host, so that peers and captures see an orderly end. False: the thread continues,
-  // or another one holds the engine, and uses all of this.
+  // Stops the thread and closes the host, so that peers and captures see an orderly end. False: the thread is still
+  // running, or another one holds the engine, and uses all of this.
   bool end(uint64_t deadline) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (stopped_) return true;
@@ -91,7 +91,7 @@ struct HcaContext::Parts {
   }
 
  private:
-  // The rest of the end takes the lock. Whoever holds it may never give it back.
+  // The remaining steps take the lock. Its holder may never release it.
   bool comesFree(uint64_t deadline) {
     while (!engine.lock().try_lock()) {
       if (monotonicNs() >= deadline) return false;
@@ -107,8 +107,8 @@ struct HcaContext::Parts {
 
 namespace {
 
-// What contexts share because it is the process's: the barrier of its threads, and its end. A context that has not come
-// to an end in time stays here; its end is tried again.
+// Process-wide state of contexts: the barrier of its threads, and process exit. A context that has not ended in time is
+// kept here, and its end is retried.
 class Registry {
  public:
   using Parts = std::shared_ptr<HcaContext::Parts>;
@@ -131,7 +131,7 @@ class Registry {
     if (known != nullptr) parts->engine.setBarrier(known);
     if (!first) return;
     atEndOfProcess([] { instance().endAll(); });
-    // The system takes some 20 ms to prepare the barrier. Nobody should wait for that, so a thread of its own does it.
+    // Linux takes some 20 ms to prepare the barrier. A separate thread does it, so that no caller has to wait.
     Thread thread;
     if (thread.start(
             "rdma-barrier", [](void*) { instance().prepareBarrier(); }, nullptr))
@@ -149,7 +149,7 @@ class Registry {
     late_.push_back(parts);
   }
 
-  // At the end of the process: the system releases everything anyway, but peers should get a goodbye.
+  // At process exit: the OS releases everything anyway, but peers should get a goodbye.
   void endAll() {
     const std::vector<Parts> started = all();
     for (const Parts& parts : started) parts->thread.askToStop();
@@ -210,39 +210,39 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
   if (parts_ != nullptr) {
     std::lock_guard<EngineLock> lock(parts_->engine.lock());
     if (parts_->host.join(hostOptions)) return Status::kSuccess;
-    return fail(
-        Status::kNotSupported,
-        "the option link is 'local' for one kernel of this thread and not for the other; the first one has decided "
-        "for the thread's HCA");
+    return fail(Status::kNotSupported,
+                "the option link must be 'local' for all kernels of this thread or for none; the first one has "
+                "decided for the thread's HCA");
   }
   auto parts = std::make_shared<Parts>(engineOptions);
   const Status status = parts->host.start(hostOptions, parts->engine);
   if (status == Status::kTooManyAddresses)
-    return fail(status, "the processes of this user have " + std::to_string(kSlots) +
-                            " HCAs on this host already, one for each thread that uses RDMA; that is the limit");
+    return fail(status, "the processes of this user already have " + std::to_string(kSlots) +
+                            " HCAs on this host, the maximum; each thread that uses RDMA has one");
   if (status == Status::kAccessDenied)
-    return fail(status,
-                "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
-                "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
+    return fail(
+        status,
+        "the option icrc is 'exact', which needs a raw socket and therefore the privilege CAP_NET_RAW; grant it "
+        "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
   if (status == Status::kNotSupported)
     return fail(
         status,
-        "the option icrc is 'exact', which takes a raw socket that shows received packets, and this system has none; "
+        "the option icrc is 'exact', which needs a raw socket for received packets, which this OS does not support; "
         "choose 'solved'");
   if (status != Status::kSuccess)
     return fail(status,
-                "the host side of the HCA needs some sockets and events, and the system refused them "
+                "cannot create the sockets and events of the HCA "
                 "(is the limit of open files too low?)");
-  // The engine's thread runs this library's code. The isolate that loaded the library may end before, and then the
-  // library would be unloaded under it.
+  // The engine's thread runs this library's code. The isolate that loaded the library may end first, and the library
+  // would then be unloaded while in use.
   keepLibraryLoaded();
   if (!parts->thread.start()) {
     parts->host.stop();
-    return fail(Status::kInsufficientResources, "the system refused a thread for the HCA");
+    return fail(Status::kInsufficientResources, "cannot create a thread for the HCA");
   }
   Registry::instance().add(parts);
   parts_ = std::move(parts);
-  engine_.store(&parts_->engine, std::memory_order_release);  // last: whoever sees it uses host(), too
+  engine_.store(&parts_->engine, std::memory_order_release);  // last: a thread that sees it also uses host()
   return Status::kSuccess;
 }
 

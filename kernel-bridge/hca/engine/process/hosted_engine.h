@@ -1,4 +1,4 @@
-// An engine and its host, as those who own progress see them.
+// An engine and its host, as used by owners of progress.
 #pragma once
 #include <algorithm>
 
