@@ -33,7 +33,7 @@ bool EngineThread::stop(uint32_t timeoutMs) {
     if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;
   }
   thread_.join();
-  engine_.setWake(nullptr, nullptr);  // takes the lock, which the thread may have had
+  engine_.setWake(nullptr, nullptr);  // takes the lock, which the thread may have held
   std::lock_guard<EngineLock> guard(engine_.lock());
   engine_.forget(sleeper_);
   return true;
@@ -88,7 +88,7 @@ bool EngineThread::sleep(Descriptor other, uint64_t deadline) {
   return (readable & 2) != 0;
 }
 
-// Without its descriptors the thread would neither wake up nor sleep.
+// Without its descriptors the thread could neither wake up nor sleep.
 void EngineThread::fail(int error) {
   if (stopping_.exchange(true)) return;
   std::lock_guard<EngineLock> guard(engine_.lock());
@@ -105,7 +105,7 @@ Turn EngineThread::nextTurn(uint64_t mark, uint32_t claim, uint64_t now) {
   return turnOf(state, cause);
 }
 
-// Steps with the lock, at most kStepsPerTurn; then sleeps on the host's descriptors if there is nothing more to do.
+// Steps with the lock, at most kStepsPerTurn; then sleeps on the host's descriptors if nothing is left to do.
 void EngineThread::serve(uint64_t mark) {
   bool more = true;
   {
@@ -130,7 +130,7 @@ void EngineThread::serve(uint64_t mark) {
 
 void EngineThread::run() {
   while (!stopping_) {
-    // After attention_, wakeMark_ is that of this wake-up or a later one; and whoever wakes the thread later finds
+    // After attention_, wakeMark_ belongs to this wake-up or a later one; a thread that wakes this one later finds
     // attention_ clear, and signals. So no wake-up is lost between here and the next sleep.
     if (attention_.exchange(false)) {
       ignoredMark_ = wakeMark_;

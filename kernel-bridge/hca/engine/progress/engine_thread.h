@@ -1,8 +1,8 @@
 // The engine's own thread: owns progress when no thread of the application does.
 //
-// It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no
-// wake-ups. While another thread owns progress, it leaves the sockets to that thread and sleeps until that has ended
-// (owner.h). owner_table.h has what it does when it wakes up.
+// It sleeps in the OS until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
+// another thread owns progress, it leaves the sockets to that thread and sleeps until that ownership has ended
+// (owner.h). owner_table.h defines its actions when it wakes up.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -22,14 +22,14 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts the thread. False: the system has no room for it.
+  // Starts the thread. False: out of resources.
   bool start();
-  // The thread ends as soon as it can.
+  // Requests the thread to end as soon as possible.
   void askToStop();
-  // Ends the thread and waits for at most `timeoutMs`, 0: without limit. False: it continues.
+  // Ends the thread and waits for at most `timeoutMs`; 0: without limit. False: it is still running.
   bool stop(uint32_t timeoutMs);
 
-  // ProgressEngine::setWake: a deadline is earlier than the thread knows, or a caller waits.
+  // ProgressEngine::setWake: there is an earlier deadline than the thread knows of, or a caller waits.
   static void wake(void* self);
 
  private:
@@ -38,14 +38,14 @@ class EngineThread {
   void signalWake();
   // Waits for the wake-up descriptor and `other`, until `deadline`. True: `other` is readable.
   bool sleep(Descriptor other, uint64_t deadline);
-  // The thread ends, and the kernels are told.
+  // Ends the thread, and notifies the kernels.
   void fail(int error);
   Turn nextTurn(uint64_t mark, uint32_t claim, uint64_t now);
-  // Sleeps until `time`, while other threads own progress until the last of them has been away for so long; at most
+  // Sleeps until `time`; while other threads own progress, until the last of them has been away for that long. At most
   // until `deadline`.
   void yieldUntil(uint64_t time, uint64_t deadline);
-  // At `now`, when the thread that last polled, or has the claim, has not come in time: whether it only waits for a
-  // CPU, and comes as soon as it has one.
+  // At `now`, when the thread that last polled or has the claim is late: whether it only waits for a CPU, and continues
+  // as soon as it gets one.
   bool isPreempted(uint64_t mark, uint32_t claim, uint64_t now);
   void serve(uint64_t mark);
 
@@ -56,20 +56,20 @@ class EngineThread {
   Sleeper sleeper_;
   Thread thread_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> attention_{false};  // a wake-up that the thread has not seen
+  std::atomic<bool> attention_{false};  // a wake-up that the thread has not seen yet
   std::atomic<uint64_t> wakeMark_{0};   // the poller's mark at the last wake-up
 
   // ── Of the thread itself
   // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer
   // mark means that polling continues, and that the poller handles the cause of the wake-up.
   uint64_t ignoredMark_ = 0;
-  uint32_t passedClaim_ = 0;        // the last one that this thread has given way to
-  bool readable_ = false;           // the host's descriptor, when the thread slept last
+  uint32_t passedClaim_ = 0;        // the last one to which this thread has yielded
+  bool readable_ = false;           // whether the host's descriptor was readable when the thread last slept
   uint64_t deadline_ = UINT64_MAX;  // of the engine's timers
   struct Absence {
-    uint64_t mark = 0;   // of the thread that does not come, and
+    uint64_t mark = 0;   // of the thread that is late, and
     uint32_t claim = 0;  // its claim
-    bool away = true;    // it does something else
+    bool away = true;    // it is doing something else
     uint64_t since = 0, processorTime = 0;
   };
   Absence absence_;

@@ -2,16 +2,17 @@
 // that sleeps on the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time.
 // owner_table.h has the states.
 //
-// Each poll sets a mark. The engine's thread leaves the sockets to others while the newest mark is valid, and sleeps
-// until its alarm, which is set to the end of that time. Polling moves the alarm forward, twice in that time. So the
-// thread does not wake while somebody polls, and takes over when the last mark is kMarkNs old.
+// Each poll sets a mark, the time of the poll. The engine's thread leaves the sockets to others while the newest mark
+// is valid, and sleeps until its alarm, which is set to the end of that time. Polling postpones the alarm, twice in
+// that time. So the thread does not wake while others poll, and takes over when the last mark is kMarkNs old.
 //
-// Where CPUs are scarce, a thread that polls or waits may be ready to run for longer than that, without a CPU. The
-// engine's thread would take one from others each time, and serve what that thread is about to serve. So marks are
+// Where CPUs are scarce, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
+// engine's thread would take a CPU from others each time, and serve what that thread is about to serve. So marks are
 // valid for longer there, up to kMostMarkNs.
 //
-// All of it is relaxed, but for the claim and the number of served threads: a mark that is seen late costs a wake-up,
-// never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that one has caused.
+// All accesses are relaxed, except to the claim and the number of served threads: a mark that is seen late costs a
+// wake-up, never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that a mark has
+// caused.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -28,25 +29,26 @@ class ProgressOwner {
  public:
   explicit ProgressOwner(const Clock& clock) : clock_(clock) {}
 
-  // Any thread, at `now`: it polls, and will come back.
+  // Any thread, at `now`: it polls, and will return.
   void poll(uint64_t now) {
     mark(now);
     postpone(now);
   }
-  // Sets the mark and leaves the alarm, which is a system call: the engine's thread may then wake for nothing, once.
+  // Sets the mark without touching the alarm, which would be a system call: the engine's thread may then wake
+  // needlessly, once.
   void mark(uint64_t now) { mark_.store(now, std::memory_order_relaxed); }
-  // Only moves the alarm. Timers that were set since the last mark belong to the engine's thread, which gives way to a
-  // newer mark.
+  // Only postpones the alarm. Timers set since the last mark belong to the engine's thread, which yields to a newer
+  // mark.
   void postpone(uint64_t now) {
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }
-  // Each of them now.
+  // Both of them, now.
   void poll() { poll(clock_.recent()); }
   void mark() { mark(clock_.recent()); }
   void postpone() { postpone(clock_.recent()); }
   uint64_t marked() const { return mark_.load(std::memory_order_relaxed); }
 
-  // ── A thread that waits. The claim is a number that identifies its present sleep; 0: nobody has it.
+  // ── A thread that waits. The claim is a number that identifies its present sleep; 0: no thread has it.
   // False: another thread has the claim.
   bool takeClaim() {
     uint32_t none = 0;
@@ -63,23 +65,23 @@ class ProgressOwner {
   bool open() { return alarm_.open(); }
   // Readable when the alarm's time has come.
   Descriptor alarm() const { return alarm_.fd(); }
-  // Sets the alarm, which polls move forward from now on.
+  // Sets the alarm, which polls postpone from now on.
   void sleepUntil(uint64_t time) {
     alarm_.set(time);
     renewDue_.store(time - markNs() / 2, std::memory_order_relaxed);
   }
-  // Polls do not move the alarm any more.
+  // Polls no longer postpone the alarm.
   void wokeUp() { renewDue_.store(UINT64_MAX, std::memory_order_relaxed); }
-  // How long a mark is valid now. Doubled, or as at first.
+  // How long a mark is currently valid. Doubled, or reset to the initial value.
   uint64_t markNs() const { return markNs_.load(std::memory_order_relaxed); }
   void trustLonger() { markNs_.store(std::min(2 * markNs(), progress::kMostMarkNs), std::memory_order_relaxed); }
   void trustLess() { markNs_.store(progress::kMarkNs, std::memory_order_relaxed); }
-  // The thread that has polled or waited, as last noted; 0: none.
+  // The last thread noted as polling or waiting; 0: none.
   ThreadId thread() const { return thread_.load(std::memory_order_relaxed); }
 
  private:
   void renew(uint64_t now) {
-    // Only one of several concurrent callers, and not if the engine's thread has just woken.
+    // Only one of several concurrent callers, and none if the engine's thread has just woken.
     uint64_t due = renewDue_.load(std::memory_order_relaxed);
     const uint64_t valid = markNs();
     if (now < due || !renewDue_.compare_exchange_strong(due, now + valid / 2, std::memory_order_relaxed)) return;
@@ -96,7 +98,7 @@ class ProgressOwner {
   std::atomic<uint32_t> claim_{0}, lastClaim_{0};
   std::atomic<int32_t> served_{0};
   std::atomic<uint64_t> mark_{0};               // time of the last mark (ns)
-  std::atomic<uint64_t> renewDue_{UINT64_MAX};  // from this time on a poll moves the alarm
+  std::atomic<uint64_t> renewDue_{UINT64_MAX};  // from this time on a poll postpones the alarm
   std::atomic<uint64_t> markNs_{progress::kMarkNs};
   std::atomic<ThreadId> thread_{0};
   Alarm alarm_;

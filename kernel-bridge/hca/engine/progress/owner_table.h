@@ -24,19 +24,20 @@ enum class WaitState : uint8_t {
 };
 enum class WaitEvent : uint8_t {
   kEnter,  // the thread waits, and has the claim: it was free, or is its own
-  kTaken,  // the same without: another thread has it, or had it when this wait began
-  kEmpty,  // the first poll has not brought the event
+  kTaken,  // the same without the claim: another thread has it, or had it when this wait began
+  kEmpty,  // the first poll has not found the event
   kSleep,  // nothing is left to do
-  kSpent,  // something always is: kStepsBeforeSleep
-  kLeave,  // the event is there, or the wait is over
+  kSpent,  // there is always more to do: kStepsBeforeSleep
+  kLeave,  // the event has occurred, or the wait is over
 };
 enum WaitAction : uint8_t {
   kNoAction = 0,
-  kRenew = 1,        // a new claim in place of the old one, and a mark: the engine's thread gives way to it once more
-  kRelease = 2,      // no claim any more; the engine's thread takes over at once if others are served, and else
-  kMark = 4,         //   in kMarkNs: the program most likely comes back before
-  kMarkQuietly = 8,  //   the same without moving the alarm, which is a system call between the wake-up and the event
-  kJoinServed = 16,  // the engine's thread is woken, and serves
+  kRenew = 1,        // a new claim instead of the old one, and a mark: the engine's thread yields to it once more
+  kRelease = 2,      // release the claim; the engine's thread takes over at once if others are served
+  kMark = 4,         // otherwise it takes over in kMarkNs, before which the program is likely to return
+  kMarkQuietly = 8,  // the same without postponing the alarm, which would be a system call between the wake-up and the
+                     // event
+  kJoinServed = 16,  // wake the engine's thread, which serves
   kLeaveServed = 32,
   kImpossible = 64,
 };
@@ -92,20 +93,21 @@ constexpr bool hasClaim(WaitState state) {
 
 enum class OwnerState : uint8_t {
   kPolling,  // the newest mark is fresh, and newer than the last call of EngineThread::wake()
-  kWaiting,  // a thread has the claim, and this thread has not given way to that claim yet
-  kLate,     // a thread has polled, or has a claim, and has not come in its time
+  kWaiting,  // a thread has the claim, and this thread has not yielded to that claim yet
+  kLate,     // a thread has polled, or has a claim, and is late
   kAway,     // none
 };
 enum class WakeCause : uint8_t {
   kReadable,  // the host's descriptor
   kDue,       // a timer of the engine
-  kElapsed,   // the time for which this thread gave way; or its first turn
+  kElapsed,   // the time for which this thread yielded has elapsed; or its first turn
 };
 enum class Turn : uint8_t {
-  kYieldToMark,   // sleep until the mark is too old. Polling moves that forward, and runs the timers
-  kYieldToClaim,  // sleep for kMarkNs, or until a timer is due: the thread with the claim was woken as well, and comes
-  kYieldIfPreempted,  // the same where that thread is ready and only lacks a CPU, which serving would take from it;
-                      // else serve
+  kYieldToMark,   // sleep until the mark is too old. Polling postpones that, and runs the timers
+  kYieldToClaim,  // sleep for kMarkNs, or until a timer is due: the thread with the claim was woken as well, and takes
+                  // over
+  kYieldIfPreempted,  // the same if that thread is runnable and only lacks a CPU, which serving would take from it;
+                      // otherwise serve
   kServe,
 };
 

@@ -1,22 +1,22 @@
-// The thread of an event loop parks here for a moment, for its next task, before it returns to its loop.
+// The thread of an event loop parks here for a moment, waiting for its next task, before it returns to its loop.
 #pragma once
 #include "platform/wait_word.h"
 
 namespace nd {
 
 // Another thread with a task unparks the thread by the task's token; if that returns false, the loop itself must be
-// woken. Any number of threads unpark, one parks.
+// woken. Any number of threads may unpark, one parks.
 //
-// No task is lost: a thread parks by a compare-exchange from kAway, and looks once more after that; who unparks changes
-// the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is about to park, so
-// that it does not.
+// No task is lost: a thread parks by a compare-exchange from kAway, and checks once more after that; an unparking
+// thread changes the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is
+// about to park, so that it does not.
 class Parking {
  public:
   // A new token for unpark(); the loop's thread.
   int32_t newToken() { return nextToken_++; }
 
   // Waits until `look` returns true, at most for this time or until it is unparked; returns the last result of `look`.
-  // Does not wait if the loop was woken since the thread was there last.
+  // Does not wait if the loop was woken since the thread was last there.
   template <typename Look>
   bool park(int32_t token, int64_t microseconds, Look look) {
     int32_t word = kAway;
@@ -33,16 +33,16 @@ class Parking {
     return found || look();
   }
 
-  // ── Between begin() and end() the thread is busy with the tasks of this token, and may park in between. It looks
+  // ── Between begin() and end() the thread is busy with the tasks of this token, and may park in between. It checks
   // once more after end(), so another thread that unparks or notifies meanwhile need not wake the loop.
   void begin(int32_t token) { busy_.store(token); }
   void end() { busy_.store(kAway); }
   // Whether another thread has notified since the last call.
   bool notified() { return notified_.load() && notified_.exchange(false); }
-  // From now on the thread calls notified() whenever it looks.
+  // From now on the thread calls notified() whenever it checks for tasks.
   void acceptNotifications() { accepts_.store(true); }
 
-  // True: the thread is busy with this token, or was parked with it, and looks again now.
+  // True: the thread is busy with this token, or was parked with it, and checks again now.
   bool unpark(int32_t token) {
     const bool busy = busy_.load() == token;
     if (!word_.compare_exchange_strong(token, kUnparked)) return busy;
@@ -54,14 +54,14 @@ class Parking {
   bool notify() {
     if (!accepts_.load() || busy_.load() == kAway) return false;
     notified_.store(true);
-    int32_t word = busy_.load();  // read again, because it may just have looked for the last time
+    int32_t word = busy_.load();  // read again, because the thread may just have checked for the last time
     if (word == kAway) return false;
     if (word_.compare_exchange_strong(word, kUnparked)) wakeAll(word_);
     return true;
   }
 
-  // After the loop was woken: a parked thread returns to it. With `remember` a busy one does so, too, as soon as it
-  // finds no more tasks. Its own tasks need not be remembered, because it looks for them before it parks.
+  // After the loop was woken: a parked thread returns to it. With `remember` a busy one also does, as soon as it finds
+  // no more tasks. Its own tasks need not be remembered, because it checks for them before it parks.
   void wokeLoop(bool remember) {
     int32_t word = word_.load();
     while (word >= kFirst || (remember && word != kWoken)) {

@@ -1,17 +1,17 @@
-// Whether a program that waits for completions between turns of its event loop should poll once more, or request a
-// notification (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has paid
-// lately.
+// Whether a program that waits for completions between iterations of its event loop should poll once more, or request a
+// notification (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has
+// recently paid off.
 #pragma once
 #include "progress/spin_and_sleep_times.h"
 #include "progress/spin_payoff.h"
 
 namespace nd {
 
-// Of one completion queue.
+// The hint of one completion queue.
 class PollHint {
  public:
-  // Before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the last
-  // one of this wait, so the next call begins another.
+  // Call before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the
+  // last one of this wait, so the next call begins another.
   bool shouldPoll(uint32_t taken, uint64_t now) {
     if (spins_ && taken == taken_) {
       if (last_ < end_) {
@@ -24,7 +24,7 @@ class PollHint {
       spins_ = false;
       return false;
     }
-    // What the first poll of a wait has brought says nothing: it was there before.
+    // The result of the first poll of a wait does not count: it was there before.
     if (spins_ && again_) spin_.found(gap_);
     spins_ = spin_.pays();
     again_ = false;
@@ -36,11 +36,11 @@ class PollHint {
 
  private:
   SpinPayoff spin_;
-  bool spins_ = false;  // a wait is under way, in which the program polls
-  bool again_ = false;  // and has done so more than once
+  bool spins_ = false;  // a wait in which the program polls is under way
+  bool again_ = false;  // and it has polled more than once
   uint32_t taken_ = 0;  // when it began
   uint64_t end_ = 0;
-  uint64_t last_ = 0;  // the poll before
+  uint64_t last_ = 0;  // the previous poll
   uint64_t gap_ = 0;   // between the last two
 };
 

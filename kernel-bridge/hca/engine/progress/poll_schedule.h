@@ -1,6 +1,5 @@
-// Which descriptors a poll looks at, and when: first the socket that packets came by last, then all of them by one
-// system call; while the local link is up, none for some microseconds after a poll that found nothing. With the
-// engine's lock held.
+// Which descriptors a poll checks, and when: first the socket that last delivered packets, then all of them by one
+// system call; while the local link is up, none for some microseconds after an empty poll. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,11 +9,11 @@
 
 namespace nd {
 
-// What the next poll is to look at.
+// What the next poll checks.
 enum class Look : uint8_t {
-  kBusiest,  // at the sockets, however busy the local link is; the busiest of them first
-  kAll,      // at all descriptors
-  kLater,    // at the local link alone, for some microseconds
+  kBusiest,  // the sockets, however busy the local link is; the busiest of them first
+  kAll,      // all descriptors
+  kLater,    // only the local link, for some microseconds
 };
 
 class PollSchedule {
@@ -32,16 +31,16 @@ class PollSchedule {
     pollsOfOne_ = 0;
     return true;
   }
-  // A thread that is busy on the local link, or waits there for an answer, polls the sockets less often as long as
-  // these have nothing.
+  // A thread that is busy on the local link, or waits there for a reply, polls the sockets less often as long as they
+  // are empty.
   void ends(uint32_t found, uint64_t now) {
     gap_ = found != 0 ? 0 : std::min(2 * gap_ + progress::kFirstGapNs, progress::kLongestGapNs);
     due_ = now + gap_;
   }
-  // All descriptors were polled, and so many sockets had something: of several, each gets its turn.
+  // All descriptors were polled, and this many sockets were readable: several are served round-robin.
   void sawSockets(uint32_t count) { crowded_ = count > 1; }
 
-  // ── Further polls of the busiest socket after an empty poll; more of them while that socket alone delivers.
+  // ── Further polls of the busiest socket after an empty poll; more of them while only that socket delivers.
   uint32_t repeats() const { return repeats_; }
   void delivered() { repeats_ = std::min(2 * repeats_ + 1, progress::kMostRepeats); }
   void cameElsewhere() { repeats_ = 0; }
@@ -49,8 +48,8 @@ class PollSchedule {
  private:
   uint64_t due_ = 0, gap_ = 0;  // of the next poll of the sockets, while the local link is up
   uint32_t pollsOfOne_ = 0, repeats_ = 0;
-  bool all_ = false;      // the next poll is of all
-  bool crowded_ = false;  // so are all polls while several sockets have something
+  bool all_ = false;      // the next poll is of all descriptors
+  bool crowded_ = false;  // as are all polls while several sockets are readable
 };
 
 }  // namespace nd

@@ -1,8 +1,8 @@
-// The HCA as its owner drives it: an engine with its host. The owner of progress repeats one round:
+// The HCA as driven by the owner of progress: an engine with its host. The owner repeats one round:
 //
 //   hold(); look(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is readable.
 //
-// Nothing sleeps or waits while hold()'s lock is held. A thread that has slept begins a new round.
+// Nothing sleeps or waits while holding the lock of hold(). A thread that has slept begins a new round.
 #pragma once
 #include <mutex>
 
@@ -21,16 +21,16 @@ class ProgressEngine {
   virtual ProgressOwner& owner() = 0;
   // Readable when there is something to do.
   virtual Descriptor descriptor() const = 0;
-  virtual uint64_t now() const = 0;  // a microsecond off at most
+  virtual uint64_t now() const = 0;  // at most a microsecond off
   virtual void wakeThread() = 0;     // EngineThread::wake(). Takes the lock
-  // `wake`: called when the engine's thread must look earlier than nextDeadline() has said, or a waiter came. Takes the
-  // lock.
+  // `wake`: called when the engine's thread must run earlier than nextDeadline() has returned, or a waiter arrived.
+  // Takes the lock.
   virtual void setWake(void (*wake)(void*), void* argument) = 0;
 
   virtual EngineLock& lock() = 0;
-  // The lock, for longer than a poll: those who poll give way to it.
+  // The lock, for longer than a poll: polling threads yield to it.
   virtual std::unique_lock<EngineLock> hold() = 0;
-  virtual bool contended() const = 0;  // somebody waits in hold(): release the lock soon
+  virtual bool contended() const = 0;  // a thread waits in hold(): release the lock soon
 
   // ── With the lock
   virtual void look(Look next) = 0;        // what the next step polls
@@ -39,7 +39,7 @@ class ProgressEngine {
   // From now on peers on the local link make descriptor() readable. False: there is work now.
   virtual bool fallAsleep(Sleeper& sleeper) = 0;
   virtual void forget(Sleeper& sleeper) = 0;  // before it is destroyed
-  virtual void fail(int error) = 0;           // the engine's thread cannot go on
+  virtual void fail(int error) = 0;           // the engine's thread has failed
 };
 
 }  // namespace nd

@@ -1,6 +1,6 @@
-// The threads that may sleep on the host's descriptors. A peer on the local link signals once. Another thread may take
-// in, or reply to, what woke one of them before that one has seen that its descriptor was readable: then it is woken by
-// this list.
+// The threads that may sleep on the host's descriptors. A peer on the local link signals once. Another thread may
+// handle the event that woke one of them before that one has seen that its descriptor was readable: it is then woken
+// through this list.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,9 +9,9 @@
 namespace nd {
 
 struct Sleeper {
-  void (*wake)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
+  void (*wake)(void* self) = nullptr;  // makes it check again; called with the engine's lock held
   void* self = nullptr;
-  std::atomic<bool> asleep{false};  // the thread takes it back when it wakes up
+  std::atomic<bool> asleep{false};  // the thread clears it when it wakes up
 };
 
 // With the engine's lock held.

@@ -1,5 +1,5 @@
 // Adaptive spinning: whether a thread polls for a moment before it sleeps. A sleep and its wake-up cost as much as that
-// moment, so spinning pays if the next event mostly comes at once. After failures it is tried ever less often.
+// moment, so spinning pays if the next event usually comes at once. After failures it is tried less and less often.
 #pragma once
 #include <algorithm>
 
@@ -9,14 +9,14 @@ namespace nd {
 
 class SpinPayoff {
  public:
-  // Before a sleep: whether to spin. If so, found() or failed() follows.
+  // Call before a sleep: whether to spin. If so, found() or failed() follows.
   bool pays() {
     if (skips_ == 0) return true;
     skips_--;
     return false;
   }
-  // The event was there, `ns` after the poll before. If another thread had the CPU meanwhile, spinning has not brought
-  // it: the CPU is wanted, and a sleep would have released it at once.
+  // The event came `ns` after the previous poll. If another thread had the CPU meanwhile, spinning does not get the
+  // credit: the CPU was needed, and a sleep would have released it at once.
   void found(uint64_t ns) {
     if (ns > progress::kPreemptionNs) return failed();
     next_ = 1;

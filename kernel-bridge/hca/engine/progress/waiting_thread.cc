@@ -31,7 +31,7 @@ void WaitingThread::on(WaitEvent event) {
   }
   if ((cell.actions & kRelease) != 0) {
     owner.releaseClaim();
-    // While this thread is away, nobody else would serve the other waiting threads.
+    // While this thread is away, no other would serve the waiting threads.
     if (owner.anyServed()) engine_.wakeThread();
     else if ((cell.actions & kMarkQuietly) != 0) owner.mark();
     else owner.poll();
@@ -43,8 +43,8 @@ void WaitingThread::on(WaitEvent event) {
   if ((cell.actions & kLeaveServed) != 0) owner.addServed(-1);
 }
 
-// A polling program most likely replies, so acknowledgements are deferred to go with the reply. After a sleep only the
-// ACKs are sent that the peer is blocked on.
+// A polling program most likely replies, so acknowledgements are deferred and sent with the reply. After a sleep only
+// the ACKs that block the peer are sent.
 uint64_t WaitingThread::look() {
   const bool woken = state_ == WaitState::kWoken;
   const auto hold = engine_.hold();
@@ -58,7 +58,7 @@ uint64_t WaitingThread::look() {
 }
 
 bool WaitingThread::lastStep() {
-  engine_.owner().postpone();  // before it sleeps, which has time, and not when a message has come
+  engine_.owner().postpone();  // before it sleeps, when there is time, and not when a message has arrived
   const auto hold = engine_.hold();
   engine_.look(Look::kAll);
   allDue_ = engine_.now() + progress::kRingsAloneNs;

@@ -1,17 +1,17 @@
-// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, and not
-// the engine's thread first, and it takes the packet in. owner_table.h has its states.
+// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, instead
+// of the engine's thread first, and it processes the packet. owner_table.h has its states.
 //
-// One thread at a time has the claim. The engine's thread does not rely on it: while nobody polls it sleeps on the same
-// descriptors and wakes together with the waiting thread. It then gives way to that thread, once for each claim, for as
-// long as a mark is valid.
+// One thread at a time has the claim. The engine's thread does not rely on it: while no thread polls, it sleeps on the
+// same descriptors and wakes together with the waiting thread. It then yields to that thread, once for each claim, for
+// as long as a mark is valid.
 //
 // No event is lost on the way to sleep. A peer's packet that comes before fallAsleep() is found by it, or by the step
-// before; one that comes later makes the descriptor readable, because fallAsleep() has asked the peers for that under
-// the lock. An event that another thread brings (NotifySink), and a signal that it has taken in (`wake`), make the
-// thread's own descriptor readable, whether it sleeps already or not.
+// before; a later one makes the descriptor readable, because fallAsleep() has requested that from the peers under the
+// lock. An event delivered by another thread (NotifySink), and a signal that it has consumed (`wake`), make the
+// thread's own descriptor readable, whether it is already asleep or not.
 //
-// If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that
-// is due or before it sleeps. While it sleeps, its descriptor covers everything.
+// If peers have rings, the thread polls these first, which needs no system call, and everything else when that is due
+// or before it sleeps. While it sleeps, its descriptor covers everything.
 #pragma once
 #include <utility>
 
@@ -25,7 +25,7 @@ namespace nd {
 class WaitingThread {
  public:
   enum class Entry {
-    kDone,    // the awaited event is there
+    kDone,    // the awaited event has occurred
     kSleep,   // sleep until descriptor() is readable or `wake` is called, then enter again or leave
     kServed,  // other threads serve the host: sleep until the event, then leave
   };
@@ -35,8 +35,8 @@ class WaitingThread {
   WaitingThread(const WaitingThread&) = delete;
   WaitingThread& operator=(const WaitingThread&) = delete;
 
-  // Before the thread sleeps: serves the host, until `done` returns true. After a few steps the rest is left to the
-  // engine's thread. `sleeps`: the thread will really sleep, and spins before, if that has paid lately.
+  // Call before the thread sleeps: serves the host until `done` returns true. After a few steps the rest is left to the
+  // engine's thread. `sleeps`: the thread will really sleep, and spins first if that has recently paid off.
   template <typename Done>
   Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kServed;
@@ -51,7 +51,7 @@ class WaitingThread {
     on(WaitEvent::kSpent);
     return Entry::kServed;
   }
-  // After sleeping, and after kDone: the thread does something else now. No effect without enter().
+  // After sleeping, and after kDone: the thread now does something else. No effect without enter().
   void leave() { on(WaitEvent::kLeave); }
   Descriptor descriptor() const { return engine_.descriptor(); }
   WaitState state() const { return state_; }
@@ -65,7 +65,7 @@ class WaitingThread {
     on(WaitEvent::kEmpty);
     if (woken || !sleeps || !spin_.pays()) return false;
     for (const uint64_t end = now + progress::kSpinNs; now < end;) {
-      if (engine_.contended()) return false;  // which says nothing of what comes
+      if (engine_.contended()) return false;  // which says nothing about later events
       const uint64_t before = std::exchange(now, look());
       if (!done()) continue;
       spin_.found(now - before);
@@ -76,13 +76,13 @@ class WaitingThread {
   }
   bool begin();
   uint64_t look();  // a poll; returns the time
-  bool lastStep();  // true: there was nothing to do, and peers signal from now on
+  bool lastStep();  // true: nothing was left to do, and peers signal from now on
   void on(WaitEvent event);
 
   ProgressEngine& engine_;
   Sleeper sleeper_;
   WaitState state_ = WaitState::kAway;
-  uint64_t allDue_ = 0;  // when everything else than rings has to be polled
+  uint64_t allDue_ = 0;  // when everything other than rings has to be polled
   SpinPayoff spin_;
 };
 

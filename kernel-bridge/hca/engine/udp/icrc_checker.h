@@ -1,6 +1,6 @@
 // The ICRC of packets that UDP sockets of one address family receive. It covers the IPv4 ID, which these hide: most
-// senders' is 0, those of a connected socket follow each other, and any other is solved for. The wire receiver asks it,
-// with the engine's lock held.
+// senders use 0, those with a connected socket use consecutive ones, and any other is solved for. Used by the wire
+// receiver, with the engine's lock held.
 #pragma once
 #include "udp/peer_socket.h"
 
@@ -10,10 +10,11 @@ class IcrcChecker {
  public:
   IcrcChecker(HostCounters& counters, IpFamily family) : counters_(counters), v4_(family == IpFamily::kV4) {}
 
-  // A packet of a datagram. `ids`: its sender's; `solves`: any ID may be. Fills in the headers it was sent with.
+  // Checks a packet of a datagram. `ids`: its sender's; `solves`: any ID is possible. Fills in the headers it was sent
+  // with.
   bool check(const UdpWire::Datagram& datagram, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,
              IcrcHeaders* headers);
-  // A small packet that came by itself, which has FlowIcrc::kRoom before it; and when it was taken.
+  // A single small packet, preceded by FlowIcrc::kRoom bytes; and after it has been accepted.
   bool checkSingle(const PeerSocket& by, uint8_t* bth, uint32_t length) const {
     return by.icrc.of(bth, length, counts(by) ? static_cast<uint16_t>(by.ids.last + 1) : uint16_t(0)) ==
            loadIcrc(bth + length);
@@ -21,8 +22,8 @@ class IcrcChecker {
   void tookSingle(PeerSocket* by) const {
     if (counts(*by)) by->ids.last++;
   }
-  // A datagram without metadata is one packet, or several of one length: it is one, unless the first ends, by its ICRC,
-  // where there is another BTH to the same queue pair. False: the ICRCs say neither.
+  // A datagram without metadata is one packet, or several of equal length: one, unless the first ends, by its ICRC,
+  // where another BTH to the same queue pair begins. False: the ICRCs confirm neither.
   bool findSegment(const PeerSocket& by, UdpWire::Datagram* datagram) const;
 
  private:

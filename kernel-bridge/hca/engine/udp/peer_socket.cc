@@ -6,7 +6,7 @@
 
 namespace nd {
 
-// The sender's entry, or one that may become it; null: all have more to do.
+// The sender's entry, or one that can be reused; null: all others are busier.
 PeerSocket* PeerSockets::entry(const PacketMeta& meta, uint16_t port) {
   PeerSocket* oldest = nullptr;
   for (PeerSocket& peer : sockets_) {
@@ -51,7 +51,7 @@ void PeerSockets::settle(PeerSocket& peer) {
 void PeerSockets::refuse(PeerSocket& peer) {
   peer.socket_.close();
   peer.open_ = false;
-  peer.refused_ = true;  // as long as the entry lives
+  peer.refused_ = true;  // for the lifetime of the entry
   counters_.add(HostCounter::kPeerSocketsRefused);
 }
 

@@ -1,9 +1,9 @@
-// Receiving sockets that are connected to single peers, beside the socket on port 4791, which receives from all.
-// The system finds such a socket by addresses and ports alone; there is no group to choose from. A datagram's addresses
-// are known without control messages, so a short one is received by plain recv().
+// Receiving sockets that are connected to single peers, in addition to the socket on port 4791, which receives from
+// all. The OS selects such a socket by addresses and ports alone; there is no group to choose from. A datagram's
+// addresses are known without control messages, so a short one is received by plain recv().
 //
-// A process of this host sends to each other one from a port of its own (udp_flow.h). After some datagrams from one
-// port a socket is connected to it. A packet that is for another process closes it.
+// A process of this host sends to each other process from a separate port (udp_flow.h). After some datagrams from one
+// port, a socket is connected to it. A packet for another process closes it.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace nd {
 
-// What a sender's next IPv4 ID will be, where it counts them.
+// A sender's next IPv4 ID, if it counts them.
 struct CountedIds {
   uint16_t port = 0, last = 0;  // UDP source port; 0: none
 };
@@ -27,7 +27,7 @@ class PeerSocket {
   uint16_t port() const { return port_; }  // its sender's
   CountedIds ids;
   FlowIcrc icrc;        // of its sender's packets
-  bool strays = false;  // it brings packets for others: closed when it is empty
+  bool strays = false;  // it receives packets for others: closed once it is empty
   bool is(const PacketMeta& meta, uint16_t port) const {
     return port_ == port && source_ == meta.source && destination_ == meta.destination;
   }
@@ -35,54 +35,55 @@ class PeerSocket {
  private:
   friend class PeerSockets;
   DatagramSocket socket_;
-  bool open_ = false;  // connected, and what others sent to it before is taken
+  bool open_ = false;  // connected, and earlier datagrams from other senders have been received
   Gid source_, destination_;
-  uint16_t port_ = 0;   // 0: an empty entry
-  uint32_t heard_ = 0;  // datagrams by the port's socket
+  uint16_t port_ = 0;   // 0: unused entry
+  uint32_t heard_ = 0;  // datagrams received on the port's socket
   bool refused_ = false;
-  uint64_t used_ = 0;                        // when last, in datagrams
-  uint32_t expected_ = 1;                    // datagrams that the next receive() asks for
-  bool filled_ = false;                      // the last one got what it asked for
-  uint32_t withoutMetadata_ = 0;             // datagrams that may be received without
-  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last with metadata
+  uint64_t used_ = 0;                        // time of last use, in datagrams
+  uint32_t expected_ = 1;                    // datagrams that the next receive() requests
+  bool filled_ = false;                      // the last one got as many as it requested
+  uint32_t withoutMetadata_ = 0;             // datagrams that may be received without metadata
+  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last datagram with metadata
 };
 
-// Those of one family.
+// The peer sockets of one family.
 class PeerSockets {
  public:
   static constexpr uint32_t kMostPeers = 16;
-  static constexpr uint32_t kHeardBefore = 64;       // datagrams by the port's socket before one is worth a socket
-  static constexpr uint32_t kUnusedFor = 1 << 16;    // datagrams of others, after which it gives way to another
-  static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same, of a sender that has no socket yet
+  static constexpr uint32_t kHeardBefore = 64;       // datagrams on the port's socket before a sender gets a socket
+  static constexpr uint32_t kUnusedFor = 1 << 16;    // datagrams from others, after which it can be replaced
+  static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same for a sender that has no socket yet
   static constexpr uint32_t kWithoutMetadata = 15;   // of 16 short datagrams
-  static constexpr uint32_t kShort = 512;            // longest of these
+  static constexpr uint32_t kShort = 512;            // maximum length of these
 
   PeerSockets(HostCounters& counters, IpFamily family) : counters_(counters), family_(family) {}
 
-  // A datagram for this process has come by the port's socket. The peer socket to open for those that follow, or null.
+  // A datagram for this process has been received on the port's socket. Returns the peer socket to open for later ones,
+  // or null.
   PeerSocket* consider(const PacketMeta& meta, uint16_t sourcePort);
-  // Opening it. From bind() to connect() the system may put datagrams of others into it, and they stay there: between
-  // connect() and settle() they are read with their addresses. False: there is no socket, or it does not receive from
-  // this peer.
+  // Opens it. From bind() to connect() the OS may queue datagrams of other senders on it, and they stay there: between
+  // connect() and settle() they are read with their addresses. False: no socket, or it does not receive from this peer.
   bool bind(PeerSocket& peer, uint32_t receiveBufferBytes);
   bool connect(PeerSocket& peer);
   void settle(PeerSocket& peer);
   PeerSocket& at(uint32_t index) { return sockets_[index]; }
   uint32_t indexOf(const PeerSocket& peer) const { return static_cast<uint32_t>(&peer - sockets_.data()); }
-  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call by any of them. `withMetadata`: none without.
+  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call for any socket. `withMetadata`: all with
+  // metadata.
   uint32_t receive(PeerSocket& from, uint32_t budget, bool withMetadata);
-  // One of them. Received without metadata: its segment size is unknown; traffic class and hop limit are the last known
-  // ones.
+  // One of them. If received without metadata, its segment size is unknown; traffic class and hop limit are the last
+  // known ones.
   Datagram datagram(PeerSocket& from, uint32_t index);
-  // For the single packet fast path: what the last receive() has taken without metadata, if it is short, with room for
-  // FlowIcrc before it; null otherwise.
+  // For the single-packet fast path: the datagram that the last receive() received without metadata, if it is short,
+  // with room for FlowIcrc before it; otherwise null.
   uint8_t* single(uint32_t* length);
   PacketMeta metaOf(const PeerSocket& from) const;
-  // That one is done with, and needs no datagram().
+  // That datagram has been handled, and needs no datagram().
   void tookSingle(PeerSocket& from) { from.withoutMetadata_--; }
-  // The next one is received with metadata.
+  // The next datagram is received with metadata.
   void wantMetadata(PeerSocket& from) { from.withoutMetadata_ = 0; }
-  // Closes it, and opens no other for this peer.
+  // Closes it, and opens no other one for this peer.
   void refuse(PeerSocket& peer);
   void close();
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kCrcStart = 0xffffffff;
 
-// What every process may get: management, and groups.
+// QPs whose packets every process may receive: management, and groups.
 bool isShared(uint32_t qpn) { return qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn; }
 
 uint32_t ipv4Of(const Gid& gid) {
@@ -41,7 +41,7 @@ RawWire::Piece RawWire::piece(uint32_t index) {
     counters_.add(counter);
     return Piece();
   };
-  // The ICRC knows no options; fragments come reassembled.
+  // The ICRC does not support options; fragments arrive reassembled.
   if (total < kIp4Bytes + kUdpBytes + kBthBytes + kIcrcBytes || header[0] != ip::kVersionAndLength)
     return bad(HostCounter::kWireRxShort);
   const uint8_t* udp = header + kIp4Bytes;
@@ -74,18 +74,18 @@ RawWire::Piece RawWire::piece(uint32_t index) {
   return p;
 }
 
-// Whether the packet number `index` of a piece has the right ICRC, and with which headers.
+// Whether packet number `index` of a piece has the right ICRC, and with which headers.
 bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint32_t index, IcrcHeaders* headers) {
   *headers = piece.headers;
   const uint32_t length = whole - kIcrcBytes, received = loadIcrc(bth + length);
   if (icrcOf(*headers, bth, length) == received) return true;
   if (index == 0) return false;
-  headers->ipv4Id = static_cast<uint16_t>(piece.headers.ipv4Id + index);  // it had a header of its own
+  headers->ipv4Id = static_cast<uint16_t>(piece.headers.ipv4Id + index);  // it had its own header
   return icrcOf(*headers, bth, length) == received;
 }
 
-// The length of the packets of a piece, 0 if it is not known: where it ends there is another BTH to the same
-// queue pair, and the first ICRC is right.
+// The length of the packets in a piece, 0 if unknown: where the first packet ends another BTH to the same queue pair
+// begins, and its ICRC is right.
 uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
   const uint8_t* first = piece.bytes;
   IcrcHeaders headers;
@@ -94,7 +94,7 @@ uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
     return mayBeJoined(first, piece.length, segment) && guesses++ < kMostGuesses &&
            right(piece, first, segment, 0, &headers);
   };
-  const uint32_t most = std::min(kMaxDatagram, piece.length - 4);  // the whole was tried
+  const uint32_t most = std::min(kMaxDatagram, piece.length - 4);  // the whole piece was tried
   if (likely != 0 && likely <= most && found(likely)) return likely;
   for (uint32_t segment = kBthBytes + kIcrcBytes; segment <= most; segment += 4)
     if (found(segment)) return segment;

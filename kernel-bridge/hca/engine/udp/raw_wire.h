@@ -1,15 +1,15 @@
-// Exact ICRCs on IPv4 (option `icrc`): a raw socket beside the UDP socket shows the header that the ICRC covers and the
-// UDP socket hides. It takes CAP_NET_RAW.
+// Exact ICRCs on IPv4 (option `icrc`): a raw socket in addition to the UDP socket shows the header that the ICRC covers
+// and the UDP socket hides. Requires CAP_NET_RAW.
 //
-// What comes from other hosts to this process's queue pairs, and from this host to its reliable connections, is
-// received by the raw socket; the UDP socket, which keeps the port and the host quiet (no ICMP), drops it by a filter.
-// Of what one process of several receives, CM's MADs and datagrams to a group, the system gives every raw socket a
-// copy, so the UDP sockets' choice still counts: the copy only witnesses that the packet was whole. All else of this
-// host has ID 0 and comes by the UDP socket.
+// Packets from other hosts to this process's queue pairs, and from this host to its reliable connections, are received
+// on the raw socket. The UDP socket, which keeps the port open and prevents ICMP errors, drops them by a filter. CM
+// MADs and datagrams to a group, which only one of several processes receives, are copied by the OS to every raw
+// socket, so the UDP sockets' selection still applies: the copy only witnesses that the packet was intact. All other
+// packets of this host have ID 0 and come through the UDP socket.
 //
-// Several packets may come in one piece, with one IP header: a sender's on this machine (UDP_SEGMENT), whose ICRCs
-// count with the ID in that header; or joined by the interface, whose IDs follow each other. A raw socket does not see
-// where they end: that is where another BTH begins and the ICRC before it is right.
+// Several packets may arrive in one piece, with one IP header: either a sender's on this host (UDP_SEGMENT), whose
+// ICRCs use the ID in that header, or packets joined by the interface, with consecutive IDs. A raw socket does not
+// report where they end: that is where another BTH begins and the preceding ICRC is right.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -24,8 +24,8 @@ namespace nd {
 
 class RawWire {
  public:
-  static constexpr uint32_t kBatch = DatagramsIn::kMost;  // packets received at once, at most
-  // One packet whose ICRC is right.
+  static constexpr uint32_t kBatch = DatagramsIn::kMost;  // maximum number of packets received at once
+  // A packet whose ICRC is right.
   struct Packet {
     PacketMeta meta;
     IcrcHeaders headers;
@@ -33,31 +33,31 @@ class RawWire {
     uint32_t length = 0;  // BTH to pad
   };
 
-  // What came at once: one packet, or several of equal length, but for the last, which may be shorter.
+  // Packets received at once: one, or several of equal length, except that the last may be shorter.
   struct Piece {
     PacketMeta meta;
     IcrcHeaders headers;             // of the first
     const uint8_t* bytes = nullptr;  // from the first BTH on
-    uint32_t length = 0;             // of all; 0: nothing that can be used
+    uint32_t length = 0;             // of all packets; 0: unusable
     uint32_t segment = 0;            // BTH to ICRC
-    uint32_t at = 0, index = 0;      // of the next
+    uint32_t at = 0, index = 0;      // of the next packet
   };
 
   explicit RawWire(HostCounters& counters) : counters_(counters) {}
-  // The raw socket. 0 or an errno; EPERM: the privilege is missing.
+  // Opens the raw socket. Returns 0 or an errno; EPERM: the privilege is missing.
   int open(uint32_t receiveBufferBytes);
-  // Divides between the two sockets by the destination QPN's part that is this process's. 0 or an errno.
+  // Divides packets between the two sockets by this process's part of the destination QPN. Returns 0 or an errno.
   int divide(Descriptor udp, uint32_t slot) { return divideRoce(fd_.get(), udp, slot); }
   void close() { fd_.reset(); }
   bool isOpen() const { return fd_.valid(); }
   Descriptor fd() const { return fd_.get(); }
 
-  // Receives a batch; answers how many pieces came, valid until the next call.
+  // Receives a batch. Returns the number of pieces, which are valid until the next call.
   uint32_t receive(uint32_t budget) { return in_->receive(fd_.get(), std::min(budget, kBatch)); }
   Piece piece(uint32_t index);
-  // The next packet of a piece that is to be delivered, not corrupt and not kept as a witness; false at its end.
+  // The next packet of a piece to be delivered, skipping corrupt ones and those kept as witnesses; false at its end.
   bool next(Piece* piece, Packet* out);
-  // Whether a packet with these bytes (BTH to pad), of those that only witness, has come whole not long ago.
+  // Whether one of the recent witness packets with these bytes (BTH to pad) was received intact.
   bool witnessed(const PacketMeta& meta, const uint8_t* bth, uint32_t length) const;
 
  private:
@@ -72,7 +72,7 @@ class RawWire {
 
   HostCounters& counters_;
   UniqueFd fd_;
-  uint32_t lastSegment_ = 0;  // of the last piece of several
+  uint32_t lastSegment_ = 0;  // of the last piece with several packets
   std::unique_ptr<DatagramsIn> in_;
   std::vector<Witness> witnesses_;
 };

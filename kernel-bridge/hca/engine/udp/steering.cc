@@ -15,8 +15,8 @@ void Steering::start(Descriptor socket, uint32_t ownSlot, uint64_t now) {
   socket_ = socket;
   ownSlot_ = ownSlot;
   indexOfSlot_.fill(kUnknown);
-  // The rule is all sockets': the one that is there, which knows the probes as well, stays until the answers have made
-  // a better one.
+  // The rule applies to all sockets: the present one, which also handles the probes, stays until the replies have
+  // produced a better one.
   lastProbe_ = now;
   fillRandom(&nonce_, sizeof nonce_);
   probed_ = kFirstRound;
@@ -31,7 +31,7 @@ void Steering::onMisdirected(uint64_t now) {
 void Steering::probe(uint64_t now) {
   lastProbe_ = now;
   fillRandom(&nonce_, sizeof nonce_);
-  setRule();  // what is known so far, and the probes' rule: another user of the port may have left another one
+  setRule();  // what is known so far, and the rule for probes: another user of the port may have left a different one
   probed_ = kFirstRound;
   sendRound(now);
 }
@@ -56,7 +56,7 @@ void Steering::onReply(const ProbeReply& reply) {
   if (slotOfIndex_[reply.index] != kUnknown) return;
   slotOfIndex_[reply.index] = static_cast<uint8_t>(reply.slot);
   answered_++;
-  if (answered_ == probed_) deadline_ = 0;  // all there: the next step of the host finishes the round
+  if (answered_ == probed_) deadline_ = 0;  // all received: the next step of the host finishes the round
 }
 
 void Steering::onTime(uint64_t now) {
@@ -65,8 +65,7 @@ void Steering::onTime(uint64_t now) {
 
 void Steering::finishRound(uint64_t now) {
   deadline_ = UINT64_MAX;
-  // A probe for an index beyond the group's end goes to a process that the system chooses, which has a lower index as
-  // well.
+  // A probe for an index beyond the group's end goes to a process that the OS chooses, which also has a lower index.
   std::array<uint8_t, kSlots> found{};
   found.fill(kUnknown);
   bool sawEnd = false;
@@ -82,19 +81,19 @@ void Steering::finishRound(uint64_t now) {
     return;
   }
   if (!ruled_) {
-    // The rule that was there may not have been one of ours, or there was none: then the answers say nothing about the
-    // indexes. They serve until a round under our own rule has ended.
+    // The previous rule may have been foreign, or there was none: the replies then show nothing about the indexes. They
+    // serve until a round under our own rule has ended.
     if (answered_ != 0) indexOfSlot_ = found;
     return probe(now);
   }
   probed_ = 0;
-  if (answered_ == 0) return;  // no loopback, or everybody is busy: forwarding goes on
+  if (answered_ == 0) return;  // no loopback, or all are busy: forwarding continues
   indexOfSlot_ = found;
   setRule();
   counters_.add(HostCounter::kSteeringUpdates);
 }
 
-// Where the system refuses it, it spreads the packets and forwarding does the rest.
+// If the OS refuses it, it spreads the packets, and forwarding does the rest.
 void Steering::setRule() {
   ruled_ = true;
   static_assert(kUnknown == SharingRule::kNoIndex);

@@ -1,7 +1,7 @@
-// Which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN. The
-// indexes of the sockets are the operating system's and change when a socket is closed (the last takes its place). A
-// process that receives packets for others finds out the present order: it sends a probe that the rule steers to each
-// index, and the receiver of a probe answers with its slot.
+// Selects which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN.
+// The OS assigns the sockets' indexes, and changes them when a socket is closed (the last takes its place). A process
+// that receives packets for others determines the present order: it sends a probe that the rule steers to each index,
+// and the receiver of a probe replies with its slot.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace nd {
 
 // UDP payload of a probe: BTH with DestQP 0xFF00ii, then this.
 struct SteeringProbe {
-  static constexpr uint8_t kOpcode = 0x1f;  // no RC operation
+  static constexpr uint8_t kOpcode = 0x1f;  // not an RC operation
   static constexpr uint32_t kQpnMark = 0xff0000;
   static constexpr uint32_t kMaxIndex = kSlots;
   static constexpr uint32_t kMark = 0x4e44;  // the magic's upper half, in all dialects
@@ -25,7 +25,7 @@ struct SteeringProbe {
   uint32_t nonce = 0;
   uint32_t index = 0;
 };
-// Body of the answering frame.
+// Body of the reply frame.
 struct ProbeReply {
   uint32_t nonce = 0;
   uint32_t index = 0;
@@ -34,16 +34,16 @@ struct ProbeReply {
 
 class Steering {
  public:
-  // `sendProbe` sends one to this host's loopback address of the family.
+  // `sendProbe` sends a probe to this host's loopback address of the family.
   using SendProbe = void (*)(void* argument, const SteeringProbe& probe);
   Steering(HostCounters& counters, SendProbe sendProbe, void* argument)
       : counters_(counters), sendProbe_(sendProbe), argument_(argument) {}
 
   void start(Descriptor socket, uint32_t ownSlot, uint64_t now);
-  // A packet for another slot came here: the order may have changed. Acts at most every 100 ms.
+  // A packet for another slot was received here: the order may have changed. Acts at most every 100 ms.
   void onMisdirected(uint64_t now);
   void onReply(const ProbeReply& reply);
-  // When onTime() is due, UINT64_MAX if nothing is under way.
+  // When onTime() is due; UINT64_MAX if no round is running.
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now);
 
@@ -60,14 +60,14 @@ class Steering {
   SendProbe sendProbe_;
   void* argument_;
   Descriptor socket_ = kNoDescriptor;
-  bool ruled_ = false;  // a rule of ours has been
+  bool ruled_ = false;  // whether a rule of ours has been set
   uint32_t ownSlot_ = 0;
   uint32_t nonce_ = 0;
-  uint32_t probed_ = 0;  // indexes asked in this round; 0: no probe under way
+  uint32_t probed_ = 0;  // indexes probed in this round; 0: no round
   uint32_t answered_ = 0;
   uint64_t deadline_ = UINT64_MAX;
   uint64_t lastProbe_ = 0;
-  std::array<uint8_t, kSlots> slotOfIndex_{};  // of the round under way
+  std::array<uint8_t, kSlots> slotOfIndex_{};  // of the current round
   std::array<uint8_t, kSlots> indexOfSlot_{};  // of the rule
 };
 

@@ -11,7 +11,7 @@ bool UdpFlow::use(HostCounters& counters) {
     return true;
   }
   socket_.close();
-  state_ = State::kRefused;  // as long as the entry lives
+  state_ = State::kRefused;  // for the lifetime of the entry
   counters.add(HostCounter::kFlowsRefused);
   return false;
 }

@@ -10,7 +10,7 @@
 namespace nd {
 namespace {
 
-constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
+constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // limits of one message
 
 }  // namespace
 
@@ -40,7 +40,7 @@ int UdpWire::openBeside(IpFamily family) {
 }
 
 void UdpWire::use(DatagramSocket socket, bool beside) {
-  if (isOpen()) flush();  // the ICRC covers the port that these packets leave from
+  if (isOpen()) flush();  // the ICRC covers the source port of these packets
   socket_ = std::move(socket);
   beside_ = beside;
   if (!buffers_) buffers_.reset(new Buffers);
@@ -60,8 +60,8 @@ uint8_t* UdpWire::stage() {
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
   way.sourcePort = sourcePort();
-  // The room is made before, so that the packet's run and ID are still those when it is committed.
-  const uint32_t slot = mayRun ? bth[wire::kBthQpnAt] : 0;  // of this host, each process has its own
+  // The room is made first, so that the packet's run and ID are still valid when it is committed.
+  const uint32_t slot = mayRun ? bth[wire::kBthQpnAt] : 0;  // on this host, each process has its own flow
   UdpFlow* flow = flows_.readyOne(path, slot);
   if (!hasRoom() || (flow == nullptr && flows_.evicts(path, slot))) flush();
   if (flow == nullptr) flow = &flows_.at(path, slot);
@@ -81,7 +81,7 @@ bool UdpWire::extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* b
   const Run& run = out.runs[runs_ - 1];
   const Path& p = out.paths[runs_ - 1];
   if (!run.open || run.flow != flow || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
-  // A run is steered as one, by its first packet: all must be for the same QP.
+  // A run is steered as a whole, by its first packet: all must be for the same QP.
   return length <= run.segment && std::memcmp(bth + wire::kBthQpnAt, out.bytes + run.at + wire::kBthQpnAt, 3) == 0 &&
          p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
          p.hopLimit == path.hopLimit && p.flowLabel == path.flowLabel && p.scopeId == path.scopeId;
@@ -98,7 +98,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     Run& run = b.runs[runs_ - 1];
     run.count++;
     run.bytes += length;
-    run.open = length == run.segment;  // a shorter one is the last
+    run.open = length == run.segment;  // a shorter packet ends the run
     return;
   }
   const uint32_t i = runs_++;
@@ -117,7 +117,7 @@ int UdpWire::flush() {
   Buffers& b = *buffers_;
   int lastError = 0;
   uint32_t done = 0;
-  uint32_t retried = UINT32_MAX;  // which message
+  uint32_t retried = UINT32_MAX;  // index of the message
   for (uint32_t i = 0; i < runs_; i++)
     if (b.runs[i].count != 1) b.out.cutUp(i, b.runs[i].bytes, b.runs[i].segment);
   while (done < runs_) {
@@ -126,11 +126,11 @@ int UdpWire::flush() {
       done++;
       continue;
     }
-    if (run.flow != nullptr && !run.flow->ready()) {  // lost, with the one before that failed
+    if (run.flow != nullptr && !run.flow->ready()) {  // lost, like the failed one before it
       refused(done++);
       continue;
     }
-    uint32_t together = 1;  // by one socket
+    uint32_t together = 1;  // on the same socket
     while (done + together < runs_ && b.runs[done + together].flow == run.flow) together++;
     const int n = b.out.send(run.flow != nullptr ? run.flow->socket().fd() : socket_.fd(), done, together);
     if (n > 0) {
@@ -142,7 +142,7 @@ int UdpWire::flush() {
       continue;
     }
     lastError = -n;
-    // A connected socket also reports refusals by ICMP, once, in place of sending.
+    // A connected socket also reports ICMP errors, once, instead of sending.
     const bool reported = run.flow != nullptr && (n == -ECONNREFUSED || n == -EHOSTUNREACH || n == -ENETUNREACH);
     const bool isFull = n == -EAGAIN || n == -ENOBUFS;
     if ((isFull || reported) && retried != done) {
@@ -150,15 +150,15 @@ int UdpWire::flush() {
       continue;
     }
     if (isFull) {
-      // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry. Others'
-      // are not full.
+      // Sent packets release the buffer at their own pace. This function must not wait, and transports retransmit.
+      // Other sockets are not full.
       full(done, lastError);
       continue;
     }
-    // A flow label without a lease is refused if another socket of this host has an exclusive one. It is a hint; the
-    // packet counts.
+    // A flow label without a lease is refused if another socket of this host has an exclusive one. It is only a hint,
+    // so the packet is sent without it.
     if ((n == -ENOENT || n == -EINVAL) && run.flow == nullptr && b.out.dropLabel(done)) continue;
-    // This message only: no route, too long for the path, not our address; or a system that knows no runs.
+    // Affects only this message: no route, too long for the path, not our address; or the OS does not support runs.
     if (run.flow != nullptr) {
       if (run.count > 1 && (lastError == EINVAL || lastError == EIO)) runsWork_ = false;
       counters_.add(HostCounter::kTxErrors, run.count);
@@ -180,7 +180,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   if (flow == nullptr || flow->checkDue()) return false;
   storeIcrc(bth + length, flow->icrcOf(bth, length));
   if (const int error = flow->socket().send(bth, length + kIcrcBytes)) {
-    // Without room, or with a report of an earlier one, the system has not counted an ID; otherwise that is not known.
+    // If there was no room, or an earlier error was reported, the OS has not used an ID; otherwise that is unknown.
     if (error != EAGAIN && error != ECONNREFUSED) flow->failed();
     return false;
   }
@@ -189,7 +189,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   return true;
 }
 
-// No room in the socket's buffer for this message: lost, with all that follow it there.
+// The socket's buffer has no room for this message: it is lost, with all later ones on the same socket.
 void UdpWire::full(uint32_t message, int error) {
   Run* const runs = buffers_->runs;
   UdpFlow* const flow = runs[message].flow;
@@ -202,7 +202,7 @@ void UdpWire::full(uint32_t message, int error) {
     counters_.add(HostCounter::kTxBufferFull, run.count);
   }
   if (flow == nullptr) return;
-  // The system counts an ID when it has room; if other memory is short, that is not known.
+  // The OS uses an ID once it has room; if other memory is short, that is unknown.
   if (error == EAGAIN) flow->unstage(runs[message].id, lost);
   else flow->failed();
 }
@@ -214,7 +214,7 @@ void UdpWire::refused(uint32_t message) {
   if (run.flow != nullptr) run.flow->failed();
 }
 
-// True if all went out, one by one.
+// True if all were sent, one by one.
 bool UdpWire::sendOneByOne(uint32_t message, int* lastError) {
   Buffers& b = *buffers_;
   const Run& run = b.runs[message];
@@ -236,7 +236,7 @@ bool UdpWire::sendOneByOne(uint32_t message, int* lastError) {
 
 uint32_t UdpWire::receive(uint32_t budget) {
   const uint32_t count = std::min(budget, expected_), got = buffers_->in.receive(socket_.fd(), count);
-  // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
+  // Finding no more datagrams costs as much as a small datagram: request as many as are likely to be there.
   expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
   return got;
 }

@@ -1,9 +1,9 @@
-// One family's socket on UDP port 4791, which the processes of the host share. Packets are
-// staged, sent and received in batches; nothing here waits.
+// One family's socket on UDP port 4791, which the processes of the host share. Packets are staged, sent and received in
+// batches; no call blocks.
 //
-// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes that leave, and the
-// memory a packet comes from may change meanwhile (a READ of memory its owner is writing): computed over the
-// original, such packets would be dropped by the peer for as long as the writing goes on.
+// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes sent, and the source
+// memory may change meanwhile (a READ of memory that its owner is writing): if the ICRC were computed over the
+// original, the peer would drop such packets for as long as the writing continues.
 #pragma once
 #include <memory>
 #include <utility>
@@ -21,50 +21,49 @@ class UdpWire {
   static constexpr uint32_t kBatch = DatagramsOut::kMostMessages;   // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
   static constexpr uint32_t kReceiveBatch =
-      DatagramsIn::kMost;  // datagrams, or runs of them, received at once, at most
+      DatagramsIn::kMost;  // maximum number of datagrams, or runs of them, received at once
 
   using Datagram = nd::Datagram;  // packets, from BTH to ICRC
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
 
-  // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
-  // EAFNOSUPPORT: the host has no such family.
-  // `first`: nobody may have the port yet. `inRuns`: the system may join packets of a flow on their way up.
-  // If it fails, a socket beside it stays.
+  // Binds the family's wildcard address. Returns 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
+  // EAFNOSUPPORT: the host does not support the family. `first`: no socket may have the port yet. `inRuns`: the OS may
+  // join received packets of a flow. On failure a send-only socket stays open.
   int open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns = true);
-  // The same of a socket that is bound already.
+  // The same with a socket that is already bound.
   void open(DatagramSocket bound) { use(std::move(bound), false); }
-  // Where another process has the port for itself: sends from a port of its own, and hears nothing.
+  // For a port that another process owns exclusively: sends from a port of its own, and receives nothing.
   int openBeside(IpFamily family);
   void close();
   bool isOpen() const { return socket_.isOpen(); }
   bool hears() const { return socket_.isOpen() && !beside_; }
-  // Of packets that no flow sends.
+  // Of packets that use no flow.
   uint16_t sourcePort() const { return beside_ ? socket_.port() : kRocePort; }
   Descriptor fd() const { return socket_.fd(); }
   DatagramSocket& socket() { return socket_; }
 
-  // ── Sending. stage() gives room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds
-  // the packet written there to the batch. `mayRun`: packets of equal length to one QP may pass the system in one
-  // piece. Only for destinations on this host: where the system cuts the piece up again, it numbers
-  // the IPv4 IDs, which the ICRC of the packets does not know.
+  // ── Sending. stage() returns room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds the
+  // packet written there to the batch. `mayRun`: packets of equal length to one QP may be passed to the OS as one
+  // message. Only for destinations on this host: where the OS segments the message, it numbers the IPv4 IDs, which the
+  // ICRC of the packets does not reflect.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
-  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and answers
-  // what the ICRC must count with. `bth`: at least its first 8 bytes; `length`: of the whole packet.
+  // Call before stage() for a packet of a connection: chooses the flow of the next committed packet, and returns the
+  // values that its ICRC must use. `bth`: at least its first 8 bytes; `length`: of the whole packet.
   struct Way {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
   };
   Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
-  // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendSingle).
-  // False: nothing was sent.
+  // Sends one packet of a connection directly, with an empty batch, and appends its ICRC (Link::sendSingle). False:
+  // nothing was sent.
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
-  // Sends the batch. 0, or the errno of the last packet that could not be sent.
+  // Sends the batch. Returns 0, or the errno of the last packet that could not be sent.
   int flush();
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
-  // The same from a socket that is not this one, of the same family and options.
+  // The same from another socket of the same family and options.
   uint32_t receiveFrom(Descriptor fd);
   Datagram datagram(uint32_t index) const;
 
@@ -74,12 +73,12 @@ class UdpWire {
     void operator()(Buffers* buffers) const;
   };
   struct Run {                  // packets in one message
-    uint32_t at, count, bytes;  // place in the staging room, packets, bytes of all
+    uint32_t at, count, bytes;  // position in the staging room, packets, total bytes
     uint32_t segment;           // bytes of each packet but the last
     bool open;
     UdpFlow* flow;  // null: the unconnected socket
     uint16_t id;    // IPv4, of the message
-    bool checked;   // its ID will be looked at
+    bool checked;   // its ID will be checked
     bool lost;      // not to be sent any more
   };
   void use(DatagramSocket socket, bool beside);
@@ -93,11 +92,11 @@ class UdpWire {
   DatagramSocket socket_;
   bool beside_ = false;  // socket_ has a port of its own
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
-  uint32_t expected_ = 1;  // datagrams that the next receive() asks for
+  uint32_t expected_ = 1;  // datagrams that the next receive() requests
   bool runsWork_ = true;
   UdpFlows flows_;
   UdpFlow* prepared_ = nullptr;   // of the next packet
-  bool preparedExtends_ = false;  // then: that packet goes along with the one before it
+  bool preparedExtends_ = false;  // whether that packet extends the previous run
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 
