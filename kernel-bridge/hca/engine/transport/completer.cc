@@ -62,7 +62,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   SendState& rq = qp.rq;
   const bool probed = rq.probes != 0;
   rq.retries = rq.probes = 0;
-  // Answers to what comes before a refused message say nothing about it.
+  // Responses to packets before a refused message say nothing about that message.
   if (wire::psnDiff(rq.una, rq.refused) > 0) rq.rnrRetries = 0;
   rq.fastRetried = false;
   qp.clear(kProbing);
@@ -70,27 +70,27 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     acknowledged -= t_.selectiveAck.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
     if (probed) t_.selectiveAck.onProbed(qp);
   }
-  if (qp.has(kAnswerGap) && rq.answers->delivering) acknowledged = 0;  // they made the window larger when they came
+  if (qp.has(kAnswerGap) && rq.answers->delivering) acknowledged = 0;  // they enlarged the window when they arrived
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
   const bool unknown = rq.roundTrip == 0;
   t_.congestion.sampleRoundTrip(rq);
   t_.congestion.openWindow(qp, acknowledged);
   rq.ackStart = c_.now;
   if (unknown && rq.roundTrip != 0 && rq.outstanding())
-    t_.requester.startAckTimer(qp);  // a probe may be due long before the time-out
+    t_.requester.startAckTimer(qp);  // a probe may be due long before the timeout
   if (qp.has(kAsking)) {
     qp.clear(kAsking);
-    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not come
+    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not arrived
       if (SelectiveAck::agreed(qp)) t_.selectiveAck.giveUp(qp, rq.askLimit);
       else t_.requester.goBack(qp);
     }
   }
   if (qp.has(kRnrWait) && rq.rnrRetries == 0) {
-    // The peer has moved on: what it refused has been taken in the meantime.
+    // The peer has moved on: the message that it refused has since been accepted.
     qp.clear(kRnrWait);
     t_.requester.goBack(qp);
   }
-  // While going back, the answer to the first transmission may overtake us.
+  // While going back, the response to the first transmission may arrive first.
   const bool behind = wire::psnDiff(rq.psn, rq.una) < 0;
   if (behind) rq.psn = rq.una;
   if (behind || int32_t(rq.head - rq.next) > 0) {
@@ -103,12 +103,12 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     }
   }
   qp.settleRequester();
-  // On the local link, what could be sent before has been: a doorbell brings the rest.
+  // On the local link, everything sendable has already been sent: a doorbell brings the rest.
   if (!qp.local || rq.next != rq.producer || qp.has(kKeepAlive) || qp.state() != kQpsRts) s_.schedule(qp);
 }
 
-// A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
-// show the same loss again and again. The timer catches what this misses.
+// The peer's responses show a loss. Acts once for each oldest PSN: packets still in flight from before would show the
+// same loss again and again. The timer catches what this misses.
 void Completer::retryNow(Qp& qp) {
   SendState& rq = qp.rq;
   if (rq.fastRetried || qp.has(kRnrWait)) return;
@@ -213,15 +213,15 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
 void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
   SendState& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
-    // From now, not from the step's start: the wait may be longer than the peer asked for, but not shorter.
+    // Based on the current time, not the step's start: the wait may be longer than the peer requested, but not shorter.
     const uint64_t until = c_.clock.now() + wire::rnrNanoseconds(syndrome);
-    if (psn != rq.refused) {  // what was refused before has been taken
+    if (psn != rq.refused) {  // the message refused before has been accepted
       qp.clear(kRnrWait);
       rq.rnrRetries = 0;
     }
     if (qp.has(kRnrWait)) {
-      // A copy; or there is a receive now, and the peer asks for less (rnr.h). The 10 µs are over when another
-      // thread has been woken for them: it goes on at once.
+      // A duplicate; or there is a receive now, and the peer requests a shorter wait (rnr.h). The 10 µs would be over
+      // before another thread had been woken for them, so the queue pair continues at once.
       if (until >= rq.rnrUntil) return;
       c_.counters.shortenedRnrWaits++;
       if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest))
@@ -256,7 +256,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
   failSend(qp, status, syndrome, QpEvent::kFatal);
 }
 
-// Whether one more RNR NAK is one too many.
+// Whether one more RNR NAK exceeds the limit.
 bool Completer::rnrPatienceEnds(const Qp& qp) const {
   const uint32_t count = qp.attributes.rnrRetry;
   if (count == wire::kRnrForEver || qp.rq.rnrRetries < count) return false;
@@ -264,7 +264,7 @@ bool Completer::rnrPatienceEnds(const Qp& qp) const {
   return !patient || c_.now - qp.rq.rnrSince >= c_.options.rnrPatienceNs;
 }
 
-// False: the packet is done with.
+// False: the packet has been handled.
 bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   if (p.length == 0) return true;
   SendState& rq = qp.rq;
@@ -278,7 +278,7 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
     return false;
   }
   if (t_.links.copyPayload(p, places, count) == kWcSuccess) return true;
-  rq.scatter.offset = UINT32_MAX;  // it comes again
+  rq.scatter.offset = UINT32_MAX;  // it will be sent again
   t_.requester.carryInRing(qp, t_.links.pullLasting);
   return false;
 }
@@ -293,7 +293,7 @@ void Completer::takeAnswer(Qp& qp, const Packet& p) {
 
 void Completer::onReadResponse(Qp& qp, const Packet& p) {
   SendState& rq = qp.rq;
-  // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
+  // una == psn now, and it is in flight: it belongs to the head WQE or a keep-alive.
   const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
   if (keepAlive || e.opcode != kOpRead) {
@@ -305,7 +305,7 @@ void Completer::onReadResponse(Qp& qp, const Packet& p) {
   const uint32_t left = e.leftOfRequest(packet);
   const uint32_t expected = std::min(p.span * qp.mtu, e.length - offset);
   const bool endsRequest = p.span == left;
-  // A repeated request may be answered from Middle on, so only the end is checked (roce-wire §2.5).
+  // A repeated request may be answered from a Middle packet on, so only the end is checked (roce-wire §2.5).
   if (p.span > left || p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;
@@ -328,7 +328,7 @@ void Completer::onAtomicAcknowledge(Qp& qp, const Packet& p) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;
   }
-  // Big-endian on the wire, a plain 64-bit number in memory.
+  // Big-endian in the packet, a plain 64-bit number in memory.
   const uint64_t original = wire::load64(p.extension + wire::kAethBytes);
   Packet value;
   value.payload = reinterpret_cast<const uint8_t*>(&original);

@@ -1,4 +1,4 @@
-// The completer: takes responses, completes send WQEs, and decides on repetition (IBA 1 §9.7.5–9.7.6; roce-wire
+// The completer: processes responses, completes send WQEs, and decides on retransmission (IBA 1 §9.7.5–9.7.6; roce-wire
 // §2.4–2.6).
 #pragma once
 #include "transport/scheduler.h"
@@ -11,15 +11,15 @@ class Completer : public Role {
 
   void onResponse(Qp& qp, const Packet& p);
   void onAcknowledged(Qp& qp, uint32_t psn);  // everything up to this PSN
-  // The peer could not copy the payload of our packets from this PSN on; `lasting`: nor would it be able to again.
+  // The peer could not copy the payload of our packets from this PSN on; `lasting`: a retry would also fail.
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting);
-  // The oldest request is done.
+  // Completes the oldest request.
   void completeHead(Qp& qp);
   // Completes local work (bind, invalidate) that is done and has become the oldest.
   void retireLocal(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
-  bool advance(Qp& qp, uint32_t limit);      // false: an unanswered READ or ATOMIC is in the way
-  void takeAnswer(Qp& qp, const Packet& p);  // of a READ or ATOMIC: the next
+  bool advance(Qp& qp, uint32_t limit);      // false: an unanswered READ or ATOMIC blocks it
+  void takeAnswer(Qp& qp, const Packet& p);  // takes the next response to a READ or ATOMIC
 
  private:
   void progressed(Qp& qp, uint32_t acknowledged);

@@ -8,17 +8,17 @@ using namespace abi;
 
 namespace {
 
-// A packet waits for no ACK longer than this without one being requested.
+// A packet waits at most this long for an ACK without one being requested.
 constexpr uint64_t kLateAskNs = 1'000'000;
 // At most one CNP for a queue pair in this time.
 constexpr uint64_t kCongestionNs = 50'000;
-constexpr uint32_t kMostUnasked = 32;  // packets without one, however long the window is
+constexpr uint32_t kMostUnasked = 32;  // maximum number of packets without AckReq, however long the window is
 
 }  // namespace
 
-// AckReq is set: (a) at the end of a message that is signaled; (b) when half a send queue is unsignaled, or has waited
-// for kLateAskNs; (c) when a quarter of a window has none; (d) when the window is full; (e) on what is sent again; (f)
-// where no later packet could request it. Requester::requestAck sees to the tail that this leaves.
+// AckReq is set: (a) at the end of a signaled message; (b) when half of the send queue is unsignaled, or has waited for
+// kLateAskNs; (c) when a quarter of the window has none; (d) when the window is full; (e) on retransmissions; (f) where
+// no later packet could request it. Requester::requestAck handles the remaining tail.
 bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   SendState& rq = qp.rq;
@@ -64,9 +64,9 @@ void Congestion::onLoss(Qp& qp, uint32_t packets) const {
   else reduceWindow(qp, rq.window / 2);
 }
 
-// One reduction per interval, however many notifications arrive: they report the same queue. The interval is a round
-// trip, since a reduction has no effect on the queue before. Were alpha to decay faster, a long queue would never
-// reduce a small window.
+// One reduction per interval, however many notifications arrive: they report the same queue. The interval is one round
+// trip, since a reduction affects the queue only after that. If alpha decayed faster, a long queue would never reduce a
+// small window.
 void Congestion::onNotification(Qp& qp) {
   SendState& rq = qp.rq;
   c_.counters.congestionNotifications++;

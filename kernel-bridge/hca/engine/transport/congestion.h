@@ -1,10 +1,9 @@
-// How much of a connection may be under way: the congestion window, the answer to ECN marks (RoCEv2 congestion
+// How much of a connection may be in flight: the congestion window, the response to ECN marks (RoCEv2 congestion
 // management, IBA 1 annex A17 §17.9), the round-trip time, and which packets request an ACK.
 //
-// Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow
-// again: a loss halves it, a notification reduces it by half the smoothed share of marked round trips (as DCTCP does,
-// RFC 8257 §3.3), and each window acknowledged makes it one packet larger. Towards peers that take long windows, on far
-// paths: extensions/long_window.h.
+// Towards any peer, losses and congestion notifications reduce the window, and acknowledged packets enlarge it: a loss
+// halves it, a notification reduces it by half the smoothed share of marked round trips (as in DCTCP, RFC 8257 §3.3),
+// and each acknowledged window adds one packet. For distant peers that accept long windows: extensions/long_window.h.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -15,7 +14,7 @@ class Congestion : public Role {
   using Role::Role;
   static constexpr uint32_t kSmallestWindow = 4;
 
-  // Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the
+  // Whether this many more packets may be in flight. `mayTakeMore`: for requests that may use several windows of the
   // local link.
   bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore) const {
     const SendState& rq = qp.rq;
@@ -26,19 +25,19 @@ class Congestion : public Role {
   }
   void openWindow(Qp& qp, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
-  // The peer's answers show that so many packets are lost.
+  // The peer's responses show that this many packets are lost.
   void onLoss(Qp& qp, uint32_t packets) const;
   // Whether a packet of a SEND or WRITE sets AckReq. `last`: it ends its message.
   bool wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void sampleRoundTrip(SendState& rq) const;
-  void takeSample(SendState& rq) const;  // what is timed has come
+  void takeSample(SendState& rq) const;  // the response to the timed request has arrived
   void onNotification(Qp& qp);           // a CNP
-  void onMarked(Qp& qp);                 // a packet with the mark "congestion experienced"
+  void onMarked(Qp& qp);                 // a packet marked "congestion experienced"
 
  private:
-  // Windows of small messages, and of READs, that may be under way on the local link, where nothing is lost: while the
-  // peer takes a step's share and its program looks at the one before, there is room for the next; and a peer that
-  // sleeps is woken for twice as many large READs. More than one only in a ring that is half empty.
+  // Windows of small messages, and of READs, that may be in flight on the local link, where nothing is lost. While the
+  // peer processes a step's share and its program handles the previous one, there is room for the next; and a sleeping
+  // peer is woken for twice as many large READs. More than one only if the ring is at least half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
   bool takesBesideKept(const Qp& qp, uint32_t packets) const;

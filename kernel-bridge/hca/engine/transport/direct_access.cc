@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kRemoteRights = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic;
 constexpr uint32_t kAtomicBytes = 8;
 
-// The right that each request needs; 0: it is not one for direct access.
+// The right that each request needs; 0: not eligible for direct access.
 constexpr uint32_t kRights[] = {
     /* SEND */ 0,
     /* WRITE */ kAccessRemoteWriteBit,
@@ -103,7 +103,7 @@ bool DirectAccess::run(Qp& qp) {
     if (!read(qp, e)) break;
     const Outcome outcome = execute(qp, e, &budget);
     if (outcome == Outcome::kMore) return true;
-    rq.directDone = 0;  // what is refused begins anew
+    rq.directDone = 0;  // a refused request starts anew
     if (outcome == Outcome::kRefused) break;
     rq.begun = rq.parsed = ++rq.next;
     t_.completer.completeHead(qp);
@@ -112,7 +112,7 @@ bool DirectAccess::run(Qp& qp) {
   return false;
 }
 
-// The next request, parsed into its entry, if it is one for direct access. Errors in it are left to the requester.
+// Parses the next request into its entry, if it is eligible for direct access. Errors in it are left to the requester.
 inline bool DirectAccess::read(Qp& qp, SendEntry& e) {
   const uint32_t* const w = qp.sendWqe(qp.rq.next);
   e.readKind(w);
@@ -130,7 +130,7 @@ inline DirectAccess::Outcome DirectAccess::execute(Qp& qp, const SendEntry& e, u
   if (e.isAtomic()) return change(qp, e);
   uint32_t& done = qp.rq.directDone;
   SgeCursor cursor;
-  if (qp.rq.directWqe != qp.rq.next) done = 0;  // the long way has taken that one
+  if (qp.rq.directWqe != qp.rq.next) done = 0;  // the slow path has handled that one
   qp.rq.directWqe = qp.rq.next;
   if (done != 0) cursor.offset = UINT32_MAX;
   while (done < e.length) {
@@ -144,7 +144,7 @@ inline DirectAccess::Outcome DirectAccess::execute(Qp& qp, const SendEntry& e, u
   return Outcome::kDone;
 }
 
-// Our memory for a part of the request, in pieces_.
+// The local memory for a part of the request, in pieces_.
 inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   const bool write = e.opcode != kOpWrite;
   pieceCount_ = 0;
@@ -175,7 +175,7 @@ inline FilePart DirectAccess::ownFile(const Qp& qp, const Target& target) {
   const uint8_t* const at = ownMemory(qp, target);
   if (!at) return {};
   const SharedRange* const range = c_.memory.sharedOf(c_.byQpn(qp.attributes.destinationQpn)->remoteCache, target.rkey);
-  // Of memory that was taken back, the file has not all pages.
+  // If memory was reclaimed, the file no longer has all its pages.
   if (!range || range->takenBack.load(std::memory_order_acquire)) return {};
   const auto offset = reinterpret_cast<uint64_t>(at) - range->base;
   return {duplicateDescriptor(range->fd.get()), range->length, offset, target.length};
@@ -211,7 +211,7 @@ inline bool DirectAccess::leave(Qp& qp) {
 
 inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   if (!places(qp, e, offset, length, cursor)) return false;
-  // As the responder would, all of the message is checked before its first byte is moved.
+  // As in the responder, the whole message is checked before its first byte is moved.
   DirectPeer::Refusal why;
   uint8_t* at =
       enter(qp, {e.rkey, kRights[e.opcode], e.remote + offset, offset == 0 ? e.length : length, length}, &why);
@@ -232,14 +232,14 @@ inline uint64_t* DirectAccess::enterWord(Qp& qp, uint64_t remote, uint32_t rkey,
   if ((remote & (kAtomicBytes - 1)) != 0) return nullptr;
   auto* const word =
       reinterpret_cast<uint64_t*>(enter(qp, {rkey, kAccessRemoteAtomic, remote, kAtomicBytes, kAtomicBytes}, why));
-  // A zero-based region may begin anywhere.
+  // A zero-based region may start anywhere.
   if (!word || (reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) == 0) return word;
   static_cast<void>(leave(qp));
   *why = DirectPeer::Refusal::kUnpublished;
   return nullptr;
 }
 
-// An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
+// Executes an ATOMIC as the responder does: atomic with respect to it and to the peer's threads.
 inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   SgeCursor cursor;
   if (!places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
@@ -249,7 +249,7 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   const uint64_t result =
       e.opcode == kOpFetchAdd ? fetchAdd(word, e.compare) : compareExchange(word, e.compare, e.swap);
   if (!leave(qp)) {
-    // Nobody knows whether it was executed before the memory was taken away, so it cannot be repeated.
+    // It is unknown whether it was executed before the memory was withdrawn, so it cannot be repeated.
     t_.completer.failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
     return Outcome::kRefused;
   }
@@ -262,10 +262,10 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   return Outcome::kDone;
 }
 
-// Whether the other end is one whose memory this side can reach by itself.
+// Whether this side can access the peer's memory itself.
 inline bool DirectAccess::reaches(Qp& qp) {
   if (qp.has(kNotRts)) return false;
-  // Requests to a queue pair of this process are packets that are delivered at once: `kNotDirect` is about these.
+  // Requests to a queue pair of this process are packets that are delivered at once; `kNotDirect` refers to these.
   if (qp.reliable() && qp.local && qp.local->self) return c_.link.directOwner() != nullptr;
   if (qp.has(kNotDirect)) return false;
   if (!qp.local->peer.ready()) return settle(qp), false;

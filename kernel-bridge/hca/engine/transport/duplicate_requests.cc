@@ -1,5 +1,5 @@
-// Requests that come again (IBA 1 §9.7.4; roce-wire §3.3): READs and ATOMICs that were executed are kept, so that their
-// duplicates can be answered from what is kept. Of peers that have agreed on it, lost_responses.h answers them.
+// Duplicate requests (IBA 1 §9.7.4; roce-wire §3.3): executed READs and ATOMICs are kept, so that their duplicates can
+// be answered. For peers that have agreed on it, lost_responses.h answers them.
 #include "transport/responder.h"
 #include "transport/transport.h"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kOftenRepeated = 3;  // the same READ
 }
 
-// Keeps the requests that wait for their answer, and the newest ones that may have to be answered again.
+// Keeps the requests that wait for their response, and the newest ones that may have to be answered again.
 void Responder::resizeResources(Qp& qp) {
   ReceiveState& rs = qp.rs;
   const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());
@@ -27,11 +27,11 @@ void Responder::resizeResources(Qp& qp) {
   rs.jobs = std::move(jobs);
 }
 
-// Whether another READ or ATOMIC may come: some are allowed, and not as many as agreed are outstanding.
+// Whether another READ or ATOMIC may come: some are allowed, and fewer than agreed are outstanding.
 bool Responder::hasResource(Qp& qp) {
   ReceiveState& rs = qp.rs;
   const auto full = [&] { return rs.jobs.size() >= qp.attributes.responderResources; };
-  // A requester that sends a new request has the answers to the earlier ones: replays that are still queued can go.
+  // A requester that sends a new request has the responses to the earlier ones: replays still queued can be dropped.
   while (rs.jobs.size() && full() && rs.jobs[0].replay) rs.jobs.pop();
   return !full();
 }
@@ -42,13 +42,13 @@ void Responder::remember(Qp& qp, const Resource& resource, const Packet& p) {
   rs.resources.push(resource);
   rs.expected = wire::psnAdd(rs.expected, resource.packets);
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
+  rs.ackPending = rs.unanswered = false;  // the response acknowledges everything before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
                 resource.result, false, p.inRing(), p.bth.solicited && LostResponses::agreed(qp)});
   s_.schedule(qp);
 }
 
-// The requester went back, and will repeat everything after this as well.
+// The requester went back, and will also repeat everything after this.
 void Responder::onDuplicate(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   if (!(p.flags & (wire::kRead | wire::kAtomic))) {
@@ -80,11 +80,11 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     if (!found) continue;
     t_.fragments.onRepeated(qp, r, job.psn, job.length, kOftenRepeated);
     for (uint32_t later = i + 1; later < rs.resources.size(); later++)
-      rs.resources[later].repeats = 0;  // they follow because this one does
+      rs.resources[later].repeats = 0;  // they follow only because this one does
   }
   if (!found) return;
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();
-  // One that is half answered may begin before this PSN and reach beyond it.
+  // A half-answered request may begin before this PSN and extend beyond it.
   if (rs.jobs.full()) return;
   if (rs.jobs.size()) {
     ResponseJob& before = rs.jobs[rs.jobs.size() - 1];

@@ -19,7 +19,7 @@ bool FastPath::ring(Qp& qp) {
     if (!qp.local->up()) return false;
     qp.local->prepare();
   }
-  // Packets of a process to itself are delivered by steps, which the long way makes.
+  // Packets of a process to itself are delivered by steps of the slow path.
   if (qp.has(kBlocksDoorbell) || (qp.local && qp.local->self) || !c_.refreshSend(qp)) return false;
   return qp.local ? ringLocal(qp) : ringWire(qp);
 }
@@ -29,11 +29,11 @@ inline bool FastPath::ringLocal(Qp& qp) {
   if (!qp.has(kBlocksDirect) && rq.next != rq.producer) {
     if (t_.direct.run(qp)) return false;
     if (rq.next == rq.producer) return true;
-  }  // without requests the bell was for a receive
+  }  // without requests the doorbell was for a receive
   const bool wasOutstanding = rq.outstanding();
   const uint32_t n = send(qp);
   if (n != 0 && !wasOutstanding) {
-    // Where a timer comes in time already, the clock can wait until then.
+    // If a timer already fires in time, reading the clock can wait until then.
     if (c_.timers.has(qp) && qp.timerDue <= c_.now + t_.requester.ackTimeout(qp)) {
       rq.ackStartStale = true;
     } else {
@@ -60,7 +60,7 @@ uint32_t FastPath::send(Qp& qp) {
     if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false))
       break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
-    // Everything is acknowledged on this link; AckReq says that somebody waits for it.
+    // Everything is acknowledged on this link; AckReq only shows that the peer is awaited.
     const bool asks =
         (e->flags & kSendFlagSignaled) != 0 || qp.signalAll || 4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
     const wire::Bth bth = requestBth(qp, *e, pkey, asks);
@@ -86,7 +86,7 @@ uint32_t FastPath::send(Qp& qp) {
   return n;
 }
 
-// By the wire one message leaves by itself; several go together, the long way.
+// Over the wire, a single message is sent directly; several together take the slow path.
 inline bool FastPath::ringWire(Qp& qp) {
   SendState& rq = qp.rq;
   const uint16_t pkey = qp.pkey();
@@ -113,7 +113,7 @@ inline bool FastPath::ringWire(Qp& qp) {
     return false;
   }
 
-  // It is on its way; the bookkeeping can follow.
+  // It has been sent; bookkeeping can follow.
   const bool wasOutstanding = rq.outstanding();
   if (asks && !rq.timing) {
     rq.timing = true;
@@ -127,7 +127,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   c_.counters.sentBytes += header + length;
   qp.lastActivity = c_.now;
   if (!wasOutstanding) t_.requester.startAckTimer(qp);
-  // A deferred ACK follows while the peer takes the message.
+  // A deferred ACK follows while the peer processes the message.
   if (qp.rs.ackPending) {
     t_.responses.acknowledge(qp);
     c_.link.flush();
@@ -148,10 +148,10 @@ inline wire::Bth FastPath::requestBth(const Qp& qp, const SendEntry& e, uint16_t
   return bth;
 }
 
-// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most so many bytes, and there is
-// room in the window; else null. `most` is of a SEND, `mostWritten` of a WRITE. `data`: its payload; null if it has
-// none. The entry counts from leftSmall() on, and is then what the long way would have made of it, should the request
-// have to be sent again.
+// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most the given number of bytes
+// and the window has room; otherwise null. `most` applies to a SEND, `mostWritten` to a WRITE. `data`: its payload;
+// null if it has none. The entry counts from leftSmall() on, and then equals that of the slow path, in case the request
+// has to be retransmitted.
 inline SendEntry* FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data) {
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
   const SendState& rq = qp.rq;
@@ -195,7 +195,7 @@ inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
     return false;
   const uint32_t answered = static_cast<uint32_t>(wire::psnDiff(psn, rq.una)) + 1;
   for (uint32_t i = 0; i < answered; i++) {
-    // Local work takes no PSN, so what is acknowledged can reach further than these entries.
+    // Local work takes no PSN, so the acknowledged range can extend further than these entries.
     const SendEntry& e = qp.entry(rq.head + i);
     if (i == rq.next - rq.head || e.opcode > kOpWrite || e.packets != 1) return false;
   }
@@ -216,7 +216,7 @@ inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
 
-// Whether the message may take the fast path, and the place for its payload; null where it has none.
+// Whether the message may take the fast path, and the destination of its payload; null if it has none.
 inline bool FastPath::findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage& m, uint8_t** to) {
   ReceiveState& rs = qp.rs;
   *to = nullptr;
@@ -234,7 +234,7 @@ inline bool FastPath::findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage
   return *to != nullptr;
 }
 
-// Its payload is in its place.
+// Its payload has been stored.
 inline void FastPath::tookSmall(Qp& qp, const wire::Bth& bth, const SmallMessage& m) {
   ReceiveState& rs = qp.rs;
   rs.received = m.length;

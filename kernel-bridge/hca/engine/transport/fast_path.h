@@ -1,8 +1,8 @@
 // The fast path: SENDs and RDMA WRITEs of one packet, and their acknowledgements, on both links.
 //
-// It is a short cut through requester, responder and completer for connections in the plain state: their `marks` (qp.h)
-// say whether it may be taken. Each function checks everything first and changes nothing until it is sure; where it
-// returns false, the long way takes the same request or packet from the beginning.
+// It bypasses requester, responder and completer for connections in the plain state, as their `marks` (qp.h) show. Each
+// function checks everything first and changes nothing until it is certain; if it returns false, the slow path handles
+// the same request or packet from the beginning.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -12,10 +12,10 @@ class FastPath : public Role {
  public:
   using Role::Role;
 
-  // A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have
-  // left.
+  // A doorbell. True: everything posted has been sent. False: continue on the slow path; some messages may have been
+  // sent.
   bool ring(Qp& qp);
-  // Sends by the local link what stands next in the queue, as far as it is small. The number of messages.
+  // Sends the next requests in the queue over the local link, as far as they are small. Returns their number.
   uint32_t send(Qp& qp);
 
   // ── Received packets. False: nothing was done.

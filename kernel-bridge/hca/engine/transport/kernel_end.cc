@@ -16,7 +16,7 @@ void KernelEnd::detach(KernelId kernel) {
     if (qp.kernel == kernel) mine.push_back(&qp);
   });
   for (Qp* qp : mine) sendWill(*qp);
-  c_.link.flush();  // the wills' bytes go away with their QPs
+  c_.link.flush();  // the stored DREQs are freed with their QPs
   for (Qp* qp : mine) {
     Failure quiet;
     quiet.report = false;
@@ -44,7 +44,7 @@ void KernelEnd::detach(KernelId kernel) {
   });
 }
 
-// The DREQ that its connection manager has left with it.
+// Sends the DREQ that the connection manager has stored for it.
 void KernelEnd::sendWill(Qp& qp) {
   OutPacket& out = t_.links.out;
   t_.responses.acknowledgeLast(qp);

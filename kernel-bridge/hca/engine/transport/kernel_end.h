@@ -1,4 +1,4 @@
-// The end of a kernel, with its process or Worker: the peers of its queue pairs hear of it, and all its objects go.
+// The end of a kernel, with its process or Worker: notifies the peers of its queue pairs, and destroys all its objects.
 #pragma once
 #include "transport/scheduler.h"
 

@@ -39,15 +39,15 @@ void Links::leave(Qp& qp) {
   qp.rq.referred = false;
 }
 
-// A queue pair that stands in line sends no data before its turn: one whose packets are acknowledged runs again and
-// again, and would take all the room from those that have sent nothing.
+// A queue pair that waits in line sends no data before its turn: one whose packets are acknowledged runs repeatedly,
+// and would take all the room from those that have sent nothing.
 bool Links::hasRoom(Qp& qp, uint32_t payload, bool reference) {
   if (!qp.has(kStalled) && qp.local->ready(payload, reference)) return true;
   waitForRoom(qp);
   return false;
 }
 
-// An ACK waits for nobody's data.
+// An ACK does not wait for data of other queue pairs.
 bool Links::hasRoomToAnswer(Qp& qp) {
   if (qp.local->ready(0, false)) return true;
   waitForRoom(qp);
@@ -59,8 +59,8 @@ void Links::waitForRoom(Qp& qp) {
   s_.stalled.push(qp);
 }
 
-// It is the turn of the one that has waited longest, before all in the run queue. The room that it leaves is for the
-// next one, in the next step.
+// Serves the queue pair that has waited longest, before all in the run queue. Remaining room is for the next one, in
+// the next step.
 void Links::onSpace(LocalPair& pair) {
   c_.received++;
   const auto waiting = [&](Qp* qp) {
@@ -96,7 +96,7 @@ void Links::transmit(Qp& qp, const Path& path) {
   wire::storePkey(out.header, pkey);
   c_.counters.sentPackets++;
   c_.counters.sentBytes += out.headerLength + out.payloadLength;
-  // Without a partition nothing may leave; to the transport it is lost.
+  // Without a partition nothing may be sent; to the transport it is lost.
   if (!isPkey(pkey)) {
     c_.counters.sendFailures++;
   } else if (!qp.local) {

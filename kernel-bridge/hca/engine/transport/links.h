@@ -1,6 +1,6 @@
-// How a queue pair's packets travel: which link they take, room on it, and sending them.
+// How a queue pair's packets travel: the choice of the link, its free room, and sending.
 //
-// The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While
+// The link is the wire or the local pair with the peer's process (local_pair.h), chosen when the peer is known. While
 // the pair is being set up, the queue pair sends nothing.
 #pragma once
 #include "base/copy.h"
@@ -8,7 +8,8 @@
 
 namespace nd {
 
-// Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
+// Lower addresses are written first and the last byte last: programs that poll memory wait for it
+// (ND_ADAPTER_FLAG_IN_ORDER_DMA).
 inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length == 0) return;
   copyBytes(to, from, length - 1);
@@ -23,29 +24,28 @@ class Links : public Role {
   void choose(Qp& qp);
   void settle(Qp& qp);  // the pair is up, or refused
   void setMtu(Qp& qp);
-  // The queue pair's packets are forgotten: what they name is no longer theirs.
+  // The queue pair's packets are discarded: memory they reference no longer belongs to them.
   void leave(Qp& qp);
 
-  // ── Room on the local link. Without it, the queue pair stands in line.
+  // ── Room on the local link. Without room, the queue pair waits in line.
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   bool hasRoomToAnswer(Qp& qp);
   void onSpace(LocalPair& pair);
-  // Whether what is left of a message is named instead of carried. `mapped` says whether the peer has the memory
-  // mapped.
+  // Whether the rest of a message is sent by reference. `mapped` reports whether the peer has the memory mapped.
   template <typename Mapped>
   static bool names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
 
   // ── Sending. The packet to be sent is built in `out`.
-  // Begins it with a BTH and no payload; extension headers follow at the place returned.
+  // Begins it with a BTH and no payload; extension headers follow at the returned address.
   uint8_t* begin(const wire::Bth& bth);
-  // The same for an answer or request of a connection.
+  // The same for a response or request of a connection.
   uint8_t* begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest = false, bool solicited = false);
-  void transmit(Qp& qp, const Path& path);  // under the queue pair's P_Key
+  void transmit(Qp& qp, const Path& path);  // with the queue pair's P_Key
   OutPacket out;
 
   // ── Receiving
-  // Copies the payload to its places, in order. kWcSuccess, or Context::kUnpulled: the peer is to send it again through
-  // the ring; `pullLasting`: because this would fail again.
+  // Copies the payload to its destinations, in order. kWcSuccess, or Context::kUnpulled: the peer must resend it
+  // through the ring; `pullLasting`: because a retry would also fail.
   uint32_t copyPayload(const Packet& p, const Piece* places, uint32_t count);
   bool pullLasting = false;
 

@@ -19,7 +19,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     return Status::kSuccess;
   }
   if (to == kQpsError) {
-    qp.will.reset();  // whoever disconnects has said goodbye itself
+    qp.will.reset();  // a disconnecting program has sent its own DREQ
     Failure quiet;
     quiet.report = false;
     fail(qp, quiet);
@@ -29,12 +29,12 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (now != Status::kSuccess) return now;
   applyAttributes(qp.attributes, mask, a);
   if (from == kQpsSqd && to == kQpsSqd) {
-    qp.rq.parsed = qp.rq.begun;  // WQEs that wait are read again, with these attributes
+    qp.rq.parsed = qp.rq.begun;  // waiting WQEs are read again, with these attributes
     qp.settleRequester();
   }
   if (mask & qpmask::kPath) {
     qp.route = qp.attributes.path;
-    // The ECN bits are not the application's.
+    // The ECN bits do not belong to the application.
     const uint8_t dscp = qp.route.trafficClass & wire::kDscpMask;
     if (!qp.datagram()) qp.route.trafficClass = uint8_t(dscp | (c_.options.ecn ? wire::kEct0 : 0));
   }
@@ -49,17 +49,17 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   return Status::kSuccess;
 }
 
-// Whether the present moment allows it; checkModify() has looked at the masks.
+// Whether the current state allows it; checkModify() has checked the masks.
 Status Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
   if ((mask & qpmask::kPath) && c_.link.isLocal(a.path.destination)) {
     const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
     const uint32_t peer = whose.destinationQpn >> 16;
     c_.link.reportEnd(peer, t_);
-    if (qp.state() != from) return Status::kInvalidDeviceState;  // it was connected to that process itself
-    // A peer that cannot be watched is not one that is gone.
+    if (qp.state() != from) return Status::kInvalidDeviceState;  // it was connected to that very process
+    // A peer that cannot be watched has not necessarily ended.
     if (peer != c_.slot && c_.link.watchPeer(peer) == Status::kTooManyOpenedFiles) return Status::kTooManyOpenedFiles;
   }
-  // Packets that are under way were sent with the old attributes.
+  // Packets in flight were sent with the old attributes.
   const bool may =
       from != kQpsSqd || to != kQpsSqd || !(mask & ~(qpmask::kState | qpmask::kCurrentState)) || qp.drained;
   return may ? Status::kSuccess : Status::kInvalidDeviceState;
@@ -103,7 +103,7 @@ void Lifecycle::toReset(Qp& qp) {
   t_.rnr.leave(qp);
   qp.local.reset();
   c_.memory.unbindAll(qp);
-  // Counters run on; what is posted is forgotten without completions.
+  // Counters run on; posted requests are discarded without completions.
   const uint32_t send = loadWord(qp.header + kQpSendProducer), receive = loadWord(qp.header + kQpReceiveProducer);
   std::vector<SendEntry> entries = std::move(qp.rq.entries);
   qp.rq = SendState{};
@@ -133,7 +133,7 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   t_.rnr.leave(qp);
   qp.setState(kQpsError);
   t_.direct.withdraw(qp);
-  // A receive that is being posted is seen below, or its poster sees that it is to ring.
+  // A receive that is being posted is either seen below, or its poster sees that a doorbell is requested.
   if (c_.barrier) c_.barrier();
   else fullFence();
   c_.timers.clear(qp);
@@ -190,7 +190,7 @@ void Lifecycle::flushReceives(Qp& qp, uint32_t status, uint32_t vendor) {
     status = 0;
     c_.write(*qp.receiveCq, c);
   };
-  // Of a shared queue only what this QP has taken.
+  // Of a shared queue, only the receives that this QP has taken.
   if (qp.srq) {
     if (qp.shared.held) complete(qp.shared.wqe, kCqeFlagSharedReceive);
     qp.shared.held = false;

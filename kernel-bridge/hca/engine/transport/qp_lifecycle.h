@@ -1,10 +1,10 @@
-// Life of a queue pair: its states, and how it fails, is flushed and ends.
+// The life of a queue pair: its states, and how it fails, is flushed and ends.
 #pragma once
 #include "transport/scheduler.h"
 
 namespace nd {
 
-// How a queue pair fails: statuses of the oldest WQE of each queue (0: flushed like the rest), and the event.
+// How a queue pair fails: the statuses of the oldest WQE of each queue (0: flushed like the rest), and the event.
 struct Failure {
   uint32_t sendStatus = 0, receiveStatus = 0, vendor = 0;
   bool report = true;
@@ -19,14 +19,14 @@ class Lifecycle : public Role {
   Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
   void destroy(Qp& qp);
   void fail(Qp& qp, const Failure& failure);
-  // Every WQE there is: the oldest with this status if it is not 0, the rest flushed.
+  // Completes every WQE: the oldest with this status if it is not 0, the rest as flushed.
   void flushSends(Qp& qp, uint32_t status, uint32_t vendor);
   void flushReceives(Qp& qp, uint32_t status, uint32_t vendor);
-  // UC and UD: sending ends with the WQE that cannot be sent, receiving goes on (IBA 1 §10.3.1.6).
+  // UC and UD: sending stops at the WQE that cannot be sent, receiving continues (IBA 1 §10.3.1.6).
   void toSendQueueError(Qp& qp, uint32_t status);
   void peerGone(Qp& qp);
   void checkDrained(Qp& qp);
-  // Ends what a failing CQ began: its queue pairs go to ERROR. Called at the end of every command and packet.
+  // Completes the failure of a CQ: its queue pairs go to ERROR. Called at the end of every command and packet.
   void settle() {
     if (!c_.failing.empty() && !settling_) settleFailing();
   }

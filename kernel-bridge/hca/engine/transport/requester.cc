@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-// READ requests are cut so that several fit into the window together; a power of two, in PSNs.
+// READ requests are split so that several fit into the window together; the size is a power of two, in PSNs.
 uint32_t readChunk(uint32_t window, uint32_t depth) {
   const uint32_t share = window >> (depth >= 4 ? 2 : depth >= 2 ? 1 : 0);
   return share ? 1u << (31 - __builtin_clz(share)) : 1;
@@ -35,7 +35,7 @@ void Requester::parse(Qp& qp) {
   if (e.opcode == kOpRead) e.chunk = readChunk(std::max(c_.options.window, qp.rq.window), qp.attributes.initiatorDepth);
 }
 
-// Whether there is memory for the response. There has to be before the request is sent.
+// Whether there is memory for the response, which must exist before the request is sent.
 bool Requester::answerFits(Qp& qp, SgeList sges) {
   for (uint32_t i = 0; i < sges.count; i++) {
     const uint32_t length = sges.length(i);
@@ -70,14 +70,14 @@ void Requester::executeLocal(Qp& qp, SendEntry& e) {
   if (!ok) e.status = kWcMwBind;
 }
 
-// Whether the next request may begin. False: something before it has to end first, or the queue pair drains.
+// Whether the next request may begin. False: an earlier one has to end first, or the queue pair is draining.
 bool Requester::begin(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).beginsWork) return false;
-  // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
+  // Invalidation is ordered after everything before it: no response may still use the key, on either side.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
-  // A window is only for the peer: no request before it uses its key, so its end waits for none, and holds up none
-  // behind it.
+  // A window is only for the peer: no earlier request uses its key, so its end need not wait for any, and delays no
+  // later one.
   if (e.opcode == kOpLocalInvalidate && rq.next != rq.head && !c_.memory.isWindow(e.rkey)) {
     qp.set(kAwaited);
     return false;
@@ -89,7 +89,7 @@ bool Requester::begin(Qp& qp, SendEntry& e) {
   return true;
 }
 
-// Room for the next packet on the local link, and how many PSNs it takes there. False: none.
+// Room for the next packet on the local link, and the number of PSNs it takes there. False: none.
 inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   OutPacket& out = t_.links.out;
   const SendState& rq = qp.rq;
@@ -97,7 +97,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   const uint32_t left = data ? e.length - rq.packet * qp.mtu : 0;
   out.byReference = data && refersToSource(qp, e, left);
   if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
-  // Retransmission goes packet by packet: the peer may have taken some of the message.
+  // Retransmission goes packet by packet: the peer may have accepted some of the message.
   if (out.byReference && rq.psn == rq.maxPsn) {
     *span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
@@ -106,7 +106,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   return true;
 }
 
-// Sends the next packet of a request. False: the request has failed before it.
+// Sends the next packet of a request. False: the request has already failed.
 inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
   if (e.opcode == kOpRead) {
     sendRead(qp, e, span);
@@ -125,12 +125,12 @@ inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
     rq.next++;
     rq.packet = 0;
     rq.gather = {};
-    if (!qp.reliable()) t_.completer.completeHead(qp);  // nobody will answer, and the link has copied it
+    if (!qp.reliable()) t_.completer.completeHead(qp);  // no response will come, and the link has copied it
   }
   return true;
 }
 
-// Whether the window has room for so many packets, and it is their time.
+// Whether the window has room for this many packets, and pacing allows them now.
 inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
   if (t_.congestion.windowTakes(qp, span, mayTakeMore)) return !qp.rq.model || t_.longWindow.mayLeave(qp);
   t_.longWindow.onFull(qp);
@@ -139,7 +139,7 @@ inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
 
 // ── The states of a round
 
-// The keep-alive, if it has this PSN, or a request.
+// The keep-alive, if it has this PSN; otherwise a request.
 inline Requester::State Requester::next(Qp& qp) {
   const SendState& rq = qp.rq;
   if (qp.has(kFailing)) return State::kIdle;
@@ -148,7 +148,7 @@ inline Requester::State Requester::next(Qp& qp) {
   return rq.next == rq.parsed ? State::kUnread : parsed(qp);
 }
 
-// A WQE that was parsed. It may have begun.
+// A parsed WQE. It may have begun.
 inline Requester::State Requester::parsed(Qp& qp) {
   SendEntry& e = qp.entry(qp.rq.next);
   if (e.status) return State::kInvalid;
@@ -165,7 +165,7 @@ inline Requester::State Requester::keepAlive(Qp& qp, Round& round) {
   return next(qp);
 }
 
-// A WQE that has not been read: direct access and the fast path may take it, and others behind it; else it is parsed.
+// A WQE that has not been read: direct access and the fast path may handle it and later ones; otherwise it is parsed.
 inline Requester::State Requester::unread(Qp& qp, Round& round) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).beginsWork) return State::kIdle;
@@ -179,7 +179,7 @@ inline Requester::State Requester::unread(Qp& qp, Round& round) {
     round.fast += n;
     return rq.next != rq.producer && round.fast >= Transport::kShare ? State::kMore : next(qp);
   }
-  // Whether it is worth parsing: what the opcode is then decides packets().
+  // Whether parsing is worthwhile: the opcode then decides in packets().
   if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) return State::kIdle;
   parse(qp);
   return parsed(qp);
@@ -198,7 +198,7 @@ inline Requester::State Requester::invalid(Qp& qp) {
 inline Requester::State Requester::local(Qp& qp) {
   SendState& rq = qp.rq;
   SendEntry& e = qp.entry(rq.next);
-  // Others go on meanwhile; it is looked at again in the next step.
+  // Other queue pairs continue meanwhile; it is checked again in the next step.
   if (e.opcode == kOpLocalInvalidate && !e.done && !t_.direct.mayInvalidate(qp, e.rkey)) return State::kMore;
   if (!e.done) executeLocal(qp, e);
   if (e.status) return next(qp);
@@ -211,7 +211,7 @@ inline Requester::State Requester::local(Qp& qp) {
   return next(qp);
 }
 
-// Packets, as long as the peer, the window, the budget and the local link have room for them.
+// Packets, while the peer, the window, the budget and the local link have room for them.
 inline Requester::State Requester::packets(Qp& qp, Round& round) {
   SendState& rq = qp.rq;
   State state;
@@ -257,7 +257,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   }
   if (state == State::kFailed) return false;
   qp.settleRequester();
-  // On the local link everything is acknowledged without being requested.
+  // On the local link everything is acknowledged without a request.
   if (rq.una == rq.psn || qp.local) qp.clear(kAwaited);
   if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) requestAck(qp);
   if (round.sent) {
@@ -271,7 +271,7 @@ bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   if (e.count > LocalPair::kMaxPieces || e.isInline()) return false;
   return Links::names(qp, length, qp.has(kRingOnly), [&] {
     const SgeList sges = e.sges(qp.sendWqe(qp.rq.next));
-    bool all = true;  // each that is not is offered
+    bool all = true;  // each unmapped piece is offered
     for (uint32_t i = 0; i < sges.count; i++)
       all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, sges.lkey(i)));
     return all;

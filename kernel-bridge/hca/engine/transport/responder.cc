@@ -16,8 +16,7 @@ bool sizeFits(const Packet& p, uint32_t mtu) {
   return p.length <= most && (p.length > 0 || (p.flags & wire::kFirst) != 0);
 }
 
-// A WRITE of no bytes without immediate data: peers send it to see whether we are alive. It touches nothing, and needs
-// no right.
+// A WRITE of no bytes without immediate data: peers send it as a keep-alive. It accesses no memory, and needs no right.
 bool isProbe(const Packet& p) {
   constexpr uint32_t only = wire::kFirst | wire::kLast;
   return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
@@ -41,7 +40,7 @@ void Responder::onRequest(Qp& qp, const Packet& p) {
 void Responder::take(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   if (!qp.reliable() && !inSequence(qp, p)) return;
-  if (qp.has(kNakFatal)) return;  // refused already; only the answer is still under way
+  if (qp.has(kNakFatal)) return;  // already refused; only the response is still under way
   const int32_t distance = wire::psnDiff(p.bth.psn, rs.expected);
   if (distance < 0) {
     c_.counters.duplicateRequests++;
@@ -84,7 +83,7 @@ void Responder::take(Qp& qp, const Packet& p) {
   }
 }
 
-// UC: a gap ends the message that was coming in; the next one that begins is taken, whatever its PSN (IBA 1 §9.8.2).
+// UC: a gap ends the message being received; the next one that begins is accepted, whatever its PSN (IBA 1 §9.8.2).
 bool Responder::inSequence(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
@@ -98,7 +97,7 @@ bool Responder::inSequence(Qp& qp, const Packet& p) {
   return first || qp.openKind() != 0;
 }
 
-// A receive WQE for this packet, or an RNR NAK. False: the packet is done with.
+// Takes a receive WQE for this packet, or sends an RNR NAK. False: the packet has been handled.
 bool Responder::takeReceive(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   const bool good = qp.srq ? qp.shared.held || t_.sharedReceives.refresh(*qp.srq) : c_.refreshReceive(qp);
@@ -118,7 +117,7 @@ bool Responder::takeReceive(Qp& qp, const Packet& p) {
     return true;
   }
   c_.counters.sentRnrNaks++;
-  // Later packets that are under way are dropped silently until this PSN comes again.
+  // Later packets in flight are dropped silently until this PSN arrives again.
   qp.set(kNakSent | kNakPending);
   rs.nakSyndrome = uint8_t(wire::kClassRnr | t_.rnr.rnrCode(qp));
   rs.nakPsn = rs.expected;
@@ -149,7 +148,7 @@ bool Responder::beginReceive(Qp& qp) {
   return true;
 }
 
-// Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
+// Stores bytes at a message offset of the receive. Returns 0 or a WV_WC_STATUS.
 uint32_t Responder::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
   ReceiveState& rs = qp.rs;
   Piece places[OutPacket::kMaxPieces];
@@ -195,7 +194,7 @@ void Responder::onSend(Qp& qp, const Packet& p) {
     if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
     rs.received += p.length;
   }
-  // The key is made useless before anybody learns that the message came.
+  // The key is invalidated before the message's arrival is reported.
   if ((p.flags & wire::kInvalidate) && !c_.memory.invalidate(qp, wire::load32(p.extension), Memory::By::kPeer))
     return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, kWcLocalAccess, kWcLocalAccess);
   accepted(qp, p);
@@ -205,7 +204,7 @@ void Responder::onSend(Qp& qp, const Packet& p) {
 void Responder::onWrite(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   uint64_t address;
-  uint64_t length;  // to be checked: the whole message at its start, the packet afterwards
+  uint64_t length;  // length to be checked: the whole message at its start, afterwards the packet
   if (p.flags & wire::kFirst) {
     const wire::Reth reth = wire::parseReth(p.extension);
     if (reth.length > wire::kMaxMessage)
@@ -261,7 +260,7 @@ void Responder::onAtomic(Qp& qp, const Packet& p) {
   if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
   if ((a.address & 7) != 0 || (reinterpret_cast<uint64_t>(target) & 7) != 0)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
-  // Atomic towards the program's own threads as well.
+  // Atomic with respect to the program's own threads as well.
   uint64_t* word = reinterpret_cast<uint64_t*>(target);
   Resource r;
   r.atomic = true;
@@ -280,7 +279,7 @@ void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveS
   ReceiveState& rs = qp.rs;
   if (reason == kWcLocalProtection) c_.counters.localProtectionErrors++;
   if (!qp.reliable()) {
-    // A fault of the peer costs it the message. A fault of our own queue, or a receive that is too short, is fatal.
+    // A peer's error only loses the message. An error of this side's queue, or a receive that is too short, is fatal.
     qp.openMessage(0);
     c_.counters.droppedMessages++;
     if (receiveStatus == 0 && reason != kWcLocalOp) return;
@@ -298,9 +297,9 @@ void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveS
   s_.schedule(qp);
 }
 
-// As if the packet had been lost, but the peer learns the reason.
+// As if the packet had been lost, but the peer is given the reason.
 void Responder::refusePull(Qp& qp) {
-  qp.set(kNakSent | kPullFailed);  // what follows in flight is refused silently until this PSN comes again
+  qp.set(kNakSent | kPullFailed);  // later packets in flight are refused silently until this PSN arrives again
   qp.rs.unpulledLasting = t_.links.pullLasting;
   s_.schedule(qp);
 }

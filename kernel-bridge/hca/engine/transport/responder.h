@@ -1,5 +1,5 @@
-// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). responder.cc executes those that
-// come for the first time, duplicate_requests.cc answers the others. The responses, below, are responses.cc's.
+// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). responder.cc executes new requests,
+// duplicate_requests.cc answers duplicates. The responses, below, are in responses.cc.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -10,20 +10,20 @@ class Responder : public Role {
   using Role::Role;
 
   void onRequest(Qp& qp, const Packet& p);
-  void take(Qp& qp, const Packet& p);  // the same of one packet, and not of those that are kept behind it
+  void take(Qp& qp, const Packet& p);  // the same for a single packet, without those kept behind it
 
   // ── A message's receive, of connections and of datagrams
-  bool takeReceive(Qp& qp, const Packet& p);  // false: there is none, and the packet is done with
-  bool beginReceive(Qp& qp);                  // false: the WQE's list is longer than its place
-  // Writes the payload at a message offset of the receive. 0, a WV_WC_STATUS, or Context::kUnpulled.
+  bool takeReceive(Qp& qp, const Packet& p);  // false: there is none, and the packet has been handled
+  bool beginReceive(Qp& qp);                  // false: the WQE's list is longer than its slot
+  // Stores the payload at a message offset of the receive. Returns 0, a WV_WC_STATUS, or Context::kUnpulled.
   uint32_t scatterToReceive(Qp& qp, uint32_t offset, const Packet& p);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
-  // A request that cannot be executed: a NAK, after which the queue pair fails; of an unreliable one only the message
-  // is lost.
+  // Refuses a request that cannot be executed: with a NAK, after which the queue pair fails; on an unreliable one only
+  // the message is lost.
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
 
   // ── duplicate_requests.cc
-  void resizeResources(Qp& qp);  // to what the attributes say
+  void resizeResources(Qp& qp);  // to the size that the attributes give
 
  private:
   bool inSequence(Qp& qp, const Packet& p);
@@ -41,20 +41,20 @@ class Responder : public Role {
 // The responder's packets (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion
 // notifications.
 //
-// Responses leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty.
-// ACKs are coalesced: one for all packets of a poll.
+// Responses are sent in request order. READ and ATOMIC responses are queued; ACKs and NAKs wait until the queue is
+// empty. ACKs are coalesced: one for all packets of a poll.
 class Responses : public Role {
  public:
   using Role::Role;
 
-  // Sends what is to be answered, at most `budget` packets. True: there is more.
+  // Sends responses, at most `budget` packets. True: there are more.
   bool respond(Qp& qp, uint32_t& budget);
-  // An ACK is due. `awaited`: the peer waits for it.
+  // Schedules an ACK. `awaited`: the peer waits for it.
   void scheduleAck(Qp& qp, bool awaited);
   void acknowledge(Qp& qp);
-  // Before a queue pair ends: the peer is not to repeat, nor to count as lost, what has been taken.
+  // Called before a queue pair ends, so that the peer neither retransmits accepted packets nor counts them as lost.
   void acknowledgeLast(Qp& qp);
-  // The ACK that goes along with another packet on the local link, as LocalEntry has it; 0: none.
+  // The ACK carried by another packet on the local link, as stored in LocalEntry; 0: none.
   uint32_t carriedAck(Qp& qp);
   void sendCongestionNotification(Qp& qp);
 

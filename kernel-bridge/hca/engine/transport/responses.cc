@@ -19,7 +19,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
     if (qp.local) {
       out.byReference = refersToTarget(qp, job);
       if (!t_.links.hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
-      // As requests do: what is repeated goes packet by packet.
+      // As for requests: retransmission goes packet by packet.
       if (out.byReference && !job.replay) span = std::min(LocalPair::kNamedPackets, qp.packetsFor(job.length));
     }
     budget--;
@@ -27,7 +27,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
     } else if (!sendReadResponse(qp, job, span)) {
-      // The region went away under the READ.
+      // The region was invalidated during the READ.
       if (job.replay) {
         refuseRepetition(qp, job);
         rs.jobs.pop();
@@ -43,13 +43,13 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
     return false;
   if (qp.has(kPullFailed)) {
     qp.clear(kPullFailed);
-    rs.ackPending = false;  // it acknowledges what came before it
+    rs.ackPending = false;  // it acknowledges everything before it
     qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
     return false;
   }
   if (qp.has(kNakPending)) {
     qp.clear(kNakPending);
-    rs.ackPending = false;  // a NAK acknowledges what came before it
+    rs.ackPending = false;  // a NAK acknowledges everything before it
     sendAcknowledge(qp, rs.nakSyndrome, rs.nakPsn);
     if (qp.has(kNakFatal)) {
       Failure failure;
@@ -63,7 +63,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
   return false;
 }
 
-// Parts of answers that were asked for again. False: there is more.
+// Sends re-requested parts of responses. False: there are more.
 bool Responses::repeat(Qp& qp, uint32_t& budget) {
   std::deque<ResponseJob>& repeats = *qp.rs.repeats;
   for (; !repeats.empty(); budget--) {
@@ -79,8 +79,8 @@ bool Responses::repeat(Qp& qp, uint32_t& budget) {
   return true;
 }
 
-// A repeated READ may be a late copy of one whose answer has come: the requester ignores this NAK then, and else fails.
-// Nothing ends here by it.
+// A repeated READ may be a late duplicate of one whose response has arrived: the requester then ignores this NAK, and
+// otherwise fails. It ends nothing on this side.
 void Responses::refuseRepetition(Qp& qp, const ResponseJob& job) {
   c_.counters.sentFatalNaks++;
   sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
@@ -91,8 +91,8 @@ bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
                                      [&] { return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey)); });
 }
 
-// A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and
-// goes on.
+// A NAK that ends the queue pair also ends the validity of memory referenced by its responses: the peer, if it is still
+// alive, has to copy that first.
 bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
@@ -121,7 +121,7 @@ void Responses::acknowledge(Qp& qp) {
     return;
   if (qp.has(kPairPending) || (qp.local && !t_.links.hasRoomToAnswer(qp))) return;
   if (s_.deferring && !rs.ackDue) return s_.deferAck(qp);
-  if (qp.local && !t_.links.hasRoomToAnswer(qp)) return;  // the requests before it may have taken it
+  if (qp.local && !t_.links.hasRoomToAnswer(qp)) return;  // the requests before it may have used it up
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
@@ -204,7 +204,7 @@ void Responses::sendCongestionNotification(Qp& qp) {
   out.headerLength = wire::kBthBytes + wire::kCnpReservedBytes;
   out.header[wire::kBthCongestionByte] = wire::kBecn;
   c_.counters.congestionNotificationsSent++;
-  // Not to be marked itself.
+  // Must not be marked itself.
   Path path = qp.route;
   path.trafficClass &= wire::kDscpMask;
   t_.links.transmit(qp, path);

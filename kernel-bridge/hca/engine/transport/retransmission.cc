@@ -8,14 +8,14 @@ using namespace abi;
 
 namespace {
 
-// ACKs may wait for a program that polls, or for the engine's thread: that is no loss.
+// ACKs may wait for a polling program, or for the engine's thread: that does not indicate a loss.
 constexpr uint64_t kShortestProbeNs = 3'000'000;
 constexpr uint32_t kMostProbes = 4;  // in 15 intervals
 
 }  // namespace
 
-// The time-out and 25 % for clock skew. At least 2 · kDeferredAckNs: a peer defers an ACK for so long, and its engine's
-// thread may be as late again.
+// The timeout plus 25 % for clock skew. At least 2 · kDeferredAckNs: a peer may defer an ACK for that long, and its
+// engine's thread may be late by the same amount.
 uint64_t Requester::ackTimeout(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
   return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * Context::kDeferredAckNs);
@@ -25,7 +25,7 @@ void Requester::startAckTimer(Qp& qp) {
   const uint64_t late = ackTimeout(qp);
   if (late == 0) return;
   qp.rq.ackStart =
-      qp.local ? c_.now : c_.clock.now();  // on the wire: the timer must not start before the packet leaves
+      qp.local ? c_.now : c_.clock.now();  // on the wire, the timer must not start before the packet is sent
   qp.rq.ackStartStale = false;
   s_.setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
 }
@@ -56,12 +56,12 @@ uint64_t Requester::onTimer(Qp& qp) {
   return onIdle(qp);
 }
 
-// Behind the oldest packet where all between is executed, and answers alone are missing.
+// Goes back to `from`, after the oldest packet if everything between has been executed and only responses are missing.
 void Requester::goBack(Qp& qp, uint32_t from) {
   SendState& rq = qp.rq;
   uint32_t wqe = rq.head, packet = 0;
-  if (from != rq.una &&
-      !SelectiveAck::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
+  if (from != rq.una && !SelectiveAck::find(qp, from, &wqe, &packet)) {  // the refused packet has since been executed,
+                                                                         // or was a keep-alive
     from = rq.una;
     wqe = rq.head;
     packet = 0;
@@ -69,7 +69,7 @@ void Requester::goBack(Qp& qp, uint32_t from) {
   qp.clear(kProbing | kAsking);
   t_.selectiveAck.forget(qp);
   rq.reads = t_.lostResponses.startOver(qp, from);
-  rq.timing = false;  // an answer does not say which transmission it is for
+  rq.timing = false;  // a response does not show to which transmission it belongs
   rq.psn = from;
   rq.next = wqe;
   rq.packet = packet;
@@ -95,7 +95,7 @@ void Requester::onAckTimeout(Qp& qp) {
   }
   rq.retries++;
   if (qp.local && !qp.local->consumed(rq.lastPosition)) {
-    rq.ackStart = c_.now;  // nothing is lost: the peer has not looked at it yet
+    rq.ackStart = c_.now;  // nothing is lost: the peer has not processed it yet
     return;
   }
   t_.fragments.suspect(qp);
@@ -103,20 +103,20 @@ void Requester::onAckTimeout(Qp& qp) {
   goBack(qp);
 }
 
-// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: no time can be given. A loss in the
-// middle shows by what comes after it; one at the end would cost the whole ACK time-out (as for TCP, RFC 8985 §7).
-// Without retries nothing is sent again.
+// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: unknown. A loss in the middle is
+// shown by later packets; one at the end would cost the whole ACK timeout (as in TCP, RFC 8985 §7). Without retries
+// nothing is retransmitted.
 uint64_t Requester::probeDue(const Qp& qp) const {
   const SendState& rq = qp.rq;
   if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
     return UINT64_MAX;
   const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
-  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + interval;  // no reason to think of a loss yet
+  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + interval;  // no indication of a loss yet
   if (rq.roundTrip == 0) return UINT64_MAX;
   return rq.ackStart + interval * ((2ull << rq.probes) - 1);
 }
 
-// Sends only the oldest packet again, with AckReq. The answer shows what else is to be sent again.
+// Retransmits only the oldest packet, with AckReq. The response shows what else must be retransmitted.
 void Requester::probe(Qp& qp) {
   SendState& rq = qp.rq;
   const uint64_t ackStart = rq.ackStart;
@@ -126,12 +126,12 @@ void Requester::probe(Qp& qp) {
   if (rq.probes == kMostProbes) t_.fragments.suspect(qp);
   if (SelectiveAck::agreed(qp) && (t_.selectiveAck.probe(qp) || t_.lostResponses.probe(qp))) return;
   goBack(qp);
-  rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
+  rq.ackStart = ackStart;  // a probe does not extend the timeout
   qp.set(kProbing);
 }
 
-// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. Other traffic of
-// the queue pair goes on. On the local link everything is acknowledged without that.
+// Requests the ACK of packets that were sent without AckReq, by retransmitting the oldest of them. Other traffic of the
+// queue pair continues. On the local link everything is acknowledged without that.
 void Requester::requestAck(Qp& qp) {
   if (qp.local) return;
   SendState& rq = qp.rq;
@@ -151,8 +151,8 @@ void Requester::requestAck(Qp& qp) {
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
   if (!e.status) return;
-  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE requests the ACK in its
-  // place. In the middle of a message, or of packets that are sent again, there is no PSN for one; those request an ACK
+  // Its memory is no longer registered, which matters only if it was lost: an empty WRITE requests the ACK instead. In
+  // the middle of a message, or during retransmission, no PSN is available for one; the packets then request an ACK
   // themselves, soon.
   e.status = 0;
   qp.clear(kAsking);
@@ -166,7 +166,7 @@ void Requester::requestAck(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Only the oldest packet that was not executed: if there is no receive yet, those after it would be dropped.
+// Only the oldest packet that was not executed: if there is no receive yet, later ones would be dropped.
 void Requester::repeatRefused(Qp& qp) {
   const uint32_t executed = LostResponses::executed(qp);
   qp.clear(kRnrWait);
@@ -179,7 +179,7 @@ void Requester::carryInRing(Qp& qp, bool lasting) {
   qp.set(kRingOnly);
   rq.ringOnlyAlways |= lasting;
   rq.ringOnlyEnd = rq.maxPsn;
-  rq.fastRetried = true;  // answers to what is under way show gaps that are none
+  rq.fastRetried = true;  // responses to packets in flight show gaps that do not exist
   goBack(qp);
 }
 

@@ -9,10 +9,10 @@ using namespace abi;
 
 namespace {
 
-// RNR NAKs for one PSN with growing times. The last retry of a sender that has kMostRnrRetries is left for the one that
+// RNR NAKs for one PSN, with growing times. The last retry of a sender with kMostRnrRetries is left for the NAK that
 // announces a receive.
 constexpr uint32_t kGrowingNaks = wire::kMostRnrRetries - 1;
-// Each time is four times the one before: a receive that is late by less is not waited for much longer than that.
+// Each time is four times the previous one: the wait never exceeds a receive's delay by much more than that.
 constexpr uint32_t kGrowthShift = 2;
 
 }  // namespace
@@ -22,7 +22,7 @@ bool Rnr::hasReceive(Qp& qp) {
   return c_.refreshReceive(qp) && qp.rs.producer != qp.rs.head;
 }
 
-// Makes the poster of the next receive ring the doorbell. A receive that is being posted meanwhile is seen here, or its
+// Makes the poster of the next receive ring the doorbell. A receive being posted meanwhile is either seen here, or its
 // poster sees the request.
 bool Rnr::awaitReceive(Qp& qp) {
   if (qp.has(kAwaitsReceive)) return false;
@@ -60,7 +60,7 @@ void Rnr::leave(Qp& qp) {
   if (qp.srq && !qp.srq->awaiting.empty()) s_.schedule(*qp.srq->awaiting.first());
 }
 
-// To as many senders as there are receives, those first that have waited longest.
+// Announces receives to as many senders as there are receives, starting with those that have waited longest.
 void Rnr::offer(Qp& qp) {
   if (!qp.srq) return announce(qp);
   Srq& srq = *qp.srq;
@@ -75,7 +75,7 @@ void Rnr::announce(Qp& qp) {
   ReceiveState& rs = qp.rs;
   endAwaiting(qp);
   if (qp.has(kNakFatal) || !qp.has(kNakSent)) return;
-  // A sender with kMostRnrRetries has none left after so many. One that came once more repeats for ever.
+  // A sender with kMostRnrRetries has none left after this many. One that retries once more repeats forever.
   const bool mayAnnounce =
       qp.local || ((qp.attributes.patience & rnrpatience::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
   if (!mayAnnounce) return;
@@ -88,8 +88,7 @@ void Rnr::announce(Qp& qp) {
 
 uint8_t Rnr::rnrCode(const Qp& qp) const {
   const uint32_t least = qp.attributes.minRnrTimer, before = qp.rs.rnrNaks;
-  // A sender's last retry is for what was posted after its patience had come to an end; there is no reason to put it
-  // off.
+  // A sender's last retry is for receives posted after its RNR timeout had expired; there is no reason to delay it.
   if (!(qp.attributes.patience & rnrpatience::kResponder) || before == kGrowingNaks) return uint8_t(least);
   const uint32_t shift = before < kGrowingNaks ? kGrowthShift * (kGrowingNaks - 1 - before) : 0;
   return wire::rnrCodeFor(std::max(c_.options.rnrPatienceNs >> shift, wire::rnrNanoseconds(least)));

@@ -1,9 +1,8 @@
-// Which queue pair is looked at next, and when: the run queue, the line of those that wait for room in a pair's ring,
-// deferred ACKs, and timers.
+// Which queue pair runs next, and when: the run queue, the queue pairs that wait for room in a pair's ring, deferred
+// ACKs, and timers.
 //
-// Work is done in rounds. A queue pair with something to send stands in the run queue; a step gives each a share of
-// packets and puts it back if it has more, so that no queue pair, and no peer's large READ, keeps the lock or starves
-// others.
+// Work is done in rounds. A queue pair with something to send is in the run queue; a step gives each a share of packets
+// and re-queues it if it has more, so that no queue pair, and no peer's large READ, holds the lock or starves others.
 #pragma once
 #include "objects/context.h"
 
@@ -19,12 +18,12 @@ class Scheduler {
   void schedule(Qp& qp) { running.push(qp); }
   bool idle() const { return running.empty(); }
 
-  // ── Deferred ACKs. While `deferring`, ACKs wait for the next step, so that an answer of the program can carry them;
-  // `exceptAwaited`: but for those that the peer waits for.
+  // ── Deferred ACKs. While `deferring`, ACKs wait for the next step, so that a response of the program can carry them;
+  // `exceptAwaited`: except those that the peer waits for.
   bool deferring = false, exceptAwaited = false;
   void deferAck(Qp& qp) { deferred.push(qp); }
   void cancelDeferred(Qp& qp) { deferred.remove(qp); }
-  // ACKs that the step before deferred are due in this one.
+  // ACKs deferred by the previous step are due in this one.
   void makeDeferredDue() {
     while (Qp* const qp = deferred.pop()) {
       if (!qp->rs.ackPending) continue;
@@ -47,7 +46,7 @@ class Scheduler {
   void wakeNow() {
     if (wake) wake(wakeArgument);
   }
-  // When the next step is due, which the thread knows from now on. UINT64_MAX: never.
+  // When the next step is due, which the thread knows from now on; UINT64_MAX: never.
   uint64_t announceDeadline() { return announced_ = running.empty() && deferred.empty() ? c_.timers.earliest() : 0; }
 
   QpLine<&Qp::nextScheduled, kScheduled> running;
@@ -61,7 +60,7 @@ class Scheduler {
   uint64_t announced_ = UINT64_MAX;  // until when the thread would sleep
 };
 
-// What the roles of a transport have in common.
+// Members common to all roles of a transport.
 class Role {
  public:
   explicit Role(Transport& transport);

@@ -8,8 +8,8 @@ class SharedReceives : public Role {
  public:
   using Role::Role;
 
-  bool refresh(Srq& srq);  // false: the ring is garbage
-  bool take(Qp& qp);       // false: there is none
+  bool refresh(Srq& srq);  // false: the ring is corrupt
+  bool take(Qp& qp);       // false: none available
   void checkLimit(Srq& srq);
   Status resize(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries);
 };

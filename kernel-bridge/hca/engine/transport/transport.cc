@@ -24,7 +24,7 @@ Transport::~Transport() {
 // ── Steps ───────────────────────────────────────────────────────────────────────────────────────
 
 bool Transport::step(uint64_t time, Stepper stepper) {
-  // Another thread may have read a later time, and had the lock before this one.
+  // Another thread may have read a later time, and held the lock before this one.
   context.now = std::max(context.now, time);
   context.received = 0;
   bool moved = false;
@@ -35,11 +35,12 @@ bool Transport::step(uint64_t time, Stepper stepper) {
   if (stepper == Stepper::kPoller && context.received == 0 && !mayHaveMore && scheduler.idle() &&
       context.timers.earliest() > context.now && busyPoll.waitsOn(context.now)) {
     context.link.pollBusiest(*this, kReceiveBudget, commandsWaiting);
-    context.now = std::max(context.now, context.clock.recent());  // it takes time, in which the thread did nothing else
+    context.now = std::max(context.now, context.clock.recent());  // time has passed in which the thread did nothing
+                                                                  // else
   }
   moved |= context.received > 0 || mayHaveMore;
 
-  // An answer that lies unread in the socket is no reason to repeat; but timers may not wait for ever either.
+  // A response unread in the socket is no reason to retransmit; but timers must not wait forever either.
   if (!mayHaveMore || ++stepsWithoutTimers_ >= kMostWithoutTimers) {
     stepsWithoutTimers_ = 0;
     for (uint32_t i = 0; i < kTimersPerStep && context.timers.earliest() <= context.now; i++) {
@@ -73,7 +74,7 @@ bool Transport::stepLocal(bool waits) {
   return context.received > 0;
 }
 
-// One round: queue pairs that come back in line while it lasts are for the next step.
+// One round: queue pairs that are re-queued during it wait for the next step.
 bool Transport::runScheduled() {
   bool moved = false;
   const uint32_t sentBefore = uint32_t(context.counters.sentPackets);
@@ -92,7 +93,7 @@ bool Transport::run(Qp& qp, uint32_t share) {
   bool more = responses.respond(qp, forResponses);
   more |= requester.request(qp, forRequests);
   if (stateRules(qp.state()).receivesRequests) responses.sendCongestionNotification(qp);
-  responses.acknowledge(qp);  // after longer packets, with which it can leave in one piece
+  responses.acknowledge(qp);  // after longer packets, so that it can be sent with them
   lifecycle.checkDrained(qp);
   return more;
 }
@@ -162,7 +163,7 @@ void Transport::onWhole(const PacketMeta& meta, const uint8_t* bth, uint32_t len
     datagrams.receive(*qp, meta, p);
     return lifecycle.settle();
   }
-  // While the pair is pending here, the peer may know already that there is none, and send by the wire.
+  // While the pair is pending here, the peer may already know that it is refused, and send over the wire.
   if (!Context::comesFromPeer(*qp, meta) || (qp->local && !qp->has(kPairPending))) {
     context.counters.wrongAddress++;
     return;
@@ -206,7 +207,7 @@ void Transport::onLocalPacket(LocalPair& pair, const LocalPacket& local) {
   take(*qp, p);
 }
 
-// Whether the queue pair takes such packets now.
+// Whether the queue pair accepts such packets now.
 bool Transport::accepts(Qp& qp, const Packet& p) {
   if (transportOf(p.flags) != qp.attributes.type) {
     context.counters.wrongTransport++;
@@ -221,7 +222,7 @@ bool Transport::accepts(Qp& qp, const Packet& p) {
   return true;
 }
 
-// A packet of the connection, whichever link it came by.
+// A packet of the connection, received on either link.
 void Transport::take(Qp& qp, const Packet& p) {
   if (!context.pkeyFits(qp, p)) return;
   qp.lastActivity = context.now;
@@ -229,7 +230,7 @@ void Transport::take(Qp& qp, const Packet& p) {
     completer.onAcknowledged(qp, p.local->acknowledged & wire::kPsnMask);
     if (qp.has(kFailing) || !accepts(qp, p)) return lifecycle.settle();
   }
-  // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
+  // Also in RTS: a passive side is there before it sends its REP, and this packet replaces the RTU.
   if (qp.has(kUnheard) && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
     qp.clear(kUnheard);
     context.report(qp, QpEvent::kCommunicationEstablished, 0);

@@ -1,11 +1,11 @@
-// The transport: one context (context.h), what schedules its queue pairs (scheduler.h), and the roles over them. The
-// roles say in their own headers what they do; here packets and time come in.
+// The transport: a context (context.h), the scheduler of its queue pairs (scheduler.h), and the roles. Each role is
+// described in its own header; packets and time enter here.
 //
 //   doorbell ─▶ FastPath::ring ─▶ (Requester) ─▶ Links::transmit ─▶ link
 //   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
 //   step ─▶ link.poll, timers, run queue: Responses, Requester
 //
-// In brackets: the long way, for everything that the fast path does not take. The lock is held in all of it.
+// In parentheses: the slow path, for everything that the fast path does not handle. The lock is held throughout.
 #pragma once
 #include <atomic>
 #include "platform/engine_lock.h"
@@ -23,7 +23,7 @@
 #include "transport/responder.h"
 #include "transport/shared_receives.h"
 #include "transport/ud.h"
-// The flag, and leaving out the sources in extensions/, is all it takes to have the standard alone
+// The flag, and leaving out the sources in extensions/, is all that is needed to build the standard alone
 // (docs/internals/wire.md).
 #ifdef ND_WITHOUT_EXTENSIONS
 #include "transport/extensions/none.h"
@@ -42,15 +42,15 @@ struct Transport final : public PacketSink {
 
   // ── Steps. True: something moved.
   bool step(uint64_t time, Stepper stepper);
-  // A step that looks at nothing but the local link, for a thread that polls. `waits`: if nothing has come, it looks on
-  // for a moment.
+  // A step that checks only the local link, for a thread that polls. `waits`: if nothing has arrived, it polls on for a
+  // moment.
   bool stepLocal(bool waits);
   // Whether a step would do nothing else.
   bool quiet(uint64_t time) const {
     return scheduler.idle() && scheduler.deferred.empty() && context.timers.earliest() > time &&
            context.link.quiet(time);
   }
-  // Whether something is left to do that no packet or timer brings.
+  // Whether work is left that no packet or timer triggers.
   bool hasWork() const { return !scheduler.idle() || context.link.selfPending(); }
   // One round of a queue pair. True: there is more.
   bool run(Qp& qp, uint32_t share);
@@ -73,7 +73,7 @@ struct Transport final : public PacketSink {
   void onLocalSpace(LocalPair& pair) override { links.onSpace(pair); }
 
   EngineLock lock;
-  std::atomic<uint32_t> commandsWaiting{0};  // threads that want the lock for more than a poll
+  std::atomic<uint32_t> commandsWaiting{0};  // threads that need the lock for more than a poll
 
   Context context;
   ProgressOwner owner{context.clock};
@@ -102,7 +102,7 @@ struct Transport final : public PacketSink {
   void* gsiArgument = nullptr;
 
  private:
-  static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
+  static constexpr uint32_t kReceiveBudget = 64;  // packets received from the link per step
   static constexpr uint32_t kStepShare = 120;     // packets per step, all queue pairs
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kMostWithoutTimers = 8;  // steps

@@ -18,7 +18,7 @@ void store16(uint8_t* p, uint32_t v) {
   p[1] = uint8_t(v);
 }
 
-// The header as it stood on the wire; the IPv4 ID, which the socket does not report, is 0.
+// The header as received; the IPv4 ID, which the socket does not report, is 0.
 void writeGrh(uint8_t grh[kGrhBytes], const PacketMeta& meta, uint32_t roceBytes) {
   const uint32_t udpBytes = kUdpBytes + roceBytes + kIcrcBytes;
   std::memset(grh, 0, kGrhBytes);
@@ -71,7 +71,7 @@ void Datagrams::send(Qp& qp, SendEntry& e) {
   bth.destinationQpn = e.remoteQpn;
   bth.psn = rq.psn;
   wire::emitBth(out.header, bth);
-  // A controlled Q_Key is the QP's own to give (IBA 1 §10.2.5).
+  // A controlled Q_Key is replaced by the QP's own (IBA 1 §10.2.5).
   const uint32_t qkey = e.remoteQkey & 0x80000000u ? qp.attributes.qkey : e.remoteQkey;
   wire::emitDeth(out.header + wire::kBthBytes, {qkey, qp.qpn});
   if (immediate) wire::store32(out.header + wire::kBthBytes + wire::kDethBytes, e.immediate);
@@ -82,7 +82,7 @@ void Datagrams::send(Qp& qp, SendEntry& e) {
   t_.requester.sent(qp, 1, ah->path);
 }
 
-// A datagram that does not fit, like one that nobody waits for, is dropped: no stranger ends a QP.
+// A datagram that does not fit, or for which no receive is posted, is dropped: no other host can end a QP.
 void Datagrams::receive(Qp& qp, const PacketMeta& meta, const Packet& p) {
   if (!c_.pkeyFits(qp, p)) return;
   if (wire::parseDeth(p.extension).qkey != qp.attributes.qkey) {

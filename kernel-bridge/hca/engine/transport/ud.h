@@ -10,7 +10,7 @@ class Datagrams : public Role {
  public:
   using Role::Role;
 
-  void send(Qp& qp, SendEntry& e);  // not sent: `e.status` says why
+  void send(Qp& qp, SendEntry& e);  // not sent: `e.status` gives the reason
   void receive(Qp& qp, const PacketMeta& meta, const Packet& p);
   void receiveMulticast(const PacketMeta& meta, const Packet& p);
   bool detachFrom(Qp& qp, const Group& group);  // false: was not attached

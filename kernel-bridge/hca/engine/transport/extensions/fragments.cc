@@ -8,16 +8,16 @@ using namespace abi;
 
 namespace {
 
-// From any length the first step leads to what almost every path takes; from there on sizes are these, times or by
-// kStep.
+// From any length the first step leads to a size that almost every path supports; from there sizes change by a factor
+// of kStep.
 constexpr uint32_t kFirst = 1024, kSmallest = 256, kStep = 4;
 constexpr uint32_t kMostProbes = 3;  // in a row, RFC 8899 §5.1.2: MAX_PROBES
 constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000;  // RFC 8899 §5.1.1: PMTU_RAISE_TIMER
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }
 
-// Each end numbers its own requests, and the answers to them are counted by the other's. So requests, answers to READs
-// and ATOMICs, and acknowledgements may have one PSN at the same time, and even one length.
+// Each peer numbers its own requests, and the responses to them use the requester's PSNs. So requests, responses to
+// READs and ATOMICs, and acknowledgements may have the same PSN at the same time, and even the same length.
 uint8_t kindOf(uint8_t opcode) {
   const uint32_t flags = wire::kOpcodes[opcode].flags;
   return flags & wire::kRequest ? 0 : flags & (wire::kRead | wire::kAtomic) ? 1 : 2;
@@ -25,7 +25,7 @@ uint8_t kindOf(uint8_t opcode) {
 
 uint32_t lengthOf(const OutPacket& p) { return p.headerLength + p.payloadLength + p.padLength; }
 
-// Makes `part` carry `length` bytes of a packet, from `offset` on. False: in too many pieces.
+// Makes `part` carry `length` bytes of a packet, from `offset` on. False: too many pieces.
 bool slice(OutPacket& whole, uint32_t offset, uint32_t length, OutPacket& part) {
   part.pieceCount = part.payloadLength = 0;
   const auto take = [&](void* data, uint64_t available) {
@@ -44,7 +44,7 @@ bool slice(OutPacket& whole, uint32_t offset, uint32_t length, OutPacket& part) 
   };
   bool fits = take(whole.header, whole.headerLength);
   for (uint32_t i = 0; i < whole.pieceCount; i++) fits = fits && take(whole.pieces[i].data, whole.pieces[i].length);
-  part.padLength = length;  // what is left is the packet's pad
+  part.padLength = length;  // the rest is the packet's pad
   return fits;
 }
 
@@ -63,7 +63,7 @@ void Fragments::suspect(Qp& qp) {
   narrow(qp, again, std::min(qp.mtu, e.length - packet * qp.mtu));
 }
 
-// Each answer has a history of its own: while one is missing, others may be asked for as well.
+// Each response has its own history: while one is missing, others may be re-requested as well.
 void Fragments::onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often) {
   of.repeats = of.repeated == psn ? of.repeats + 1 : 1;
   of.repeated = psn;
@@ -78,12 +78,12 @@ FragmentPath& Fragments::path(Qp& qp) {
   return *qp.fragments;
 }
 
-// `again`: a packet that has left in fragments of the present size has not come either.
+// `again`: a packet sent in fragments of the current size has not arrived either.
 void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   FragmentPath& f = *qp.fragments;
-  if (f.size != 0 && !again) return;  // fragments have come so far: the path may be down
+  if (f.size != 0 && !again) return;  // fragments have arrived so far: the path may be down
   uint32_t next = f.size ? f.size / kStep : kFirst;
-  while (next >= payload && next > kSmallest) next /= kStep;  // a short packet may be too long as well
+  while (next >= payload && next > kSmallest) next /= kStep;  // even a short packet may be too long
   next = std::max(next, kSmallest);
   if (payload <= next || next == f.size) return;
   f.size = next;
@@ -93,20 +93,20 @@ void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   c_.counters.blackHoles++;
 }
 
-// Bytes of the fragments in which a packet leaves now; 0: whole.
+// Size of the fragments in which a packet is sent now; 0: whole.
 uint32_t Fragments::sizeFor(Qp& qp, const OutPacket& whole) {
   FragmentPath& f = *qp.fragments;
   const SendState& rq = qp.rq;
   const wire::Bth bth = wire::parseBth(whole.header);
   const uint32_t larger = f.size * kStep >= qp.mtu ? 0 : f.size * kStep;
   if (!(wire::kOpcodes[bth.opcode].flags & wire::kRequest)) {
-    // Whether an answer came only its repetition tells: no single one can be a probe.
+    // Only a re-request shows that a response is missing: no single one can be a probe.
     if (c_.now - f.since < std::max(f.every, kFirstRetryNs)) return f.size;
     f.every = nextRetry(f.every);
     return f.size = 0;
   }
   if (f.probing) {
-    if (bth.psn == f.probe) {  // sent again: it is lost, or its answer is, or that is late
+    if (bth.psn == f.probe) {  // sent again: it is lost, or its response is lost or late
       f.probing = false;
       if (++f.lostProbes < kMostProbes) return f.size;
       f.lostProbes = 0;

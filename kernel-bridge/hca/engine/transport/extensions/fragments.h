@@ -1,17 +1,18 @@
-// Packets in fragments, between two ends that have agreed on it (extensions::kFragments), for paths on which large
-// packets vanish: a router drops what is longer than its MTU and reports nothing, or an interface's MTU has become
-// smaller. The packets of a connection have the length that its MTU says (IBA 1 §9.7.4.1.6), so a packet that is too
-// long for the path leaves in several datagrams, and is looked at when it is whole. To the transport a lost fragment is
-// a lost packet.
+// Packets in fragments, between two peers that have agreed on it (extensions::kFragments), for paths on which large
+// packets vanish: a router drops packets longer than its MTU without reporting it, or an interface's MTU has been
+// reduced. The packets of a connection have the length given by its MTU (IBA 1 §9.7.4.1.6), so a packet that is too
+// long for the path is sent in several datagrams, and processed once it is complete. To the transport, a lost fragment
+// is a lost packet.
 //
-// A fragment has a BTH with an opcode that the standard leaves to manufacturers, and the QPN and PSN of the packet; in
-// place of a pad count it has the kind of the packet. Then follow its place in the packet and the packet's length, 16
-// bits each; then bytes of the packet, from its BTH to its pad. Fragments come in any order, and what is lost of a
-// packet may come with its repetition.
+// A fragment has a BTH with an opcode that the standard leaves to manufacturers, and the QPN and PSN of the packet; the
+// pad count is replaced by the kind of the packet. It is followed by the fragment's position in the packet and the
+// packet's length, 16 bits each, and by bytes of the packet, from its BTH to its pad. Fragments may arrive in any
+// order, and missing ones may arrive with a retransmission of the packet.
 //
-// The size follows RFC 8899's method: a packet that did not get through whole is sent in fragments of 1024 bytes, then
-// of 256. Once these arrive, a packet of the next larger size is the probe. It is data; when it is lost it is sent
-// again in fragments. After three lost ones in a row the next one follows after 5 seconds, later up to 10 minutes.
+// The size follows the method of RFC 8899: a packet that did not get through whole is sent in fragments of 1024 bytes,
+// then of 256. Once these arrive, a packet of the next larger size serves as the probe. It carries data; if it is lost,
+// it is retransmitted in fragments. After three consecutive lost probes the next one follows after 5 seconds, later
+// after up to 10 minutes.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -23,15 +24,15 @@ class Fragments : public Role {
   static bool agreed(const Qp& qp) { return (qp.attributes.extensions & extensions::kFragments) != 0 && !qp.local; }
 
   // ── Sender
-  // The oldest packet has been sent several times without an answer: if it is a long one, that may be the reason.
+  // The oldest packet has been sent several times without a response: if it is long, that may be the reason.
   void suspect(Qp& qp);
-  // An answer of so much payload is asked for again. The same, when it has been so often.
+  // A response with this much payload has been re-requested; `often`: how often so far.
   void onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often);
-  // By the wire: whole, or in fragments. False: it could not be sent.
+  // Sends it over the wire: whole, or in fragments. False: it could not be sent.
   bool send(Qp& qp, const Path& path, OutPacket& whole);
 
   // ── Receiver
-  // A fragment. The packet that it completes, of `*length` bytes; null: there is none.
+  // Takes a fragment. Returns the packet that it completes, of `*length` bytes; null: none.
   const uint8_t* receive(const PacketMeta& meta, const wire::Bth& bth, const uint8_t* bytes, uint32_t bytesLength,
                          uint32_t* length);
 

@@ -8,45 +8,45 @@ namespace nd {
 
 namespace {
 
-// On nearer paths the window that every peer takes is enough, and more would only wait in the receiver's socket.
+// On shorter paths the window that every peer accepts is enough, and more would only wait in the receiver's socket.
 constexpr uint64_t kNearNs = 250'000;
-// The window is so many times what fills the path, at most: while it is looked for, and later.
+// Maximum ratio of the window to what fills the path: during startup, and later.
 constexpr uint32_t kStartGain = 4, kGain = 2;
-// And so many packets more: connections that share a path come to equal parts by them, for whoever has less gains more.
+// Plus this many packets: they equalize the shares of connections on one path, because the one with less gains more.
 constexpr uint32_t kEqualPart = 32;
 constexpr uint32_t kBandwidthRounds = 3;
-// The bandwidth has to grow by a quarter in three rounds.
+// During startup the bandwidth must grow by a quarter in three rounds.
 constexpr uint32_t kStagnantRounds = 3;
-// Nor may the round trip become longer by an eighth, within these limits (HyStart++, RFC 9406 §4.2).
+// Nor may the round-trip time increase by an eighth, within these limits (HyStart++, RFC 9406 §4.2).
 constexpr uint64_t kLeastDelayNs = 4'000'000, kMostDelayNs = 16'000'000;
 constexpr uint64_t kLeastAgeNs = 5'000'000'000;
-// A loss of up to one in so many says nothing about queues.
+// A loss of up to one in this many does not indicate a queue.
 constexpr uint32_t kFewLost = 50;
-constexpr uint32_t kFewPackets = 8;  // nor do so few
+constexpr uint32_t kFewPackets = 8;  // nor do this few
 // RFC 9438 §4.1, §4.6.
 constexpr double kCubic = 0.4, kDecrease = 0.7, kFriendlyIncrease = 3 * (1 - kDecrease) / (1 + kDecrease);
-// TCP fills the interface's MTU, of 9000 or 1500 bytes; packets of the standard have 4096 or 1024. Where each packet is
-// as likely to be lost as another, throughput is the packet's size times the root of the increase (RFC 5348 §3.1). So
-// the increase is the square of the sizes' ratio. Packets of an agreed length keep it: without it a rate that CNPs have
-// cut comes back in twice the time, and CUBIC beside this has more than its part.
+// TCP fills the interface's MTU of 9000 or 1500 bytes; standard packets have 4096 or 1024. If every packet is equally
+// likely to be lost, throughput is proportional to the packet size times the root of the increase (RFC 5348 §3.1). So
+// the increase is the square of the ratio of the sizes. Packets of an agreed length keep it: otherwise a rate cut by
+// CNPs would take twice the time to recover, and a CUBIC flow on the same path would get more than its share.
 constexpr uint32_t kJumbo = 4096;
 constexpr double kJumboShare = 4.8, kShare = 2;
-// Packets leave a quarter faster than one window in a round trip; and what is late by no more than this leaves at once.
+// Packets are sent a quarter faster than one window per round trip; those late by no more than this are sent at once.
 constexpr uint64_t kSlackNs = 1'000'000;
-// A thread that is woken late for them sends what was due meanwhile, so much at once.
+// A thread that is woken late sends what became due meanwhile, at most this much at once.
 constexpr uint64_t kCatchUpNs = 2'000'000;
 
 double shareOf(const Qp& qp) { return qp.mtu >= kJumbo ? kJumboShare : kShare; }
 
 double seconds(uint64_t ns) { return double(ns) * 1e-9; }
 
-// One that lasts, and is there now.
+// A queue that lasts, and exists now.
 bool hasQueue(const SendState& rq, uint64_t ns) {
   return std::min(rq.lastRoundTrip, rq.roundTrip) > rq.leastRoundTrip + ns;
 }
 
-// The queue that the start has made is drained in the next round, which also shows the least round trip behind others'
-// queues.
+// The queue built up during startup is drained in the next round, which also shows the minimum round-trip time despite
+// other flows' queues.
 void endStart(PathModel& m) {
   m.started = true;
   m.leastAt = 0;
@@ -75,7 +75,7 @@ void LongWindow::onFull(Qp& qp) const {
   qp.set(kNarrowed);
 }
 
-// What it shows is weighed at the end of the round.
+// The loss is evaluated at the end of the round.
 void LongWindow::onLoss(Qp& qp, uint32_t packets) const {
   SendState& rq = qp.rq;
   if (rq.model->roundStart == 0) beginRound(rq);
@@ -101,7 +101,7 @@ void LongWindow::grow(Qp& qp, uint32_t acknowledged) const {
   SendState& rq = qp.rq;
   PathModel& m = *rq.model;
   m.delivered += acknowledged;
-  // One late answer may be a busy host's: the start goes on when the delay is gone.
+  // One late response may come from a busy host: startup continues when the delay is gone.
   if (m.stagnant != kStagnantRounds)
     m.started =
         rq.lastRoundTrip > rq.leastRoundTrip + std::max(std::min(rq.leastRoundTrip / 8, kMostDelayNs), kLeastDelayNs);
@@ -163,17 +163,17 @@ void LongWindow::endRound(Qp& qp) const {
   const bool limited = m.limited;
   beginRound(rq);
   if (limited || rq.window < c_.options.window || m.draining != 0) return;
-  m.roundStart = 0;  // what comes now says nothing about the path
+  m.roundStart = 0;  // later responses say nothing about the path
   qp.clear(kNarrowed);
 }
 
-// Whether what was lost in this round shows a queue that is full.
+// Whether the losses of this round indicate a full queue.
 void LongWindow::weighLosses(SendState& rq) const {
   PathModel& m = *rq.model;
   const bool many = m.lost > kFewPackets && uint64_t(m.lost) * kFewLost > m.delivered + m.lost;
   if (!many && !hasQueue(rq, rq.leastRoundTrip / 4 + kSlackNs / 2)) return;
   const uint32_t reduced = std::max(uint32_t(rq.window * kDecrease), Congestion::kSmallestWindow);
-  // RFC 9438 §4.7: whoever has less than before leaves more to the others.
+  // RFC 9438 §4.7: a flow with less than before leaves more to the others.
   m.origin = rq.window < m.origin ? rq.window * (1 + kDecrease) / 2 : rq.window;
   rq.window = many ? reduced : std::max(reduced, std::min(rq.window, uint32_t(m.filling(rq.leastRoundTrip) * 5 / 4)));
   m.started = true;
@@ -181,7 +181,8 @@ void LongWindow::weighLosses(SendState& rq) const {
   m.curveStart = 0;
 }
 
-// A path that is always full shows no longer how near its end is. Now and then a quarter of it is sent, for two rounds.
+// A path that is always full no longer shows its minimum round-trip time. Now and then only a quarter is sent, for two
+// rounds.
 void LongWindow::drain(SendState& rq) const {
   PathModel& m = *rq.model;
   if (m.draining == 0) {
@@ -207,13 +208,13 @@ void LongWindow::sample(SendState& rq, uint64_t sample) const {
   if (rq.model && rq.model->draining != 0) rq.model->leastDrained = std::min(rq.model->leastDrained, sample);
 }
 
-// A window was reduced by other rules than these: by a time-out or by notifications.
+// The window was reduced by other rules: by a timeout or by notifications.
 void LongWindow::restartCurve(SendState& rq, uint32_t before) const {
   PathModel& m = *rq.model;
   m.origin = before;
   m.curveStart = 0;
   m.draining = 0;
-  m.started = rq.window > Congestion::kSmallestWindow;  // after a time-out the path is looked for again
+  m.started = rq.window > Congestion::kSmallestWindow;  // after a timeout the path is probed anew
   m.reached = 0;
   m.stagnant = m.started ? kStagnantRounds : 0;
 }

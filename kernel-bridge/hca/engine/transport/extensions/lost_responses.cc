@@ -9,8 +9,8 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kReordering = Scoreboard::kReordering;
-constexpr uint32_t kOftenRepeated = 4;                    // the same answer, while others come
-constexpr size_t kMostRepeats = AnswerBoard::kMostAsked;  // that wait
+constexpr uint32_t kOftenRepeated = 4;                    // the same response, while others arrive
+constexpr size_t kMostRepeats = AnswerBoard::kMostAsked;  // that are waiting
 
 void raise(uint32_t& psn, uint32_t to) {
   if (wire::psnDiff(to, psn) > 0) psn = to;
@@ -49,7 +49,8 @@ void LostResponses::keep(Qp& qp, const Packet& p) {
     c_.counters.staleResponses++;
     return;
   }
-  // An answer that cannot be kept counts as lost, and shows no gap before it: later answers could not be kept either.
+  // A response that cannot be kept counts as lost, and does not indicate a gap before it: later responses could not be
+  // kept either.
   if (!t_.selectiveAck.mayKeep(b.kept, rq.una, psn, length)) {
     c_.counters.unkept++;
     return;
@@ -71,7 +72,7 @@ void LostResponses::onNext(Qp& qp, const Packet& p) {
   deliver(qp);
 }
 
-// What has come shows what has not.
+// Derives the missing responses from those received.
 void LostResponses::see(Qp& qp, const Packet& p) {
   AnswerBoard& b = *qp.rq.answers;
   uint32_t lost = 0;
@@ -105,7 +106,7 @@ void LostResponses::onExecuted(Qp& qp, uint32_t end) {
   s_.schedule(qp);
 }
 
-// The answer to a probe: what was sent before it and has not come is lost.
+// The response to a probe: whatever was sent before it and has not arrived is lost.
 void LostResponses::onProbed(Qp& qp) {
   AnswerBoard& b = *qp.rq.answers;
   b.probing = false;
@@ -116,7 +117,7 @@ void LostResponses::onProbed(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Answers before `end` that have not come, of requests that are executed, are lost. How many.
+// Responses before `end` that have not arrived, of executed requests, are lost. Returns their number.
 uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
   AnswerBoard& b = *qp.rq.answers;
   uint32_t lost = 0, wqe, packet;
@@ -133,8 +134,8 @@ uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
   return lost;
 }
 
-// The same of what was asked for before a position. What has been asked for once more since then is not looked at. A
-// request that was sent again and has not come either is sent again whole, as others that are lost (selective_ack.h).
+// The same for re-requests made before a position. Those re-requested once more since then are skipped. If a
+// retransmitted request has not arrived either, it is retransmitted whole, as other lost ones are (selective_ack.h).
 uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
   AnswerBoard& b = *qp.rq.answers;
   const uint32_t end = executed(qp);
@@ -156,7 +157,7 @@ uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
 void LostResponses::deliver(Qp& qp) {
   SendState& rq = qp.rq;
   uint32_t length;
-  // An answer may end the queue pair, and then nothing is kept any more.
+  // A response may end the queue pair, and then nothing is kept any more.
   while (qp.has(kAnswerGap) && !qp.has(kFailing)) {
     AnswerBoard& b = *rq.answers;
     if (wire::psnDiff(b.executed, rq.una) > 0 && !t_.completer.advance(qp, b.executed) && qp.has(kFailing)) return;
@@ -182,7 +183,7 @@ bool LostResponses::asksAgain(Qp& qp, uint32_t span) {
   return true;
 }
 
-// How many are missing from a PSN on, without one that has come between.
+// Number of consecutive missing PSNs from `psn` on.
 uint32_t LostResponses::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) const {
   const KeptPackets& kept = qp.rq.answers->kept;
   uint32_t n = 0;
@@ -193,7 +194,7 @@ uint32_t LostResponses::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) c
 bool LostResponses::ask(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   AnswerBoard& b = *rq.answers;
-  if (wire::psnDiff(rq.psn, b.executed) < 0) return true;  // everything is sent again anyway
+  if (wire::psnDiff(rq.psn, b.executed) < 0) return true;  // everything is retransmitted anyway
   while (!b.lost.empty()) {
     PsnRange& lost = b.lost.front();
     raise(lost.first, rq.una);
@@ -208,7 +209,7 @@ bool LostResponses::ask(Qp& qp, uint32_t& budget) {
       lost.first = wire::psnAdd(psn, 1);
       continue;
     }
-    if (b.asked.size() >= AnswerBoard::kMostAsked) return true;  // the answer to one of them brings the next turn
+    if (b.asked.size() >= AnswerBoard::kMostAsked) return true;  // the response to one of them triggers the next round
     if (budget == 0) return false;
     if (rq.model && !t_.longWindow.mayLeave(qp)) return true;
     budget--;
@@ -230,7 +231,7 @@ bool LostResponses::probe(Qp& qp) {
   b.probing = true;
   b.probePosition = b.position;
   b.probeEnd = rq.maxPsn;
-  // One that may not have come is sent as it was: a part would be taken for the whole.
+  // A request that may not have arrived is sent unchanged: a part would be mistaken for the whole.
   t_.selectiveAck.sendPart(qp, rq.una, wqe, packet,
                            e.opcode == kOpRead ? missingFrom(qp, rq.una, e.leftOfRequest(packet)) : 1);
   return true;
@@ -252,7 +253,7 @@ uint32_t LostResponses::startOver(Qp& qp, uint32_t from) {
   return 0;
 }
 
-// READs and ATOMICs under way before a PSN.
+// READs and ATOMICs in flight before a PSN.
 uint32_t LostResponses::requestsBefore(Qp& qp, uint32_t end) {
   uint32_t n = 0, wqe, packet;
   for (uint32_t psn = qp.rq.una; wire::psnDiff(psn, end) < 0;) {
@@ -266,7 +267,7 @@ uint32_t LostResponses::requestsBefore(Qp& qp, uint32_t end) {
 
 // ── Responder ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// The part of an answer that is asked for. False: it is none.
+// The re-requested part of a response. False: it is not part of one.
 bool LostResponses::part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job) const {
   const uint32_t offset = (p.bth.psn - r.psn) & wire::kPsnMask;
   job->psn = p.bth.psn;
@@ -288,7 +289,7 @@ bool LostResponses::part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job)
 
 void LostResponses::onRepeated(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
-  if (!p.bth.solicited) return;  // the network's copy of one that has been taken
+  if (!p.bth.solicited) return;  // a duplicate, made by the network, of a request that has been handled
   Resource* of = nullptr;
   for (uint32_t i = 0; i < rs.resources.size() && !of; i++) {
     Resource& r = rs.resources[i];
@@ -300,7 +301,7 @@ void LostResponses::onRepeated(Qp& qp, const Packet& p) {
     return;
   }
   const auto packetsOf = [&](const ResponseJob& j) { return j.atomic ? 1 : qp.packetsFor(j.length); };
-  // What waits for its first turn comes anyway.
+  // Responses waiting to be sent for the first time are sent anyway.
   if (rs.jobs.size()) {
     const int32_t ahead = wire::psnDiff(rs.jobs[0].psn, job.psn);
     if (ahead <= 0) return;
@@ -311,8 +312,8 @@ void LostResponses::onRepeated(Qp& qp, const Packet& p) {
   }
   if (!rs.repeats) rs.repeats = std::make_unique<std::deque<ResponseJob>>();
   if (rs.repeats->size() >= kMostRepeats) return;
-  // What waits for its turn is not answered twice, so there are never more answers than were asked for: the part begins
-  // behind what waits, and ends before it.
+  // A waiting repetition is not queued twice, so there are never more responses than requested: the part begins after
+  // the waiting ones, and ends before them.
   for (bool again = true; again;) {
     again = false;
     for (const ResponseJob& other : *rs.repeats) {

@@ -1,15 +1,16 @@
-// Answers to READs and ATOMICs that are lost, between two ends that have agreed on it (extensions::kAnswers, which
-// needs kRecovery): the requester keeps what comes behind a gap and asks again for exactly what is missing; the
-// responder goes on with what it has to send. Towards all other peers the requester goes back, and no packet of its own
-// leaves.
+// Recovery of lost responses to READs and ATOMICs, between two peers that have agreed on it (extensions::kAnswers,
+// which needs kRecovery): the requester keeps responses that follow a gap and re-requests exactly the missing ones; the
+// responder continues with what it has to send. Towards all other peers the requester goes back, and no packet of this
+// extension is sent.
 //
-// A question is a request with the PSN of the first that is missing, and for a READ with the address and length of a
-// part. It has the solicited-event bit, which a READ or ATOMIC has not, and its answer has AckReq, which the standard's
-// answers have not: so the requester knows which answers came because of it. Answers that are repeated leave before
-// others, and in the order of the questions. What is still to be sent for the first time is not repeated.
+// A selective re-request is a request with the PSN of the first missing response and, for a READ, the address and
+// length of a part. It has the solicited-event bit set, which a READ or ATOMIC never has, and its response has AckReq
+// set, which standard responses never have: so the requester can identify responses to re-requests. Repeated responses
+// are sent before others, and in the order of the re-requests. Responses not sent yet for the first time are not
+// repeated.
 //
-// So there are two orders, and in each an answer is lost when three later ones have come: that of the PSNs, for what is
-// sent for the first time, and that of the questions. An ACK comes after all answers.
+// So there are two orders, and in each a response is lost when three later ones have arrived: that of the PSNs, for
+// first transmissions, and that of the re-requests. An ACK follows all responses.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -24,26 +25,28 @@ class LostResponses : public Role {
   }
 
   // ── Requester
-  // What the peer has executed ends here.
+  // End of what the peer has executed.
   static uint32_t executed(const Qp& qp) {
     const SendState& rq = qp.rq;
     return qp.has(kAnswerGap) && wire::psnDiff(rq.answers->executed, rq.una) > 0 ? rq.answers->executed : rq.una;
   }
-  void keep(Qp& qp, const Packet& p);     // an answer behind a gap
-  void onNext(Qp& qp, const Packet& p);   // the next one, which has been taken
-  void onExecuted(Qp& qp, uint32_t end);  // an ACK or NAK says that everything before `end` is executed, and answered
-  void deliver(Qp& qp);                   // the gap may be closed: takes what follows
-  // Whether the request that is to leave, for so many PSNs, is one that the peer may have answered.
+  void keep(Qp& qp, const Packet& p);     // keeps a response that follows a gap
+  void onNext(Qp& qp, const Packet& p);   // the next response, which has been processed
+  void onExecuted(Qp& qp, uint32_t end);  // an ACK or NAK shows that everything before `end` has been executed and
+                                          // answered
+  void deliver(Qp& qp);                   // the gap may be closed: processes the responses that follow
+  // Whether the request to be sent, for this many PSNs, is one that the peer may have answered.
   bool asksAgain(Qp& qp, uint32_t span);
-  // Asks for what is lost, within the budget. False: there is more.
+  // Re-requests lost responses, within the budget. False: there are more.
   bool ask(Qp& qp, uint32_t& budget);
-  // Asks for the oldest that is missing. False: it is of no READ or ATOMIC.
+  // Re-requests the oldest missing response. False: it does not belong to a READ or ATOMIC.
   bool probe(Qp& qp);
-  // Everything is sent again from a PSN on. What is kept stays. How many requests before it wait for answers.
+  // Everything is retransmitted from a PSN on. Kept responses stay. Returns the number of earlier requests that wait
+  // for responses.
   uint32_t startOver(Qp& qp, uint32_t from);
 
   // ── Responder
-  // A request that was executed before.
+  // A request that has been executed before.
   void onRepeated(Qp& qp, const Packet& p);
 
  private:

@@ -1,5 +1,5 @@
-// Stand-ins for the roles of this folder, where it is compiled out (ND_WITHOUT_EXTENSIONS): every connection is the
-// standard's.
+// Stubs for the roles of this folder, used when it is compiled out (ND_WITHOUT_EXTENSIONS): every connection then
+// follows the standard alone.
 #pragma once
 #include "transport/scheduler.h"
 

@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-constexpr uint32_t kOftenAgain = 4;  // the same packet, while others come
+constexpr uint32_t kOftenAgain = 4;  // the same packet, while others arrive
 
 }  // namespace
 
@@ -33,7 +33,7 @@ bool SelectiveAck::keep(Qp& qp, const Packet& p) {
     qp.set(kKeeps);
     if (next && !p.bth.ackRequest && ++kept.sinceReport < kReportEvery) return true;
   }
-  // After an RNR NAK the peer waits, and asks again.
+  // After an RNR NAK the peer waits, then retries.
   if (qp.has(kNakSent)) return true;
   kept.sinceReport = 0;
   askForGap(qp);
@@ -112,7 +112,7 @@ Scoreboard& SelectiveAck::board(Qp& qp) {
   return *rq.board;
 }
 
-// Ranges in order, before what was sent last: so a report costs no more than what is under way.
+// Ranges must be in order and before the packet sent last, so a report costs no more than what is in flight.
 bool SelectiveAck::isReport(const Qp& qp, const Packet& p) {
   if (p.length % kRangeBytes != 0 || p.bth.pad != 0) return false;
   for (uint32_t at = 0; at < p.length; at += kRangeBytes) {
@@ -132,7 +132,7 @@ void SelectiveAck::onReport(Qp& qp, const Packet& p) {
     return;
   }
   c_.counters.receivedReports++;
-  if (rq.psn != rq.maxPsn || qp.has(kRnrWait)) return;  // everything is sent again anyway
+  if (rq.psn != rq.maxPsn || qp.has(kRnrWait)) return;  // everything is retransmitted anyway
   Scoreboard& b = board(qp);
   uint32_t fresh = 0;
   for (uint32_t at = 0; at < p.length; at += kRangeBytes) {
@@ -152,13 +152,13 @@ void SelectiveAck::onReport(Qp& qp, const Packet& p) {
     lost++;
   }
   if (rq.timing && b.isKept(rq.timedPsn)) t_.congestion.takeSample(rq);
-  if (fresh != 0 || lost != 0) rq.ackStart = c_.now;  // one without news could be repeated for ever
+  if (fresh != 0 || lost != 0) rq.ackStart = c_.now;  // reports without news could be repeated forever
   lose(qp, lost, b.reduced);
   t_.congestion.openWindow(qp, fresh);
   s_.schedule(qp);
 }
 
-// Packets before `end` that the peer does not keep are lost. Answers how many of them were not known to be.
+// Packets before `end` that the peer does not keep are lost. Returns how many of them were not known to be.
 uint32_t SelectiveAck::examine(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
   Scoreboard& b = *rq.board;
@@ -170,7 +170,7 @@ uint32_t SelectiveAck::examine(Qp& qp, uint32_t end) {
     b.examined = wire::psnAdd(psn, 1);
     if (b.isKept(psn) || !find(qp, psn, &wqe, &packet)) continue;
     const SendEntry& e = qp.entry(wqe);
-    // A READ request has several PSNs and is one packet.
+    // A READ request has several PSNs but is one packet.
     if (e.opcode == abi::kOpRead && psn != rq.una && (packet & (e.chunk - 1)) != 0) continue;
     b.lost.push_back(psn);
     lost++;
@@ -181,7 +181,7 @@ uint32_t SelectiveAck::examine(Qp& qp, uint32_t end) {
 bool SelectiveAck::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) {
   const SendState& rq = qp.rq;
   if (qp.has(kKeepAlive) && psn == rq.keepAlivePsn) return false;
-  uint32_t least = 0, most = rq.begun - rq.head;  // the first that begins behind the PSN
+  uint32_t least = 0, most = rq.begun - rq.head;  // the first that begins after the PSN
   while (least != most) {
     const uint32_t middle = least + (most - least) / 2;
     if (wire::psnDiff(qp.entry(rq.head + middle).firstPsn, psn) > 0) most = middle;
@@ -197,7 +197,7 @@ bool SelectiveAck::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) {
   return false;
 }
 
-// A loss makes the window smaller once in a window, where no model of the path weighs it.
+// A loss reduces the window once per window, unless a model of the path evaluates it.
 void SelectiveAck::lose(Qp& qp, uint32_t packets, LossMark& mark) {
   if (packets == 0) return;
   const SendState& rq = qp.rq;
@@ -262,14 +262,14 @@ bool SelectiveAck::resend(Qp& qp, uint32_t& budget) {
     budget--;
     b.lost.pop_front();
     if (!sendAgain(qp, psn)) {
-      t_.requester.goBack(qp);  // which also ends what cannot be sent
+      t_.requester.goBack(qp);  // which also ends requests that cannot be sent
       return true;
     }
   }
   return true;
 }
 
-// One packet, with AckReq; what else is to be sent stays as it is. False: it cannot be sent.
+// Sends one packet, with AckReq; the position of regular sending does not change. False: it cannot be sent.
 bool SelectiveAck::sendAgain(Qp& qp, uint32_t psn) {
   SendState& rq = qp.rq;
   uint32_t wqe, packet;
@@ -293,7 +293,7 @@ void SelectiveAck::sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet,
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
   const bool probing = qp.has(kProbing);
-  qp.set(kProbing);  // asks for an answer
+  qp.set(kProbing);  // requests a response
   t_.requester.sendOne(qp, qp.entry(wqe), most);
   qp.put(kProbing, probing);
   if (((rq.timedPsn - psn) & wire::kPsnMask) < ((rq.psn - psn) & wire::kPsnMask)) rq.timing = false;
