@@ -257,7 +257,7 @@ NativeChannel::Waited NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
                                  progress::kStopCheckMs);
     if (own != nullptr ? own->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
     if (left == 0) return Waited::kTimedOut;
-    if (EnvData::of(Env()).toldToStop()) return Waited::kStopped;
+    if (EnvData::of(Env()).stopRequested()) return Waited::kStopped;
   }
 }
 

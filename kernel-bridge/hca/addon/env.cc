@@ -30,7 +30,7 @@ EnvData::~EnvData() = default;
 
 EnvData& EnvData::of(Napi::Env env) { return *env.GetInstanceData<EnvData>(); }
 
-bool EnvData::toldToStop() {
+bool EnvData::stopRequested() {
   if (empty_.IsEmpty()) return false;
   Napi::HandleScope scope(env_);
   napi_value receiver, exception;

@@ -55,7 +55,7 @@ class EnvData {
   // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). Calls
   // an empty JavaScript function, which fails in that case; usable only while one of our functions runs. A waiting
   // thread calls it now and then.
-  bool toldToStop();
+  bool stopRequested();
   // The HCA of this environment; null until a soft kernel has opened it, and during teardown.
   Engine* engine() const { return context != nullptr ? context->engine() : nullptr; }
 

@@ -30,9 +30,9 @@ const char* nameOf(Observed::Answer answer) {
 }
 
 // Queries other processes on a thread-pool thread, which may block.
-class Asking final : public Napi::AsyncWorker {
+class ObserveQuery final : public Napi::AsyncWorker {
  public:
-  Asking(Napi::Env env, uint64_t longestNs)
+  ObserveQuery(Napi::Env env, uint64_t longestNs)
       : Napi::AsyncWorker(env, "networkdirect:observe"),
         answered_(Napi::Promise::Deferred::New(env)),
         longestNs_(longestNs) {}
@@ -100,7 +100,7 @@ Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
                           "observeProcesses(longestMs): `longestMs` must be a number of milliseconds");
     return info.Env().Undefined();
   }
-  auto* asking = new Asking(info.Env(), uint64_t(longestMs) * 1'000'000);
+  auto* asking = new ObserveQuery(info.Env(), uint64_t(longestMs) * 1'000'000);
   const Napi::Promise promise = asking->promise();
   asking->Queue();
   return promise;

@@ -59,7 +59,7 @@ void VerbsHca::serveAsync(Device& device) {
     }
     if (last != nullptr) {
       std::lock_guard<std::mutex> lock(last->mutex);
-      if (last->handle == handle && std::exchange(last->lastWqeTold, true)) continue;
+      if (last->handle == handle && std::exchange(last->lastWqeReported, true)) continue;
     }
     if (overrun != nullptr) {
       {

@@ -52,7 +52,7 @@ Status VerbsHca::createCq(Owner owner, uint64_t address, uint64_t bytes, uint32_
   cq->ring.events = nullptr;
   cq->ring.handle = handle;
   cq->ring.attach(held(memory), address, entries, 0, 0);
-  const Status asked = askForEvent(*cq);
+  const Status asked = armDevice(*cq);
   if (asked != Status::kSuccess) {
     lib_.ibv_destroy_cq(cq->cq);
     Tables::all().cqs.release(cq, handle);

@@ -182,14 +182,14 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
 }
 
 // The queue pair consumes no more receives of its SRQ. Not every device reports this: rdma_rxe does not.
-void tellLastWqe(QpObject& qp) {
-  if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeTold, true)) return;
+void reportLastWqe(QpObject& qp) {
+  if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeReported, true)) return;
   tell(qp, QpEvent::kLastWqe, 0);
 }
 
 }  // namespace
 
-Status askForEvent(CqObject& cq) {
+Status armDevice(CqObject& cq) {
   if (cq.cq == nullptr || cq.ring.dead) return Status::kSuccess;
   const CqObject::Arm wanted = cq.ring.wantsAny() ? CqObject::Arm::kAny : CqObject::Arm::kSolicited;
   // Solicited entries, and errors on most devices, are reported without a request.
@@ -218,7 +218,7 @@ void drain(CqObject& cq, Handle handle, bool event) {
     if (solicited) cq.ring.solicitedCame();
     if (event) {
       // Without an event its owner would sleep forever.
-      if (askForEvent(cq) != Status::kSuccess) cq.ring.die();
+      if (armDevice(cq) != Status::kSuccess) cq.ring.die();
       fetch(cq, &now);  // entries that came in between raise no event
     }
     if (cq.ring.dead && !cq.overrunTold) {
@@ -265,7 +265,7 @@ void flushHeld(QpObject& qp, bool force) {
     }
     if (force) qp.sendsDrained = true;
   }
-  if (qp.srq != nullptr) return tellLastWqe(qp);
+  if (qp.srq != nullptr) return reportLastWqe(qp);
   if (qp.receiveEntries == 0) return;
   std::lock_guard<std::mutex> lock(qp.receiveCq->mutex);
   const int32_t out = qp.receivesOut.load();
@@ -316,7 +316,7 @@ Status armBy(Handle handle, Arm arm) {
     if (cq->handle != handle) return Status::kInvalidHandle;
     if (cq->ring.dead) return Status::kBufferOverflow;
     Status status = arm(cq->ring);
-    if (status == Status::kSuccess) status = askForEvent(*cq);
+    if (status == Status::kSuccess) status = armDevice(*cq);
     if (status != Status::kSuccess) return status;
   }
   // Entries that came before the device was armed raise no event of their own.

@@ -33,6 +33,6 @@ void settleLater(CqObject& cq);
 // The queue pair is locked.
 void flushHeld(QpObject& qp, bool force = false);
 // Arms the device for the event that the CQ, which is locked, needs.
-Status askForEvent(CqObject& cq);
+Status armDevice(CqObject& cq);
 
 }  // namespace nd::verbs

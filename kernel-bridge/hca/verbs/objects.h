@@ -139,7 +139,7 @@ struct QpObject {
   uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
   uint32_t failStatus = 0;                 // of the first request not handed to the device; 0: it was flushed
   bool errorEntered = false, markerPosted = false;
-  bool lastWqeTold = false;  // in ERROR: consumes no more receives of its SRQ
+  bool lastWqeReported = false;  // in ERROR: consumes no more receives of its SRQ
   QpAttributes attributes;
   // Written only with the lock of a CQ.
   std::atomic<uint32_t> state{abi::kQpsReset};
@@ -170,7 +170,7 @@ struct QpObject {
     sendCq = receiveCq = nullptr;
     srq = nullptr;
     sendDone = receiveDone = failStatus = 0;
-    errorEntered = markerPosted = lastWqeTold = false;
+    errorEntered = markerPosted = lastWqeReported = false;
     attributes = QpAttributes();
     state = abi::kQpsReset;
     receivesOut = 0;

@@ -210,7 +210,7 @@ Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   qp.failStatus = 0;
   qp.receivesOut = 0;
   qp.sendsDrained = qp.failed = qp.sendsForced = qp.receivesForced = false;
-  qp.errorEntered = qp.markerPosted = qp.lastWqeTold = false;
+  qp.errorEntered = qp.markerPosted = qp.lastWqeReported = false;
   QpAttributes fresh;
   fresh.type = qp.type;
   fresh.qpn = qp.qpn;

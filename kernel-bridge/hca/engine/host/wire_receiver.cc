@@ -106,7 +106,7 @@ uint32_t WireReceiver::drainPort() {
 
 // Returns the number of packets in the datagram; an empty one counts as well.
 uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
-  if (datagram.length == 0) return 1;  // a peer that uses it to query its own OS
+  if (datagram.length == 0) return 1;  // sent by a peer to learn its own IPv4 ID
   const bool accepted = parts_.addresses.accepts(datagram.meta);
   uint32_t at = 0, packets = 0;
   do {

@@ -65,7 +65,7 @@ const Clock& monotonicClock() {
 
 // How long the end of a context waits for the engine's lock and thread. Both are available at once unless the engine is
 // held.
-constexpr uint64_t kPatienceNs = 500'000'000;
+constexpr uint64_t kEndTimeoutNs = 500'000'000;
 
 }  // namespace
 
@@ -83,7 +83,7 @@ struct HcaContext::Parts {
     std::lock_guard<std::mutex> guard(mutex_);
     if (stopped_) return true;
     thread.askToStop();
-    if (!comesFree(deadline)) return false;
+    if (!lockAvailable(deadline)) return false;
     const uint64_t now = monotonicNs(), left = deadline > now ? deadline - now : 0;
     stopped_ = thread.stop(static_cast<uint32_t>(left / 1'000'000 + 1));
     if (stopped_) host.stop();
@@ -92,7 +92,7 @@ struct HcaContext::Parts {
 
  private:
   // The remaining steps take the lock. Its holder may never release it.
-  bool comesFree(uint64_t deadline) {
+  bool lockAvailable(uint64_t deadline) {
     while (!engine.lock().try_lock()) {
       if (monotonicNs() >= deadline) return false;
       yieldThread();
@@ -153,7 +153,7 @@ class Registry {
   void endAll() {
     const std::vector<Parts> started = all();
     for (const Parts& parts : started) parts->thread.askToStop();
-    const uint64_t deadline = monotonicNs() + kPatienceNs;
+    const uint64_t deadline = monotonicNs() + kEndTimeoutNs;
     for (const Parts& parts : started) parts->end(deadline);
   }
 
@@ -197,7 +197,7 @@ class Registry {
 
 HcaContext::~HcaContext() {
   if (parts_ == nullptr) return;
-  if (parts_->end(monotonicNs() + kPatienceNs)) Registry::instance().remove(parts_);
+  if (parts_->end(monotonicNs() + kEndTimeoutNs)) Registry::instance().remove(parts_);
   else Registry::instance().keepLate(parts_);
 }
 

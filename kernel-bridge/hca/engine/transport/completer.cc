@@ -229,7 +229,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
     } else {
       c_.counters.receivedRnrNaks++;
       if (rq.rnrRetries == 0) rq.rnrSince = c_.now;
-      if (rnrPatienceEnds(qp)) {
+      if (rnrLimitExceeded(qp)) {
         c_.counters.rnrExceeded++;
         failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
         return;
@@ -257,7 +257,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
 }
 
 // Whether one more RNR NAK exceeds the limit.
-bool Completer::rnrPatienceEnds(const Qp& qp) const {
+bool Completer::rnrLimitExceeded(const Qp& qp) const {
   const uint32_t count = qp.attributes.rnrRetry;
   if (count == wire::kRnrForEver || qp.rq.rnrRetries < count) return false;
   const bool patient = count == wire::kMostRnrRetries && (qp.attributes.patience & rnrpatience::kRequester);

@@ -25,7 +25,7 @@ class Completer : public Role {
   void progressed(Qp& qp, uint32_t acknowledged);
   void retryNow(Qp& qp);
   void onNak(Qp& qp, uint8_t syndrome, uint32_t psn);
-  bool rnrPatienceEnds(const Qp& qp) const;
+  bool rnrLimitExceeded(const Qp& qp) const;
   bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
   void onReadResponse(Qp& qp, const Packet& p);
   void onAtomicAcknowledge(Qp& qp, const Packet& p);

@@ -9,26 +9,26 @@ using namespace abi;
 namespace {
 
 // A packet waits at most this long for an ACK without one being requested.
-constexpr uint64_t kLateAskNs = 1'000'000;
+constexpr uint64_t kLateAckRequestNs = 1'000'000;
 // At most one CNP for a queue pair in this time.
 constexpr uint64_t kCongestionNs = 50'000;
-constexpr uint32_t kMostUnasked = 32;  // maximum number of packets without AckReq, however long the window is
+constexpr uint32_t kMostWithoutAckRequest = 32;  // maximum number of packets without AckReq, however long the window is
 
 }  // namespace
 
 // AckReq is set: (a) at the end of a signaled message; (b) when half of the send queue is unsignaled, or has waited for
-// kLateAskNs; (c) when a quarter of the window has none; (d) when the window is full; (e) on retransmissions; (f) where
-// no later packet could request it. Requester::requestAck handles the remaining tail.
+// kLateAckRequestNs; (c) when a quarter of the window has none; (d) when the window is full; (e) on retransmissions;
+// (f) where no later packet could request it. Requester::requestAck handles the remaining tail.
 bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   SendState& rq = qp.rq;
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
   rq.sinceAck += span;
-  bool asks =
-      rq.sinceAck >= std::min((rq.window + 3) / 4, kMostUnasked) || inFlight >= rq.window || qp.has(kProbing | kAsking);
+  bool asks = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostWithoutAckRequest) || inFlight >= rq.window ||
+              qp.has(kProbing | kAsking);
   if (last && !asks) {
     asks = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
-           (rq.unasked() && c_.now - rq.ackStart >= kLateAskNs) || qp.has(kAwaited) || qp.local ||
+           (rq.unasked() && c_.now - rq.ackStart >= kLateAckRequestNs) || qp.has(kAwaited) || qp.local ||
            wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork || rq.roundTrip == 0 ||
            qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
   }

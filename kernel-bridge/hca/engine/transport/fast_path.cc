@@ -60,7 +60,7 @@ uint32_t FastPath::send(Qp& qp) {
     if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false))
       break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
-    // Everything is acknowledged on this link; AckReq only shows that the peer is awaited.
+    // Everything is acknowledged on this link; AckReq shows that the sender waits for it.
     const bool asks =
         (e->flags & kSendFlagSignaled) != 0 || qp.signalAll || 4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
     const wire::Bth bth = requestBth(qp, *e, pkey, asks);

@@ -362,7 +362,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   SendState& rq = qp.rq;
   const uint32_t offset = rq.packet * qp.mtu;
   const uint64_t room = uint64_t(span) * qp.mtu;
-  const bool again = t_.lostResponses.asksAgain(qp, span);
+  const bool again = t_.lostResponses.mayBeAnswered(qp, span);
   wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true, again),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   if (qp.has(kRingOnly)) t_.links.out.localFlags = LocalEntry::kInRing;
@@ -375,7 +375,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
 void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   const bool add = e.opcode == kOpFetchAdd;
-  const bool again = t_.lostResponses.asksAgain(qp, 1);
+  const bool again = t_.lostResponses.mayBeAnswered(qp, 1);
   wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true, again),
                       {e.remote, e.rkey, add ? e.compare : e.swap, add ? uint64_t(0) : e.compare});
   rq.sinceAck = 0;

@@ -91,8 +91,8 @@ bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
                                      [&] { return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey)); });
 }
 
-// A NAK that ends the queue pair also ends the validity of memory referenced by its responses: the peer, if it is still
-// alive, has to copy that first.
+// A NAK that ends the queue pair also invalidates memory that its responses refer to. So it waits until the peer, if
+// still alive, has copied that memory.
 bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;

@@ -83,7 +83,7 @@ class ReadinessSet {
     erase(descriptor);
     if (isObject(descriptor)) objectOf(descriptor)->set = self;
     members_.push_back(std::move(member));
-    tellWaiters();
+    notifyWaiters();
     return true;
   }
 
@@ -93,13 +93,13 @@ class ReadinessSet {
       if (m.descriptor != descriptor) continue;
       m.kinds = kinds;
       m.tag = tag;
-      tellWaiters();
+      notifyWaiters();
     }
   }
 
   void remove(Descriptor descriptor) {
     std::lock_guard<std::mutex> guard(mutex_);
-    if (erase(descriptor)) tellWaiters();
+    if (erase(descriptor)) notifyWaiters();
   }
 
   uint32_t take(Readiness::Event* events) {
@@ -139,7 +139,7 @@ class ReadinessSet {
     {
       std::lock_guard<std::mutex> guard(mutex_);
       members.swap(members_);
-      tellWaiters();
+      notifyWaiters();
     }
     for (const Member& m : members)
       if (isObject(m.descriptor)) objectOf(m.descriptor)->set.reset();
@@ -203,7 +203,7 @@ class ReadinessSet {
   }
 
   // Restarts the waits for the former members. Their state stays signalled.
-  void tellWaiters() {
+  void notifyWaiters() {
     SetEvent(changed_->handle);
     changed_ = makeSignal();
   }

@@ -26,7 +26,7 @@ class Fragments : public Role {
   // ── Sender
   // The oldest packet has been sent several times without a response: if it is long, that may be the reason.
   void suspect(Qp& qp);
-  // A response with this much payload has been re-requested; `often`: how often so far.
+  // The same for a response with this much payload, once it has been re-requested `often` times.
   void onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often);
   // Sends it over the wire: whole, or in fragments. False: it could not be sent.
   bool send(Qp& qp, const Path& path, OutPacket& whole);

@@ -27,8 +27,8 @@ constexpr uint32_t kFewPackets = 8;  // nor do this few
 constexpr double kCubic = 0.4, kDecrease = 0.7, kFriendlyIncrease = 3 * (1 - kDecrease) / (1 + kDecrease);
 // TCP fills the interface's MTU of 9000 or 1500 bytes; standard packets have 4096 or 1024. If every packet is equally
 // likely to be lost, throughput is proportional to the packet size times the root of the increase (RFC 5348 §3.1). So
-// the increase is the square of the ratio of the sizes. Packets of an agreed length keep it: otherwise a rate cut by
-// CNPs would take twice the time to recover, and a CUBIC flow on the same path would get more than its share.
+// the increase is the square of the ratio of the sizes. Longer, agreed packets keep that increase: otherwise a rate
+// cut by CNPs would take twice the time to recover, and a CUBIC flow on the same path would get more than its share.
 constexpr uint32_t kJumbo = 4096;
 constexpr double kJumboShare = 4.8, kShare = 2;
 // Packets are sent a quarter faster than one window per round trip; those late by no more than this are sent at once.

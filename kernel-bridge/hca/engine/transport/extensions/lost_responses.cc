@@ -176,7 +176,7 @@ void LostResponses::deliver(Qp& qp) {
   rq.answers.reset();
 }
 
-bool LostResponses::asksAgain(Qp& qp, uint32_t span) {
+bool LostResponses::mayBeAnswered(Qp& qp, uint32_t span) {
   const SendState& rq = qp.rq;
   if (wire::psnDiff(rq.psn, rq.maxPsn) >= 0 || !agreed(qp)) return false;
   board(qp).ask(rq.psn, span, rq.maxPsn);

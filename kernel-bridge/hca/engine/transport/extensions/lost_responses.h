@@ -36,7 +36,7 @@ class LostResponses : public Role {
                                           // answered
   void deliver(Qp& qp);                   // the gap may be closed: processes the responses that follow
   // Whether the request to be sent, for this many PSNs, is one that the peer may have answered.
-  bool asksAgain(Qp& qp, uint32_t span);
+  bool mayBeAnswered(Qp& qp, uint32_t span);
   // Re-requests lost responses, within the budget. False: there are more.
   bool ask(Qp& qp, uint32_t& budget);
   // Re-requests the oldest missing response. False: it does not belong to a READ or ATOMIC.

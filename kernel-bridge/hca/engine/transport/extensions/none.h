@@ -43,7 +43,7 @@ struct LostResponses : Role {
   void onNext(Qp&, const Packet&) {}
   void onExecuted(Qp&, uint32_t) {}
   void deliver(Qp&) {}
-  bool asksAgain(Qp&, uint32_t) { return false; }
+  bool mayBeAnswered(Qp&, uint32_t) { return false; }
   bool ask(Qp&, uint32_t&) { return true; }
   bool probe(Qp&) { return false; }
   uint32_t startOver(Qp&, uint32_t) { return 0; }
