@@ -117,10 +117,10 @@ struct SendState : RingPlace {
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
-  std::unique_ptr<PathModel> model;      // for a path whose peer accepts a longer window than the default
-  uint32_t probes = 0;                   // for this `una`
-  std::unique_ptr<Scoreboard> board;     // with kRecovering: of the packets in flight
-  std::unique_ptr<AnswerBoard> answers;  // with kAnswerGap
+  std::unique_ptr<PathModel> model;             // for a path whose peer accepts a longer window than the default
+  uint32_t probes = 0;                          // for this `una`
+  std::unique_ptr<Scoreboard> board;            // with kRecovering: of the packets in flight
+  std::unique_ptr<ResponseScoreboard> answers;  // with kAnswerGap
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;

@@ -245,28 +245,29 @@ class Scoreboard {
 
 // The requester's view of the responses to its READs and ATOMICs, from the first missing one on: later ones that have
 // arrived, as copies, and the re-requests.
-class AnswerBoard {
+class ResponseScoreboard {
  public:
-  static constexpr size_t kMostAsked = 1024;  // outstanding re-requests; the peer accepts no more
+  static constexpr size_t kMostReRequests = 1024;  // outstanding re-requests; the peer accepts no more
 
   // A re-request of PSNs from `first` on, made when `newest` was the next new PSN. `position`: number of re-requests
   // before it.
-  struct Asked {
+  struct ReRequest {
     uint32_t first, count, newest, position;
     bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
     uint32_t end() const { return position + count; }
   };
 
   // `total`: bytes kept by all connections.
-  AnswerBoard(uint64_t* total, uint32_t una) : kept(total), executed(una), highest(una), examined(una), end(una) {}
+  ResponseScoreboard(uint64_t* total, uint32_t una)
+      : kept(total), executed(una), highest(una), examined(una), end(una) {}
 
   KeptPackets kept;
-  uint32_t executed;          // end of what the peer has certainly executed
-  uint32_t highest;           // one past the highest PSN whose first response has arrived
-  uint32_t examined;          // every PSN before this is kept, was re-requested, or will be
-  uint32_t end;               // nothing is noted from here on
-  std::deque<PsnRange> lost;  // to be re-requested
-  std::deque<Asked> asked;    // re-requested, in that order
+  uint32_t executed;                 // end of what the peer has certainly executed
+  uint32_t highest;                  // one past the highest PSN whose first response has arrived
+  uint32_t examined;                 // every PSN before this is kept, was re-requested, or will be
+  uint32_t end;                      // nothing is noted from here on
+  std::deque<PsnRange> lost;         // to be re-requested
+  std::deque<ReRequest> reRequests;  // re-requested, in that order
   uint32_t position = 0;
   bool probing = false;  // a probe has the position `probePosition`, for requests before `probeEnd`
   uint32_t probePosition = 0, probeEnd = 0;
@@ -277,19 +278,19 @@ class AnswerBoard {
     if (wire::psnDiff(psn, end) > 0) end = psn;
   }
   void ask(uint32_t psn, uint32_t count, uint32_t newest) {
-    asked.push_back({psn, count, newest, position});
+    reRequests.push_back({psn, count, newest, position});
     position += count;
     extend(wire::psnAdd(psn, count));
   }
   // The newest re-request for a PSN, skipping the first `passed` of them; null: none.
-  const Asked* question(uint32_t psn, size_t passed = 0) const {
-    for (size_t i = asked.size(); i > passed; i--)
-      if (asked[i - 1].has(psn)) return &asked[i - 1];
+  const ReRequest* reRequestFor(uint32_t psn, size_t passed = 0) const {
+    for (size_t i = reRequests.size(); i > passed; i--)
+      if (reRequests[i - 1].has(psn)) return &reRequests[i - 1];
     return nullptr;
   }
   // Everything is retransmitted from here on.
   void forget(uint32_t from) {
-    while (!asked.empty() && wire::psnDiff(asked.back().first, from) >= 0) asked.pop_back();
+    while (!reRequests.empty() && wire::psnDiff(reRequests.back().first, from) >= 0) reRequests.pop_back();
     while (!lost.empty() && wire::psnDiff(lost.back().first, from) >= 0) lost.pop_back();
   }
   void lose(uint32_t psn) {

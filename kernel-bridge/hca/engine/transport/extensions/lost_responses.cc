@@ -9,8 +9,8 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kReordering = Scoreboard::kReordering;
-constexpr uint32_t kOftenRepeated = 4;                    // the same response, while others arrive
-constexpr size_t kMostRepeats = AnswerBoard::kMostAsked;  // that are waiting
+constexpr uint32_t kOftenRepeated = 4;                                // the same response, while others arrive
+constexpr size_t kMostRepeats = ResponseScoreboard::kMostReRequests;  // that are waiting
 
 void raise(uint32_t& psn, uint32_t to) {
   if (wire::psnDiff(to, psn) > 0) psn = to;
@@ -20,11 +20,11 @@ void raise(uint32_t& psn, uint32_t to) {
 
 // ── Requester ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-AnswerBoard& LostResponses::board(Qp& qp) {
+ResponseScoreboard& LostResponses::board(Qp& qp) {
   SendState& rq = qp.rq;
   if (!qp.has(kAnswerGap)) {
     qp.set(kAnswerGap);
-    rq.answers = std::make_unique<AnswerBoard>(&c_.keptBytes, rq.una);
+    rq.answers = std::make_unique<ResponseScoreboard>(&c_.keptBytes, rq.una);
   }
   return *rq.answers;
 }
@@ -42,7 +42,7 @@ void LostResponses::keep(Qp& qp, const Packet& p) {
     return;
   }
   if (!qp.has(kAnswerGap)) c_.counters.responseGaps++;
-  AnswerBoard& b = board(qp);
+  ResponseScoreboard& b = board(qp);
   const uint8_t* const bth = p.extension - wire::kBthBytes;
   const uint32_t length = uint32_t(p.payload - bth) + p.length + p.bth.pad;
   if (b.kept.has(psn)) {
@@ -74,20 +74,20 @@ void LostResponses::onNext(Qp& qp, const Packet& p) {
 
 // Derives the missing responses from those received.
 void LostResponses::see(Qp& qp, const Packet& p) {
-  AnswerBoard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.answers;
   uint32_t lost = 0;
   if (p.bth.ackRequest) {
-    const AnswerBoard::Asked* const question = b.question(p.bth.psn);
-    if (!question) return;
-    const uint32_t position = question->position + ((p.bth.psn - question->first) & wire::kPsnMask);
+    const ResponseScoreboard::ReRequest* const reRequest = b.reRequestFor(p.bth.psn);
+    if (!reRequest) return;
+    const uint32_t position = reRequest->position + ((p.bth.psn - reRequest->first) & wire::kPsnMask);
     lost = settle(qp, position + 1 - kReordering);
     if (b.probing && int32_t(position - b.probePosition) >= 0) onProbed(qp);
   } else {
     raise(b.highest, wire::psnAdd(p.bth.psn, 1));
     b.extend(b.highest);
     lost = examine(qp, wire::psnAdd(b.highest, wire::kPsnMask + 1 - kReordering));
-    while (!b.asked.empty() && wire::psnDiff(b.highest, b.asked.front().newest) > int32_t(kReordering))
-      lost += settle(qp, b.asked.front().end());
+    while (!b.reRequests.empty() && wire::psnDiff(b.highest, b.reRequests.front().newest) > int32_t(kReordering))
+      lost += settle(qp, b.reRequests.front().end());
   }
   t_.selectiveAck.lose(qp, lost, b.reduced);
 }
@@ -95,20 +95,21 @@ void LostResponses::see(Qp& qp, const Packet& p) {
 void LostResponses::onExecuted(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
   if (!qp.has(kAnswerGap)) c_.counters.responseGaps++;
-  AnswerBoard& b = board(qp);
+  ResponseScoreboard& b = board(qp);
   if (wire::psnDiff(end, b.executed) > 0) rq.ackStart = c_.now;
   raise(b.executed, end);
   raise(b.highest, end);
   b.extend(end);
   uint32_t lost = examine(qp, end);
-  while (!b.asked.empty() && wire::psnDiff(end, b.asked.front().newest) > 0) lost += settle(qp, b.asked.front().end());
+  while (!b.reRequests.empty() && wire::psnDiff(end, b.reRequests.front().newest) > 0)
+    lost += settle(qp, b.reRequests.front().end());
   t_.selectiveAck.lose(qp, lost, b.reduced);
   s_.schedule(qp);
 }
 
 // The response to a probe: whatever was sent before it and has not arrived is lost.
 void LostResponses::onProbed(Qp& qp) {
-  AnswerBoard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.answers;
   b.probing = false;
   uint32_t lost = settle(qp, b.probePosition);
   lost += examine(qp, b.probeEnd);
@@ -119,14 +120,14 @@ void LostResponses::onProbed(Qp& qp) {
 
 // Responses before `end` that have not arrived, of executed requests, are lost. Returns their number.
 uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
-  AnswerBoard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.answers;
   uint32_t lost = 0, wqe, packet;
   if (wire::psnDiff(end, b.executed) > 0) end = b.executed;
   raise(b.examined, qp.rq.una);
   for (; wire::psnDiff(b.examined, end) < 0; b.examined = wire::psnAdd(b.examined, 1)) {
     const uint32_t psn = b.examined;
     if (b.kept.has(psn) || !SelectiveAck::find(qp, psn, &wqe, &packet) || !qp.entry(wqe).isReadOrAtomic() ||
-        b.question(psn))
+        b.reRequestFor(psn))
       continue;
     b.lose(psn);
     lost++;
@@ -137,19 +138,20 @@ uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
 // The same for re-requests made before a position. Those re-requested once more since then are skipped. If a
 // retransmitted request has not arrived either, it is retransmitted whole, as other lost ones are (selective_ack.h).
 uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
-  AnswerBoard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.answers;
   const uint32_t end = executed(qp);
   uint32_t lost = 0;
-  while (!b.asked.empty() && int32_t(position - b.asked.front().position) > 0) {
-    AnswerBoard::Asked& first = b.asked.front();
+  while (!b.reRequests.empty() && int32_t(position - b.reRequests.front().position) > 0) {
+    ResponseScoreboard::ReRequest& first = b.reRequests.front();
     const uint32_t psn = first.first;
-    if (wire::psnDiff(psn, qp.rq.una) >= 0 && wire::psnDiff(psn, end) < 0 && !b.kept.has(psn) && !b.question(psn, 1)) {
+    if (wire::psnDiff(psn, qp.rq.una) >= 0 && wire::psnDiff(psn, end) < 0 && !b.kept.has(psn) &&
+        !b.reRequestFor(psn, 1)) {
       b.lose(psn);
       lost++;
     }
     first.first = wire::psnAdd(psn, 1);
     first.position++;
-    if (--first.count == 0) b.asked.pop_front();
+    if (--first.count == 0) b.reRequests.pop_front();
   }
   return lost;
 }
@@ -159,7 +161,7 @@ void LostResponses::deliver(Qp& qp) {
   uint32_t length;
   // A response may end the queue pair, and then nothing is kept any more.
   while (qp.has(kAnswerGap) && !qp.has(kFailing)) {
-    AnswerBoard& b = *rq.answers;
+    ResponseScoreboard& b = *rq.answers;
     if (wire::psnDiff(b.executed, rq.una) > 0 && !t_.completer.advance(qp, b.executed) && qp.has(kFailing)) return;
     const std::unique_ptr<uint8_t[]> bytes = b.kept.take(rq.una, &length);
     if (!bytes) break;
@@ -168,9 +170,10 @@ void LostResponses::deliver(Qp& qp) {
     if (qp.has(kAnswerGap)) b.delivering = false;
   }
   if (!qp.has(kAnswerGap)) return;
-  AnswerBoard& b = *rq.answers;
-  while (!b.asked.empty() && wire::psnDiff(wire::psnAdd(b.asked.front().first, b.asked.front().count), rq.una) <= 0)
-    b.asked.pop_front();
+  ResponseScoreboard& b = *rq.answers;
+  while (!b.reRequests.empty() &&
+         wire::psnDiff(wire::psnAdd(b.reRequests.front().first, b.reRequests.front().count), rq.una) <= 0)
+    b.reRequests.pop_front();
   if (wire::psnDiff(rq.una, b.end) < 0) return;
   qp.clear(kAnswerGap);
   rq.answers.reset();
@@ -193,7 +196,7 @@ uint32_t LostResponses::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) c
 
 bool LostResponses::ask(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
-  AnswerBoard& b = *rq.answers;
+  ResponseScoreboard& b = *rq.answers;
   if (wire::psnDiff(rq.psn, b.executed) < 0) return true;  // everything is retransmitted anyway
   while (!b.lost.empty()) {
     PsnRange& lost = b.lost.front();
@@ -209,7 +212,8 @@ bool LostResponses::ask(Qp& qp, uint32_t& budget) {
       lost.first = wire::psnAdd(psn, 1);
       continue;
     }
-    if (b.asked.size() >= AnswerBoard::kMostAsked) return true;  // the response to one of them triggers the next round
+    if (b.reRequests.size() >= ResponseScoreboard::kMostReRequests)
+      return true;  // the response to one of them triggers the next round
     if (budget == 0) return false;
     if (rq.model && !t_.longWindow.mayLeave(qp)) return true;
     budget--;
@@ -227,7 +231,7 @@ bool LostResponses::probe(Qp& qp) {
   if (!agreed(qp) || rq.psn != rq.maxPsn || !SelectiveAck::find(qp, rq.una, &wqe, &packet)) return false;
   const SendEntry& e = qp.entry(wqe);
   if (!e.isReadOrAtomic()) return false;
-  AnswerBoard& b = board(qp);
+  ResponseScoreboard& b = board(qp);
   b.probing = true;
   b.probePosition = b.position;
   b.probeEnd = rq.maxPsn;
@@ -240,13 +244,13 @@ bool LostResponses::probe(Qp& qp) {
 uint32_t LostResponses::startOver(Qp& qp, uint32_t from) {
   const SendState& rq = qp.rq;
   if (!qp.has(kAnswerGap) && (rq.reads == 0 || !agreed(qp))) return 0;
-  AnswerBoard& b = board(qp);
+  ResponseScoreboard& b = board(qp);
   if (from != rq.una) {
     b.forget(from);
     return requestsBefore(qp, from);
   }
   b.lost.clear();
-  b.asked.clear();
+  b.reRequests.clear();
   b.probing = false;
   raise(b.examined, rq.maxPsn);
   b.extend(rq.maxPsn);

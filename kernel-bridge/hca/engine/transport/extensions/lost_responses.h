@@ -50,7 +50,7 @@ class LostResponses : public Role {
   void onRepeated(Qp& qp, const Packet& p);
 
  private:
-  AnswerBoard& board(Qp& qp);
+  ResponseScoreboard& board(Qp& qp);
   void see(Qp& qp, const Packet& p);
   void onProbed(Qp& qp);
   uint32_t examine(Qp& qp, uint32_t end);
