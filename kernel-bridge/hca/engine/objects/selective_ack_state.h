@@ -267,7 +267,7 @@ class ResponseScoreboard {
   uint32_t examined;                 // every PSN before this is kept, was re-requested, or will be
   uint32_t end;                      // nothing is noted from here on
   std::deque<PsnRange> lost;         // to be re-requested
-  std::deque<ReRequest> reRequests;  // re-requested, in that order
+  std::deque<ReRequest> reRequests;  // outstanding, in the order in which they were made
   uint32_t position = 0;
   bool probing = false;  // a probe has the position `probePosition`, for requests before `probeEnd`
   uint32_t probePosition = 0, probeEnd = 0;
