@@ -283,8 +283,8 @@ TEST(verbs_each_call_of_closing_fails_once) {
 }
 
 TEST(verbs_a_device_file_that_cannot_be_opened_says_what_helps) {
-  const std::pair<int, const char*> pairs[] = {{EACCES, "this user needs to read and write it"},
-                                               {ENOENT, "the kernel's module"}};
+  const std::pair<int, const char*> pairs[] = {{EACCES, "this user needs read and write access"},
+                                               {ENOENT, "the kernel module"}};
   for (const char* const call : {"rdma_create_event_channel", "ibv_open_device"})
     for (const auto& [error, sentence] : pairs) {
       World w(false);
