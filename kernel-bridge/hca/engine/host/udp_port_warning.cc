@@ -20,7 +20,7 @@ std::string describeHolder(IpFamily family) {
 
 std::string describeProblem(IpFamily family, int error) {
   const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
-  if (error == 0 || (absent && family == IpFamily::kV6)) return "";  // a host without IPv6 lacks nothing
+  if (error == 0 || (absent && family == IpFamily::kV6)) return "";  // no problem on a host without IPv6
   std::string problem = std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
     problem += " is held by " + describeHolder(family) +

@@ -227,7 +227,7 @@ void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t
     steering_.onMisdirected(parts_.clock.now());
 }
 
-// ── Peer sockets: what comes by them, and when one is opened ──────────────────────────────────────
+// ── Peer sockets: receiving, and when one is opened ──────────────────────────────────────
 
 uint32_t WireReceiver::receiveByPeer(PeerSocket& peer, uint32_t budget) {
   uint32_t packets = 0, n;

@@ -1,4 +1,4 @@
-// A descriptor that becomes readable at a time.
+// A descriptor that becomes readable at a set time.
 #pragma once
 #include <cstdint>
 

@@ -31,7 +31,7 @@ class MonotonicClock final : public Clock {
   uint64_t recent() const override {
     static thread_local struct {
       uint64_t ticks, ns, baseTicks, baseNs;
-      uint64_t pace;  // nanoseconds of a tick, in 2^-kPaceBits; 0: unknown
+      uint64_t pace;  // nanoseconds per tick, in 2^-kPaceBits; 0: unknown
     } last;
     if (!steadyTicks_) return now();
     const uint64_t ticks = __rdtsc(), passed = ticks - last.ticks;

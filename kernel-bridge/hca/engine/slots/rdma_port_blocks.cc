@@ -81,7 +81,7 @@ RdmaPortBlocks::Block* RdmaPortBlocks::find(uint32_t service, uint16_t port) {
 }
 
 Status RdmaPortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
-  // Successive ports are mostly of one block: the other blocks are checked only once per block.
+  // Successive ports usually belong to one block: the other blocks are checked only once per block.
   if (Block* last = find(service, lastTaken_); last != nullptr && last->free() != 0) {
     *port = static_cast<uint16_t>(firstOf(lastTaken_) + last->pick());
     return Status::kSuccess;
