@@ -6,8 +6,8 @@
 //   sleeping   it sleeps on the host's descriptors; a packet wakes it, and it processes the packet
 //   away       none of these: the engine's thread owns progress
 //
-// One waiting thread at a time has the claim; others are served by it, or by the engine's thread, and sleep for their
-// event alone.
+// One waiting thread at a time has the claim; others are served by it, or by the engine's thread, and sleep until their
+// own event.
 #pragma once
 #include <cstdint>
 
