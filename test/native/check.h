@@ -1,4 +1,4 @@
-// Tests in plain C++: TEST(name) { … } registers itself; CHECK and CHECK_EQ count and go on.
+// Tests in plain C++: TEST(name) { … } registers itself; a failed CHECK or CHECK_EQ is counted and the test continues.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,10 +18,10 @@ inline std::vector<Test>& tests() {
 }
 inline std::atomic<int> failures{0};  // checks run on many threads
 inline std::atomic<long> checks{0};
-inline const char* note = "";  // what a loop is at, for messages
+inline const char* note = "";  // what a loop is working on, for messages
 inline uint64_t noteNumber = 0;
 
-// The number of seeds of a random test: under a sanitizer, where each takes ten times as long, an eighth of them.
+// The number of seeds of a random test. With a sanitizer each takes ten times as long, so only an eighth of them run.
 constexpr uint64_t seeds(uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return (all + 7) / 8;
@@ -52,7 +52,7 @@ struct Registration {
   return report(a == b, what, file, line, a, b, true);
 }
 
-// Runs the tests whose name contains the first argument, without those whose name begins with `except`.
+// Runs the tests whose name contains the first argument, except those whose name begins with `except`.
 inline int runAll(int argc, char** argv, const char* except = nullptr) {
   int ran = 0;
   for (const Test& t : tests()) {

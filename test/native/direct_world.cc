@@ -12,7 +12,7 @@ DirectWorld::DirectWorld(ProcessId process) : LocalWorld({}, Payload::kCarried, 
 uint32_t DirectWorld::map(Node& visitor) {
   Node& owner = other(visitor);
   LocalPair &own = pairOf(visitor), &theirs = pairOf(owner);
-  std::map<uint32_t, bool> answers;  // they come later
+  std::map<uint32_t, bool> answers;  // they arrive later
   own.peer.tellAll([&](const DirectPeer::Wish& wish) {
     bool writable;
     const SharedRange* const range = owner.link.board->rangeOf(wish.file, &writable);

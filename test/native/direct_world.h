@@ -8,8 +8,8 @@ struct DirectWorld : LocalWorld {
   explicit DirectWorld(ProcessId process = getpid());
   LocalPair& pairOf(const Node& node) { return &node == a.get() ? *pa : *pb; }
   Node& other(const Node& node) { return &node == a.get() ? *b : *a; }
-  // What LocalPairs does by the slots' connections: the files that this side has asked for are offered to it, and
-  // mapped. Their number.
+  // Does what LocalPairs does over the connections of slots: the files that this side has requested are offered to it
+  // and mapped. Returns their number.
   uint32_t map(Node& visitor);
   uint64_t hostCounter(Node& node, HostCounter counter) { return node.link.directCounters.get(counter); }
 };
@@ -18,9 +18,9 @@ struct DirectConnection : DirectWorld {
   TestQp qa, qb;
   explicit DirectConnection(const Link2& l = {}, const QpShape& shape = {}, ProcessId process = getpid());
   ~DirectConnection();
-  // Requests of all kinds that have gone directly.
+  // Requests of all kinds that used direct access.
   uint64_t direct(Node& node);
-  // A first WRITE by packets, after which the memory is mapped.
+  // A first WRITE in packets, after which the memory is mapped.
   void meet(SharedBuffer& target, uint64_t offset = 0);
 };
 

@@ -1,5 +1,5 @@
-// The channel between a user isolate and its soft kernel, without N-API: threads against each other, for the
-// sanitizers above all.
+// The channel between a user isolate and its soft kernel, without N-API. Threads run against each other, mainly for the
+// sanitizers.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -59,8 +59,8 @@ int32_t submitWord(Channel& channel, uint32_t code, uint32_t word, bool overlapp
   return channel.submit(kMajorDeviceControl, 1, code, bytes, sizeof bytes, sizeof bytes, overlapped);
 }
 
-// Echoes, pends, and answers cancels, until kStop; also completes every pended request from `other`, a thread that
-// stands for the HCA, when `race` is set.
+// Echoes requests, keeps them pending and replies to cancellations, until kStop. If `race` is set, it also completes
+// every pending request from `other`, a thread that stands for the HCA.
 void serve(const std::shared_ptr<Channel>& channel, Loop& loop, bool race, std::atomic<int>* doubles) {
   struct Pended {
     uint32_t slot, serial;
@@ -146,7 +146,7 @@ TEST(blocking_requests_from_many_channels) {
   CHECK_EQ(doubles.load(), 0);
 }
 
-// A loop whose thread stays for a moment for the next request; another thread wakes it for something else all the time.
+// A loop whose thread stays for a moment for the next request, while another thread keeps waking it for something else.
 TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   struct Signal final : Wake {
     Parking& parking;
@@ -175,7 +175,7 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
       seen = told.load();
       Request request;
       const auto look = [&] { return channel->take(&request); };
-      // Much longer than the test takes: who is called and does not come is found out.
+      // Much longer than the test takes: a call that nothing follows is detected.
       while (running && (look() || parking.park(requests->token, 60'000'000, look))) {
         running = request.code != kStop;
         channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
@@ -207,8 +207,8 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   CHECK(told.load() > 0);
 }
 
-// The same where the other thread notifies: the server learns of it while it is busy or stays, else by its loop.
-// Requests pause until it has, for they would bring it back anyway.
+// The same where the other thread notifies: the server learns of it while it is busy or stays, otherwise from its loop.
+// Requests pause until it has, because they would bring it back anyway.
 TEST(a_server_that_is_here_hears_who_notifies) {
   struct Signal final : Wake {
     Parking& parking;
@@ -230,7 +230,7 @@ TEST(a_server_that_is_here_hears_who_notifies) {
   CHECK(channel->serve(requests));
   CHECK(!parking.notify());
   parking.begin(requests->token);
-  CHECK(!parking.notify());  // nobody would ask
+  CHECK(!parking.notify());  // no thread would check
   parking.end();
   parking.acceptNotifications();
   CHECK(!parking.notify() && !parking.notified());
@@ -246,7 +246,7 @@ TEST(a_server_that_is_here_hears_who_notifies) {
         bool taken = false, notified = false;
         const auto look = [&] { return (notified = parking.notified()) || (taken = channel->take(&request)); };
         bool found = look();
-        // Much longer than the test takes, and at times not at all.
+        // Much longer than the test takes, and sometimes not at all.
         if (!found && busy && told.load() % 5 != 0) found = parking.park(requests->token, 60'000'000, look);
         if (!found && std::exchange(busy, false)) {
           parking.end();
@@ -317,7 +317,7 @@ TEST(requests_in_the_background_do_not_hold_the_loop) {
   CHECK(channel->holdsLoop());
   channel->release(first);
   CHECK(!channel->holdsLoop());
-  // One that was released counts no more, and its slot begins anew.
+  // A released one no longer counts, and its slot starts afresh.
   channel->hold(first, false);
   channel->end("test");
   channel->drainCompletions([&](uint32_t slot) { channel->release(slot); });
@@ -353,10 +353,10 @@ TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
       continue;
     }
     if (i % 6 == 0) channel->cancel(slot);
-    if (i % 7 == 0) channel->release(slot);  // nobody will look
+    if (i % 7 == 0) channel->release(slot);  // no caller will look
     if (i % 11 == 0 && i % 7 != 0) {
       channel->cancel(slot);
-      channel->wait(slot, -1);  // the event loop's delivery follows or not; both are right
+      channel->wait(slot, -1);  // the event loop's delivery may or may not follow; both are correct
       if (i % 2 == 0) channel->release(slot);
     }
   }
@@ -373,7 +373,7 @@ TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
   CHECK_EQ(doubles.load(), 0);
   CHECK(delivered > 0);
   CHECK(refused < 20000);
-  // Pended requests that were abandoned and never completed end with the channel.
+  // Pending requests that were abandoned and never completed end with the channel.
   channel->end("test");
   CHECK(allFree(*channel));
 }

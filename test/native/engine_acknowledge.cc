@@ -1,5 +1,6 @@
-// When acknowledgements leave: a thread that polls puts them off until it comes back, so that the program's answer and
-// the acknowledgement share a datagram; nobody waits for one that is not coming back. And one that comes late.
+// When acknowledgements leave. A thread that polls postpones them until its next poll, so that the program's reply and
+// the acknowledgement share a datagram; no peer waits for a thread that does not poll again. Also an acknowledgement
+// that arrives late.
 #include "world.h"
 
 using namespace world;
@@ -39,7 +40,7 @@ TEST(acknowledgement_waits_for_the_next_poll) {
   CHECK_EQ(x.qa.sendCq.written(), 1u);
 }
 
-// The answer first: it is the longer one, and a shorter packet may end a run.
+// The reply first: it is the longer one, and a shorter packet may end a run.
 TEST(acknowledgement_leaves_with_the_answer) {
   Exchange x;
   x.ask();
@@ -63,7 +64,7 @@ TEST(acknowledgements_of_two_polls_are_one) {
   CHECK_EQ(x.qa.sendCq.written(), 2u);
 }
 
-// Who polls once and goes: the engine's thread is told to look, and sends what is owed.
+// If a thread polls once and leaves, the engine's thread is woken to check, and sends what is owed.
 TEST(acknowledgement_of_a_poller_that_went) {
   Exchange x;
   x.pump();
@@ -93,8 +94,8 @@ TEST(queue_pair_ends_while_it_owes) {
   CHECK_EQ(w.b->deadline(), UINT64_MAX);
 }
 
-// A READ's response has overtaken the acknowledgement of the SEND before it, which it stands for: that comes amid the
-// response, and is no news. (Linux's rxe, after 6.1, forgets by it that it is amid a response.)
+// A READ response has overtaken the acknowledgement of the SEND before it, which it implies. That acknowledgement
+// arrives amid the response and changes nothing. (Linux's rxe, after 6.1, forgets on it that it is amid a response.)
 TEST(late_acknowledgement_amid_a_read_response) {
   Pair p;
   Buffer a(*p.a, 9000, kAllAccess, 3), b(*p.b, 9000, kAllAccess, 4);
@@ -125,7 +126,7 @@ TEST(late_acknowledgement_amid_a_read_response) {
   CHECK_EQ(p.clock.time - before, 0u);
 }
 
-// A time-out that is shorter than an acknowledgement may be put off is no reason to give the peer up.
+// A timeout that is shorter than the delay of an acknowledgement is no reason to give up on the peer.
 TEST(acknowledgement_that_is_put_off_is_no_timeout) {
   for (const uint32_t code : {1u, 4u, 8u}) {
     World w;

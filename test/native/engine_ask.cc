@@ -1,5 +1,5 @@
-// Who asks for acknowledgements, and when: not for every message that nobody waits for, but nothing that has left may
-// stay unknown (IBA 1 §9.7.5.1.2, §9.7.3.5).
+// When acknowledgements are requested: not for each message whose completion no program waits for, but nothing that was
+// sent may remain unknown (IBA 1 §9.7.5.1.2, §9.7.3.5).
 #include "world.h"
 
 using namespace world;
@@ -29,7 +29,7 @@ struct Talk : Pair {
     for (const Frame& f : net.log) n += f.source == b->gid;
     return n;
   }
-  // WQEs that have ended: a queue that is ended now tells of all others.
+  // The number of WQEs that have not finished: in ERROR they are flushed.
   uint32_t unfinished() {
     qa.toState(kQpsError);
     return uint32_t(qa.sendCq.drain().size());
@@ -52,7 +52,7 @@ TEST(nobody_asks_for_messages_that_nobody_waits_for) {
   CHECK_EQ(t.unfinished(), 0u);
 }
 
-// A Send there, a Send back, every eighth signaled: a datagram each, but for the acknowledgements of those.
+// A Send each way, every eighth signaled: one datagram each, plus the acknowledgements of the signaled ones.
 TEST(exchange_is_one_packet_each_way) {
   Talk t;
   for (int i = 0; i < 64; i++) {
@@ -74,7 +74,7 @@ TEST(exchange_is_one_packet_each_way) {
   CHECK_EQ(t.net.log.size(), 48u + 6u);
 }
 
-// Half of the queue at the latest, or it would be full of what is long done.
+// At half of the queue at the latest, or the queue would be full of finished WQEs.
 TEST(queue_full_of_unsignaled_requests_goes_on) {
   QpShape shape;
   shape.sendEntries = 8;
@@ -122,7 +122,7 @@ TEST(what_falls_silent_is_asked_for_once) {
   CHECK_EQ(t.unfinished(), 0u);
 }
 
-// The first, the last, all, or the answer to the question.
+// The first, the last, all, or the response to the request.
 TEST(lost_tail_of_unsignaled_requests_is_found) {
   for (int lost = 0; lost < 4; lost++) {
     Talk t;
@@ -139,7 +139,7 @@ TEST(lost_tail_of_unsignaled_requests_is_found) {
       t.qa.post({kOpWrite, 0, {{t.from.at(i * 8), 8, t.from.lkey}}, 0, t.to.at(i * 8), t.to.rkey});
     const uint32_t answers = lost == 3 ? 2 : 1;
     CHECK(t.until([&] { return std::memcmp(t.to.data(), t.from.data(), 40) == 0 && t.answers() >= answers; }));
-    CHECK(t.clock.time - start < 80'000'000);  // the time-out is 84 ms
+    CHECK(t.clock.time - start < 80'000'000);  // the timeout is 84 ms
     t.pump();
     CHECK_EQ(t.a->counter("ack_timeout"), 0u);
     CHECK_EQ(t.unfinished(), 0u);
@@ -172,7 +172,7 @@ TEST(error_of_an_unsignaled_request_is_told) {
   CHECK_EQ(t.clock.time, start);
 }
 
-// The end comes when it would for a signaled one.
+// The failure comes when it would for a signaled one.
 TEST(dead_peer_of_an_unsignaled_request_is_told) {
   Link2 l;
   l.retries = 1;
@@ -185,7 +185,7 @@ TEST(dead_peer_of_an_unsignaled_request_is_told) {
   CHECK_EQ(t.clock.time - start, timeout * 2);
 }
 
-// Without a time-out, or without a retry, nobody could ask later.
+// Without a timeout or without retries, an acknowledgement cannot be requested later.
 TEST(who_may_not_repeat_asks_at_once) {
   for (int what = 0; what < 2; what++) {
     Link2 l;
@@ -198,7 +198,7 @@ TEST(who_may_not_repeat_asks_at_once) {
   }
 }
 
-// Work that waits for the end of what was sent before it does not wait for time.
+// Work that waits for earlier requests to finish does not wait for a timer.
 TEST(local_work_after_unsignaled_requests_is_not_late) {
   for (int signaled = 0; signaled < 2; signaled++) {
     Talk t;
@@ -220,7 +220,7 @@ TEST(local_work_after_unsignaled_requests_is_not_late) {
   }
 }
 
-// The end of a window waits for no answer, and what is behind it does not wait either.
+// Unbinding a window waits for no acknowledgement, and neither does what follows it.
 TEST(window_ends_before_the_requests_ahead_of_it_are_acknowledged) {
   Talk t;
   Window window(*t.a);
@@ -269,7 +269,7 @@ TEST(send_queue_drains_without_delay) {
   CHECK_EQ(t.clock.time, start);
 }
 
-// The program knows from an answer that its message came, and takes the memory away: no reason to fail.
+// The program infers from a reply that its message arrived, and frees the memory: no reason to fail.
 TEST(memory_that_went_away_is_not_needed_to_ask) {
   Talk t;
   const uint32_t wqe = [&] {
@@ -283,7 +283,7 @@ TEST(memory_that_went_away_is_not_needed_to_ask) {
   CHECK(only(t.qa.sendCq, wqe + 1, kOpWrite, kWcSuccess));
 }
 
-// Who ends tells what it has taken: the peer's requests have not failed.
+// A queue pair that ends acknowledges what it has accepted: the peer's requests have not failed.
 TEST(last_acknowledgement_comes_with_the_end) {
   for (int how = 0; how < 3; how++) {
     Talk t;
@@ -307,7 +307,7 @@ TEST(last_acknowledgement_comes_with_the_end) {
   }
 }
 
-// Faults of every kind in the middle of what nobody waits for: all arrives, in order.
+// Faults of every kind amid requests that no program waits for: all arrive, in order.
 TEST(unsignaled_requests_survive_faults) {
   for (uint32_t seed = 1; seed <= 20; seed++) {
     Talk t;
@@ -327,7 +327,7 @@ TEST(unsignaled_requests_survive_faults) {
   }
 }
 
-// The same while a longer message is half sent: nothing comes between its packets.
+// The same while a longer message is half sent: nothing is sent between its packets.
 TEST(memory_that_went_away_amid_a_longer_message) {
   Talk t;
   constexpr uint32_t kLong = 60 * 1024;

@@ -1,5 +1,5 @@
-// Congestion: ECN marks and CNPs (IBA 1 annex A17 §17.9), the window's way down and up; losses at the end of what was
-// sent, which only a probe can find before the time-out.
+// Congestion: ECN marks and CNPs (IBA 1 annex A17 §17.9), how the window shrinks and grows, and losses at the end of a
+// transmission, which only a probe can find before the timeout.
 #include "world.h"
 
 using namespace world;
@@ -22,7 +22,7 @@ struct Stream : Pair {
     for (const Frame& f : net.log) n += f.bth().opcode == opcode;
     return n;
   }
-  // Packets of `a` before the first answer: its window, if there is enough to send.
+  // Packets of `a` before the first response: its window, if there is enough to send.
   uint32_t burst() {
     uint32_t n = 0;
     net.filter = [&](Frame& f) {
@@ -66,7 +66,7 @@ TEST(mark_is_answered_by_one_notification_in_50_us) {
   CHECK_EQ(s.b->counter("rcvd_ecn_marked"), 5u);
   CHECK_EQ(s.b->counter("sent_cnp"), 2u);  // at 0 and 60 µs
   CHECK_EQ(s.a->counter("rcvd_cnp"), 2u);
-  CHECK_EQ(s.a->counter("sent_cnp"), 2u);  // acknowledgements are marked as well, notifications are not answered
+  CHECK_EQ(s.a->counter("sent_cnp"), 2u);  // acknowledgements are marked as well; a CNP triggers no CNP
   for (const Frame& f : s.net.log) {
     if (f.bth().opcode != wire::kOpCnp || f.source != s.b->gid) continue;
     CHECK_EQ(f.bytes.size(), size_t(wire::kBthBytes + wire::kCnpReservedBytes));
@@ -108,7 +108,7 @@ TEST(notifications_make_the_window_smaller_and_it_recovers) {
   Stream s;
   CHECK_EQ(s.burst(), 128u);
   s.notify(s.qa.qpn);
-  CHECK_EQ(s.burst(), 64u);  // the first halves it: nothing is known of the path yet
+  CHECK_EQ(s.burst(), 64u);  // the first one halves it: nothing is known about the path yet
   uint32_t before = 64;
   for (int i = 0; i < 40; i++) {
     s.clock.time += 50'000;
@@ -127,7 +127,7 @@ TEST(notifications_make_the_window_smaller_and_it_recovers) {
   CHECK_EQ(s.burst(), 128u);  // and no larger
 }
 
-// However many come at once, it is one queue that they tell of.
+// However many arrive at once, they report one queue.
 TEST(notifications_of_one_moment_count_once) {
   Stream s;
   for (int i = 0; i < 100; i++) s.notify(s.qa.qpn);
@@ -135,9 +135,9 @@ TEST(notifications_of_one_moment_count_once) {
   CHECK_EQ(s.burst(), 64u);
 }
 
-// Behind a long queue a round trip is long, and a connection hears of the queue once in it: each time counts, and
-// nothing is forgotten in between. (Had the share gone back by the clock, no window of less than 26 packets would
-// become smaller.)
+// Behind a long queue a round trip is long, and a connection learns of the queue once per round trip. Each time counts,
+// and nothing is forgotten in between. (If the share recovered with the clock, no window of less than 26 packets would
+// shrink.)
 TEST(notifications_a_long_round_trip_apart_reduce_small_windows) {
   constexpr uint64_t kRoundTrip = 20'000'000;
   Stream s;
@@ -180,7 +180,7 @@ TEST(loss_halves_the_window_and_it_recovers) {
   CHECK_EQ(s.burst(), 128u);
 }
 
-// The newest packet, or all, or the acknowledgement alone: found long before the time-out, once the round trip is
+// The newest packet, all of them, or only the acknowledgement: found long before the timeout, once the round trip is
 // known.
 TEST(lost_tail_is_found_by_a_probe) {
   for (int what = 0; what < 3; what++) {
@@ -202,12 +202,12 @@ TEST(lost_tail_is_found_by_a_probe) {
     CHECK(std::memcmp(s.from.data(), s.to.data(), last) == 0);
     CHECK_EQ(s.a->counter("ack_timeout"), 0u);
     CHECK_EQ(s.a->counter("tail_probe"), 1u);
-    CHECK(s.clock.time - start < 5'000'000);  // the time-out is 84 ms
+    CHECK(s.clock.time - start < 5'000'000);  // the timeout is 84 ms
     CHECK_EQ(s.a->counter("retransmitted_pkts"), what == 0 ? 2u : what == 1 ? 10u : 1u);
   }
 }
 
-// Probes are no retries, and they do not put the end off: as many as the peer is owed, in the time it was given.
+// Probes are not retries and do not postpone the end: the peer gets as many retries as it is owed, in its given time.
 TEST(probes_neither_use_up_retries_nor_delay_the_end) {
   for (uint32_t retries : {0u, 2u}) {
     Link2 l;

@@ -40,10 +40,10 @@ TEST(arm_then_entry) {
   n.message();
   CHECK_EQ(t->calls, 0);
   n.arm();
-  CHECK_EQ(t->calls, 1);  // the second entry was neither taken nor announced
+  CHECK_EQ(t->calls, 1);  // the second entry was neither consumed nor announced
   auto u = n.wait();
   n.arm();
-  CHECK_EQ(u->calls, 0);  // both announced, though not taken
+  CHECK_EQ(u->calls, 0);  // both announced, though not consumed
   n.qb.receiveCq.drain();
   n.message();
   CHECK_EQ(u->calls, 1);
@@ -78,7 +78,7 @@ TEST(event_without_waiter_is_kept_until_taken) {
   CHECK_EQ(s->calls, 1);
   auto t = n.wait();
   CHECK_EQ(t->calls, 0);
-  // Kept, but taken by the consumer meanwhile.
+  // Kept, but consumed in the meantime.
   Notified m;
   m.arm();
   m.message();
@@ -87,7 +87,7 @@ TEST(event_without_waiter_is_kept_until_taken) {
   CHECK_EQ(u->calls, 0);
 }
 
-// The waiter travels through the kernel and may come after its arm, its event, and the consumer.
+// The waiter passes through the kernel and may arrive after its arm, its event and the consumer.
 TEST(waiter_that_comes_late_is_not_forgotten) {
   Notified n;
   n.arm();
@@ -97,7 +97,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   CHECK_EQ(taken->calls, 0);
   n.message();
   CHECK_EQ(taken->calls, 1);
-  // Two were armed; the event found only the first.
+  // Two were armed; only the first was there for the event.
   Notified m;
   auto first = m.wait();
   m.arm();
@@ -109,7 +109,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   CHECK_EQ(second->calls, 0);
   m.message();
   CHECK_EQ(second->calls, 1);
-  // Nor is it told of the event alone to whom it found.
+  // Two arms and one event complete two waiters that come later, and not a third.
   Notified p;
   p.arm();
   p.arm();
@@ -117,7 +117,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   auto one = p.wait(), two = p.wait(), three = p.wait();
   CHECK_EQ(one->calls + two->calls, 2);
   CHECK_EQ(three->calls, 0);
-  // An ANY whose arm was used up is not left to one for SOLICITED.
+  // An ANY whose arm was used up is not assigned to one for SOLICITED.
   Notified o;
   o.arm();
   o.message();
@@ -137,7 +137,7 @@ TEST(batch_counts_entries) {
   auto s = n.wait();
   armBatch(3);
   n.message();
-  n.qb.receiveCq.drain();  // taken or not, it has come
+  n.qb.receiveCq.drain();  // consumed or not, it has come
   n.message();
   CHECK_EQ(s->calls, 0);
   n.message();
@@ -154,7 +154,7 @@ TEST(batch_counts_entries) {
   auto there = n.wait();
   armBatch(2);
   CHECK_EQ(there->calls, 1);
-  // The shortest counts, and an arm for the next entry comes before it.
+  // The shortest counts, and an arm for the next entry fires before it.
   auto both = n.wait();
   armBatch(4);
   armBatch(2);
@@ -186,7 +186,8 @@ TEST(batch_leaves_others_what_they_asked_for) {
   const auto armBatch = [](Notified& n, uint32_t count) {
     CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, count) == Status::kSuccess);
   };
-  // The event used up the arm of one who is late: it waits for the next entry, not for a batch asked for since.
+  // The event used up the arm of a late waiter, which waits for the next entry, not for a batch that was requested
+  // since.
   Notified n;
   n.arm();
   n.message();
@@ -196,7 +197,7 @@ TEST(batch_leaves_others_what_they_asked_for) {
   CHECK_EQ(any->calls, 0);
   n.message();
   CHECK_EQ(any->calls, 1);
-  // A solicited entry in the middle of a batch is told to who is late for it.
+  // A solicited entry in the middle of a batch is reported to the late waiter for it.
   Notified m;
   m.message();
   m.arm(true);
@@ -213,12 +214,12 @@ TEST(batch_fits_the_queue) {
   auto s = n.wait();
   CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, 200) == Status::kSuccess);
   n.message();
-  n.qb.receiveCq.resize(4);  // nobody takes what no event announces: it must come before the queue overruns
+  n.qb.receiveCq.resize(4);  // only announced entries are consumed: the event must precede the overrun
   for (int i = 0; i < 2; i++) n.message();
   CHECK_EQ(s->calls, 0);
   n.message();
   CHECK_EQ(s->calls, 1);
-  // A queue that is full already.
+  // A queue that is already full.
   auto full = n.wait();
   n.qb.receiveCq.resize(64);
   CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, 64) == Status::kSuccess);
@@ -244,7 +245,7 @@ TEST(solicited_only) {
   CHECK_EQ(s->calls, 0);
   n.message(true);
   CHECK_EQ(s->calls, 1);
-  // One that is there already.
+  // One that is already there.
   n.message(true);
   n.message(false);
   auto t = n.wait(kCqNotifySolicited);
@@ -268,7 +269,7 @@ TEST(any_upgrades_solicited_and_all_complete_together) {
   CHECK_EQ(s->calls, 1);
   CHECK_EQ(t->calls, 1);
   CHECK_EQ(e->calls, 0);
-  // So it is for waiters that come late, but not for one who asks after the event.
+  // The same holds for waiters that arrive late, but not for one that arms after the event.
   Notified m;
   m.arm(true);
   m.arm(false);
@@ -287,7 +288,7 @@ TEST(error_completions_are_solicited) {
   n.arm(true);
   CHECK(n.qb.toState(kQpsError) == Status::kSuccess);
   CHECK_EQ(s->calls, 1);
-  CHECK_EQ(e->calls, 0);  // a failed request is no failed queue
+  CHECK_EQ(e->calls, 0);  // a failed request does not fail the queue
 }
 
 TEST(waiters_can_leave) {
@@ -311,7 +312,7 @@ TEST(a_listener_is_told_of_every_event) {
   const Handle cq = n.qb.receiveCq.handle;
   CHECK(n.b->engine.listenCq(12345) == Status::kInvalidHandle);
   n.arm();
-  n.message();  // kept: nobody is there
+  n.message();  // kept: there is no waiter
   CHECK(told.empty());
   CHECK(n.b->engine.listenCq(cq) == Status::kSuccess);
   CHECK_EQ(told.size(), 1u);
@@ -319,7 +320,7 @@ TEST(a_listener_is_told_of_every_event) {
   CHECK_EQ(told.size(), 1u);  // not armed
   auto s = n.wait();
   n.arm();
-  CHECK_EQ(told.size(), 2u);  // the second entry; who waits hears of it, too
+  CHECK_EQ(told.size(), 2u);  // the second entry; a waiter is notified as well
   CHECK_EQ(s->calls, 1);
   n.qb.receiveCq.drain();
   n.arm();
@@ -327,7 +328,7 @@ TEST(a_listener_is_told_of_every_event) {
   CHECK_EQ(told.size(), 3u);
   for (const auto& [handle, event] : told) CHECK(handle == cq && event == CqEvent::kCompletion);
   auto late = n.wait();
-  CHECK_EQ(late->calls, 0);  // the listener was told: nothing is kept
+  CHECK_EQ(late->calls, 0);  // the listener was notified: nothing is kept
 }
 
 TEST(what_was_taken_before_somebody_listens_is_no_news) {
@@ -362,7 +363,7 @@ TEST(overrun_kills_the_cq_and_its_qps_only) {
   CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyErrors, errors) == Status::kSuccess);
   for (int i = 0; i < 6; i++) qb.receive({});
   qb.write({kOpRead, 0});
-  w.net.filter = [](Frame& f) { return f.bth().opcode != wire::kOpReadRequest; };  // it stays open
+  w.net.filter = [](Frame& f) { return f.bth().opcode != wire::kOpReadRequest; };  // it stays outstanding
   for (int i = 0; i < 4; i++) qa.post({});
   w.pump();
   CHECK(!qb.receiveCq.dead());
@@ -376,7 +377,7 @@ TEST(overrun_kills_the_cq_and_its_qps_only) {
   CHECK_EQ(errors->status, uint32_t(Status::kBufferOverflow));
   CHECK((w.b->port.cqEvents == std::vector<std::pair<Handle, CqEvent>>{{qb.receiveCq.handle, CqEvent::kOverrun}}));
   CHECK(w.b->engine.armCq(qb.receiveCq.handle, false) == Status::kBufferOverflow);
-  only(qb.sendCq, 0, kOpRead, kWcFlushed);  // its other queue tells the end
+  only(qb.sendCq, 0, kOpRead, kWcFlushed);  // its other queue reports the end
   CHECK_EQ(other.stateWord(), kQpsRts);
   auto late = std::make_shared<Sink>();
   CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyAny, late) == Status::kSuccess);

@@ -1,5 +1,5 @@
-// Notifications at random: their arms and waiters, each in its own order, some of them cancelled, with entries and a
-// consumer in between. Who waits must have heard of an entry that came after its arm and that nobody has taken.
+// Random notifications: their arms and waiters, each in its own order, some of them cancelled, with entries and a
+// consumer in between. A waiter must be notified of an entry that came after its arm and was not consumed.
 #include "objects/cq.h"
 #include "world.h"
 
@@ -11,7 +11,7 @@ enum class Kind : uint32_t { kAny, kSolicited, kBatch };
 
 struct Notification {
   Kind kind = Kind::kAny;
-  uint32_t count = 1;    // entries asked for
+  uint32_t count = 1;    // entries requested
   uint32_t armedAt = 0;  // entries written by then
   bool armed = false, there = false, gone = false;
   std::shared_ptr<Sink> sink = std::make_shared<Sink>();
@@ -65,14 +65,14 @@ struct Model {
     taken += n;
     storeWord(ring.data() + kCqConsumer, taken);
   }
-  // The oldest notification whose other half is still to come: both ways keep their order.
+  // The oldest notification whose other half is still to come: both paths keep their order.
   void next() {
     for (size_t i = 0; i < all.size(); i++) {
       if (all[i].complete()) continue;
       return all[i].armed ? come(i) : arm(i);
     }
   }
-  // It waits, and of the entries since its arm there are as many as it asked for that nobody has taken.
+  // It is waiting, and at least as many entries since its arm are unconsumed as it requested.
   bool overdue(const Notification& n) const {
     if (!n.armed || !n.there || n.gone || n.sink->calls != 0) return false;
     if (n.kind == Kind::kBatch) return taken <= n.armedAt && written() - n.armedAt >= n.count;
@@ -111,7 +111,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
       case 5: {
         if (!cancels || m.all.empty()) break;
         const size_t i = r.below(uint32_t(m.all.size()));
-        // Who waits first and leaves before the arm is nobody's case: the arm comes by the shorter way.
+        // A waiter that arrives first and leaves before the arm does not occur: the arm takes the shorter path.
         if (!m.all[i].gone && m.all[i].armed && m.all[i].sink->calls == 0 && r.below(3) == 0) m.cancel(i);
         break;
       }
@@ -122,7 +122,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
   for (size_t i = 0; i < m.all.size(); i++) {
     CHECK(m.all[i].sink->calls <= 1);
     if (!m.overdue(m.all[i])) continue;
-    std::fprintf(stderr, "waiter %zu was not told: %s\n", i, m.story.c_str());
+    std::fprintf(stderr, "waiter %zu was not notified: %s\n", i, m.story.c_str());
     return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// Direct access: what one side does in the other's memory itself, without a packet and while the other does not run;
+// Direct access: what one side does itself in the other's memory, without a packet and while the other does not run;
 // and what it leaves to the other.
 #include <functional>
 
@@ -13,7 +13,7 @@ constexpr uint32_t kBytes = 1u << 20;
 
 bool same(const void* a, const void* b, size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
 
-// Bytes that no HCA knows.
+// Bytes that no HCA has registered.
 std::vector<uint8_t> unregistered(size_t bytes, uint64_t seed) {
   std::vector<uint8_t> made(bytes);
   Random random(seed);
@@ -29,7 +29,7 @@ DirectResult place(TestQp& by, std::vector<uint8_t> from, uint64_t remote, uint3
   return now(by, DirectOperation::kWrite, from, remote, rkey);
 }
 
-// An atomic operation: its result, and what was there before.
+// An atomic operation: its result and the previous value.
 struct Changed {
   DirectResult result;
   uint64_t before;
@@ -141,7 +141,7 @@ TEST(direct_atomics) {
   CHECK_EQ(*word, 77u);
 }
 
-// Whatever the peer would refuse goes to the peer, and ends as without direct access.
+// Everything that the peer would refuse goes to the peer, and ends as it does without direct access.
 TEST(direct_checks_what_the_responder_checks) {
   struct Case {
     const char* name;
@@ -197,7 +197,7 @@ TEST(direct_checks_what_the_responder_checks) {
   check::note = "";
 }
 
-// The peer's queue pair has one peer: another that names it is not the one.
+// The peer's queue pair has one peer; another queue pair that names it does not qualify.
 TEST(direct_by_the_connection_only) {
   DirectConnection w;
   TestQp impostor(*w.a);
@@ -212,7 +212,7 @@ TEST(direct_by_the_connection_only) {
   CHECK_EQ(target.data()[0], 0);
 }
 
-// A file is mapped for writing when a key with such rights lies in it, and not before.
+// A file is mapped for writing only once it contains a key with such rights.
 TEST(direct_maps_for_writing_where_that_is_allowed) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096, 5);
@@ -235,7 +235,7 @@ TEST(direct_maps_for_writing_where_that_is_allowed) {
   CHECK(w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, false));
   CHECK(!w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, true));
   add(kAllAccess);
-  request(kOpWrite, memory.rkey);  // by packets: it has yet to be mapped anew
+  request(kOpWrite, memory.rkey);  // in packets: it is not mapped again yet
   CHECK_EQ(w.direct(*w.a), 1u);
   CHECK_EQ(w.map(*w.a), 1u);
   request(kOpWrite, memory.rkey);
@@ -266,7 +266,8 @@ TEST(direct_sealed_memory_is_freed) {
   CHECK(!w.pa->maps.findFile(file, 0, 0, false) && !w.pa->maps.has(1));
 }
 
-// Memory that was asked for and has ended, whether or not it was offered and mapped, leaves room for asking for more.
+// Memory that was requested and has ended, whether or not it was offered and mapped, frees its slot for another
+// request.
 TEST(direct_memory_that_came_to_nothing_is_forgotten) {
   DirectConnection w;
   Buffer own(*w.a, 64);
@@ -292,7 +293,7 @@ TEST(direct_memory_that_came_to_nothing_is_forgotten) {
   CHECK_EQ(w.map(*w.a), 1u);
 }
 
-// A request that follows one that is under way waits for it, or goes the same way.
+// A request that follows an outstanding one waits for it, or takes the same path.
 TEST(direct_keeps_the_order) {
   DirectConnection w;
   SharedBuffer target(*w.b, 4096);
@@ -308,7 +309,7 @@ TEST(direct_keeps_the_order) {
   std::vector<Cqe> done = w.qa.sendCq.drain();
   CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == wi);
   CHECK_EQ(target.data()[0], 2);
-  // A SEND after a WRITE: when it is there, the data is.
+  // When a SEND after a WRITE arrives, the written data is there.
   w.qb.receive({{to.at(), 8, to.lkey}});
   w.qa.post(oneSided(kOpWrite, {{own.at(2), 1, own.lkey}}, target.at(), target.rkey));
   CHECK_EQ(target.data()[0], 3);
@@ -333,7 +334,7 @@ TEST(direct_keeps_the_order) {
   CHECK_EQ(w.direct(*w.a), 3u);
 }
 
-// Memory windows: only by the queue pair that they are bound to, and no longer than that.
+// Memory windows: only for the queue pair that they are bound to, and only while bound.
 TEST(direct_windows) {
   DirectConnection w;
   TestQp qc(*w.a), qd(*w.b);
@@ -365,7 +366,7 @@ TEST(direct_windows) {
   bind();
   CHECK_EQ(write(w.qa, window.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 1u);
-  // Bound anew: the old key is no more, the new one is.
+  // Bound again: the old key is invalid, the new one is valid.
   const uint32_t old = window.key;
   Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled, {}};
   invalidate.rkey = old;
@@ -391,7 +392,8 @@ TEST(direct_windows) {
   CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
 }
 
-// A key that two HCAs of one process have published would be withdrawn by one of them only: the second does without.
+// A key that two HCAs of one process have published would be withdrawn by only one of them: the second does not publish
+// it.
 TEST(direct_memory_of_one_hca_only) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096);
@@ -406,7 +408,7 @@ TEST(direct_memory_of_one_hca_only) {
   CHECK(w.a->engine.deregisterMr(w.a->pd, lkey) == Status::kSuccess);
 }
 
-// More keys than the table has places for: those go by packets, and places are used again.
+// More keys than the table has slots: the rest use packets, and slots are reused.
 TEST(direct_table_is_finite) {
   HostCounters counters;
   DirectOwner board(counters);
@@ -415,7 +417,7 @@ TEST(direct_table_is_finite) {
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
   std::vector<uint32_t> places;
   for (uint32_t i = 0; i < DirectTable::kPlaces + 1; i++) {
-    const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all want the same place
+    const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all need the same slot
     places.push_back(board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()));
   }
   for (uint32_t i = 0; i < DirectTable::kPlaces; i++) CHECK(places[i] != 0);
@@ -427,8 +429,8 @@ TEST(direct_table_is_finite) {
   CHECK(board.rangeOf(uint32_t(memory->id), &writable));
 }
 
-// The doorbell of a receive that comes late, where the other direction is direct and nothing is to be sent: it serves
-// the receive.
+// The doorbell of a late receive, where the other direction is direct and there is nothing to send: it serves the
+// receive.
 TEST(direct_beside_a_late_receive) {
   Link2 l;
   l.rnrRetries = wire::kMostRnrRetries;
@@ -440,7 +442,7 @@ TEST(direct_beside_a_late_receive) {
     if (meets) w.meet(target);
     const uint32_t first = w.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 64, from.lkey}}});
     CHECK(w.until([&] { return w.qb.header()[kQpReceiveBell] == 1; }));
-    // Requests of b meanwhile, all of them direct where it has the memory.
+    // Requests of b meanwhile, all direct where it has mapped the memory.
     if (meets) {
       const uint32_t i = w.qb.post(oneSided(kOpWrite, {{reply.at(), 64, reply.lkey}}, back.at(), back.rkey));
       w.pump();
@@ -469,7 +471,7 @@ TEST(direct_beside_a_late_receive) {
   }
 }
 
-// A long request that takes several steps: in the last of them the next one turns out not to be for direct access.
+// A long request that takes several steps: in the last one the next request turns out not to qualify for direct access.
 TEST(direct_before_one_that_is_not) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -488,7 +490,7 @@ TEST(direct_before_one_that_is_not) {
 
 // ── Bytes that are placed without a request ─────────────────────────────────────────────────────
 
-// A queue pair without initiator depth has neither Reads nor atomics, in whichever way.
+// A queue pair without initiator depth has neither Reads nor atomics, on any path.
 TEST(direct_now_without_initiator_depth) {
   Link2 none;
   none.depth = 0;
@@ -510,7 +512,7 @@ TEST(direct_now_without_initiator_depth) {
   CHECK(done.size() == 1 && done[0].wqe == i && done[0].status != kWcSuccess);
 }
 
-// They are there when the call returns, whatever their length: nobody runs, and nothing is sent or completes.
+// They are there when the call returns, whatever their length: the peer does not run, and nothing is sent or completes.
 TEST(direct_now_every_length) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -548,7 +550,7 @@ TEST(direct_now_every_length) {
   CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts);
 }
 
-// They do not wait for requests that are under way, and these end as if nothing had been placed.
+// They do not wait for outstanding requests, and these end as if nothing had been placed.
 TEST(direct_now_before_what_is_under_way) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -566,7 +568,7 @@ TEST(direct_now_before_what_is_under_way) {
   };
   places(1000);  // the Send has not been executed
   w.pump();
-  places(2000);  // the peer has said that it has no receive
+  places(2000);  // the peer has reported that it has no receive
   CHECK(w.advance());
   places(3000);
   CHECK(w.qa.sendCq.drain().empty());
@@ -576,11 +578,11 @@ TEST(direct_now_before_what_is_under_way) {
   CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == behind);
   for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
   CHECK(same(to.data(), own.data(), 64));
-  CHECK(same(target.data(), own.data() + 64, 8));  // by the Write, in its turn
+  CHECK(same(target.data(), own.data() + 64, 8));  // from the Write, in its order
   CHECK(same(target.data() + 3000, bytes.data(), bytes.size()));
 }
 
-// In the middle of a long Write, which goes on where it was.
+// In the middle of a long Write, which continues where it was.
 TEST(direct_now_within_a_write) {
   constexpr uint32_t kLong = 8 * LocalPair::kStepBytes;
   DirectConnection w;
@@ -601,7 +603,7 @@ TEST(direct_now_within_a_write) {
   CHECK(same(target.data(), own.data(), kLong) && same(target.data() + kLong, few.data(), few.size()));
 }
 
-// What the check refuses changes no byte, and is nothing that either side hears of.
+// A placement that the check refuses changes no byte, and neither side is notified.
 TEST(direct_now_is_checked) {
   constexpr uint32_t kInner = 4096;
   struct Case {
@@ -651,7 +653,7 @@ TEST(direct_now_is_checked) {
   check::note = "";
 }
 
-// Reads and atomic operations at once: each by its own right, within the region, and with the key that is published.
+// Reads and atomic operations together: each needs its own right, within the region, and the published key.
 TEST(direct_now_reads_and_atomics_are_checked) {
   constexpr uint32_t kInner = 4096;
   struct Case {
@@ -702,7 +704,7 @@ TEST(direct_now_reads_and_atomics_are_checked) {
     } else {
       CHECK(allAre(memory, 1));
     }
-    // Operands of other lengths are none.
+    // Operands of other lengths are invalid.
     for (const uint32_t length : {1u, 7u, 9u, 16u, 17u}) {
       std::vector<uint8_t> bytes(length, 1);
       CHECK(now(w.qa, DirectOperation::kFetchAdd, bytes, memory.at(), memory.rkey) == DirectResult::kRefused);
@@ -716,7 +718,7 @@ TEST(direct_now_reads_and_atomics_are_checked) {
   check::note = "";
 }
 
-// Whatever ends a key or a queue pair, of either side.
+// Everything that ends a key or a queue pair, on either side.
 TEST(direct_now_ends_with_its_key_and_queue_pairs) {
   struct Case {
     const char* name;
@@ -835,7 +837,7 @@ TEST(direct_now_by_windows) {
   CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
 }
 
-// No bytes: whether the peer's memory can be reached at all. No key is looked at.
+// No bytes: only whether the peer's memory can be reached. No key is checked.
 TEST(direct_now_no_bytes) {
   const std::vector<uint8_t> none, some(8);
   const auto direct = [&](TestQp& qp) { return place(qp, none, 0, 0); };
@@ -870,7 +872,7 @@ TEST(direct_now_no_bytes) {
   CHECK(direct(w.qa) == DirectResult::kRefused);
 }
 
-// Memory that is not mapped yet is asked for, once, and no byte of it changes until it is there.
+// Memory that is not mapped yet is requested once, and none of its bytes change until it is there.
 TEST(direct_now_asks_for_the_memory) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096);
@@ -887,14 +889,14 @@ TEST(direct_now_asks_for_the_memory) {
   CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kDone);
   CHECK(same(memory.data(), bytes.data(), 4096));
   CHECK_EQ(w.a->counter("direct_write"), 1u);
-  // What ends beyond the mapping is never written to, even in part.
+  // A placement that ends beyond the mapping is never written, even in part.
   std::memset(memory.data(), 0xAB, 4096);
   CHECK(place(w.qa, few, memory.at(4096), memory.rkey) == DirectResult::kRefused);
   CHECK(place(w.qa, few, memory.at() - 8, memory.rkey) == DirectResult::kRefused);
   CHECK(place(w.qa, few, UINT64_MAX - 3, memory.rkey) == DirectResult::kRefused);
   CHECK(place(w.qa, few, 0, memory.rkey) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));
-  // Nor is memory that peers may only read.
+  // Neither is memory that peers may only read.
   SharedBuffer sealed(*w.b, 4096);
   CHECK(w.b->engine.deregisterMr(w.b->pd, sealed.lkey) == Status::kSuccess);
   CHECK(w.b->engine.registerMr(w.b->pd, sealed.at(), 4096, kAccessRemoteRead, &sealed.lkey, &sealed.rkey) ==
@@ -926,7 +928,7 @@ TEST(direct_now_evicted) {
   CHECK(allAre(memory, 0xAB));
   CHECK_EQ(w.a->counter("direct_evicted"), 1u);
   CHECK_EQ(w.direct(*w.a), 0u);
-  // The next one is as good as any.
+  // The next one works like any other.
   SharedBuffer other(*w.b, 4096);
   w.meet(other);
   CHECK(w.a->engine.direct(w.qa.handle, DirectOperation::kWrite, own.data(), 4096, other.at(), other.rkey) ==

@@ -1,5 +1,5 @@
-// The end of direct access: when a key, a queue pair or a process is gone, no peer writes by it any more, whatever the
-// peer is at.
+// The end of direct access: when a key, a queue pair or a process is gone, no peer writes with it any more, whatever
+// the peer is doing.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -43,7 +43,7 @@ uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right =
 
 }  // namespace
 
-// Every command that ends what a peer may do: afterwards the peer's own look finds nothing, and a request ends as
+// Every command that ends a peer's rights: afterwards the peer's own check finds nothing, and a request ends as it does
 // without direct access.
 TEST(direct_ends_with_every_command_that_ends_it) {
   struct Case {
@@ -96,7 +96,7 @@ TEST(direct_ends_with_every_command_that_ends_it) {
   check::note = "";
 }
 
-// A P_Key that leaves the table ends it, too, and one that comes back begins it.
+// Removing a P_Key from the table ends it as well, and restoring the P_Key starts it again.
 TEST(direct_follows_the_partition) {
   DirectWorld w;
   Handle table;
@@ -150,7 +150,7 @@ TEST(direct_end_waits_for_the_peer) {
   CHECK(!enter(w, memory));
 }
 
-// A peer that is stopped inside loses the memory, which keeps what it holds. All goes on by packets.
+// A peer that is stopped inside loses the memory, whose contents are preserved. Everything continues in packets.
 TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   DirectConnection w;
   w.b->link.board->setPatience(kShort);
@@ -169,12 +169,12 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   CHECK(memory.memory->takenBack);
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectTakenBack), 1u);
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
-  for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // it goes on, into nothing
+  for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // it continues, without effect
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
   memory.data()[2] = 0x22;
   CHECK(at[2] != 0x22);
   CHECK(!w.pa->peer.leave());
-  // The next visit is as good as any; this memory is not published any more.
+  // The next access works like any other; this memory is no longer published.
   const uint32_t i = w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(kPage), rkey));
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
@@ -205,7 +205,7 @@ TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which takes the remapping for a write
-// Memory is taken back while threads of its owner write to it: nothing that they write is lost.
+// Memory is withdrawn while threads of its owner write to it: nothing that they write is lost.
 TEST(direct_memory_taken_back_under_its_writers) {
   std::shared_ptr<const SharedRange> memory;
   const uint64_t bytes = 512 * kPage;
@@ -234,7 +234,8 @@ TEST(direct_memory_taken_back_under_its_writers) {
 }
 #endif
 
-// Only the pages that the peer is at become the owner's own, and these stay so when the rest of them is tried again.
+// Only the pages that the peer is accessing become the owner's private copies, and they stay so when the rest is tried
+// again.
 TEST(direct_memory_is_taken_back_in_parts) {
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
@@ -263,7 +264,7 @@ TEST(direct_parts_of_memory) {
   struct Case {
     uint64_t address, bytes, offset, length;
   };
-  // A peer may say anything.
+  // A peer may report anything.
   const Case cases[] = {{base, 1, 0, kPage},
                         {base + kPage - 1, 2, 0, 2 * kPage},
                         {base + 2 * kPage - 1, 100, kPage, kPage},
@@ -281,7 +282,7 @@ TEST(direct_parts_of_memory) {
 
 namespace {
 
-// What two peers of one HCA write into: their marks.
+// The memory that two peers of one HCA write to: their in-use flags.
 struct Peers {
   HostCounters counters;
   LocalPair own[2] = {{1, counters}, {2, counters}}, theirs[2] = {{0, counters}, {0, counters}};
@@ -304,7 +305,7 @@ struct Peers {
 
 }  // namespace
 
-// Two peers are stopped in the same memory: it is taken back once.
+// Two peers are stopped in the same memory: it is withdrawn once.
 TEST(direct_end_under_two_stopped_peers) {
   Peers peers;
   DirectOwner board(peers.counters);
@@ -320,9 +321,9 @@ TEST(direct_end_under_two_stopped_peers) {
   CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
 }
 
-// What another peer does in the same file, by another key and at other pages, goes on and counts if it ends in time;
-// one that is stopped there is evicted with the first, and its pages are moved, too. A peer inside by a key that stays
-// is left alone.
+// What another peer does in the same file, with another key and on other pages, continues and counts if it ends in
+// time. One that is stopped there is evicted with the first, and its pages are moved as well. A peer inside with a key
+// that remains is left alone.
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
@@ -338,7 +339,7 @@ TEST(direct_end_beside_another_peer) {
     peers.goInside(1, *memory, 0x200, 4 * kPage);
     const uint64_t second = DirectMark::look(&peers.own[1].directVisit()->mark);
     board.withdraw(0x300, three);
-    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // nobody is inside by it
+    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // no peer is inside with it
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
     if (!stopped) CHECK(DirectMark::leave(&peers.own[1].directVisit()->mark, second));
     board.withdraw(0x100, one);
@@ -357,9 +358,9 @@ TEST(direct_end_beside_another_peer) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which need memory of the system at any time
-// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and it may be tried
-// again. Others are served meanwhile.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which may need memory of the OS at any time
+// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and the command may
+// be repeated. Other requests are served meanwhile.
 TEST(direct_end_without_memory) {
   DirectConnection w;
   w.b->link.board->setPatience(kShort);
@@ -369,7 +370,7 @@ TEST(direct_end_without_memory) {
   rlimit before;
   CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
   rlimit none = before;
-  none.rlim_cur = kPage;  // 0 is no limit
+  none.rlim_cur = kPage;  // Linux ignores a limit of 0
   CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
   const uint64_t start = monotonicNs();
   const Status status = w.b->engine.deregisterMr(w.b->pd, memory.lkey),
@@ -390,7 +391,7 @@ TEST(direct_end_without_memory) {
   CHECK(!w.pa->peer.leave());
 }
 
-// The memory of a peer that could not be moved stays, whoever gives it back, until that process has ended.
+// Memory that could not be moved away from a peer stays allocated until that process has ended, whoever frees it.
 TEST(direct_memory_stays_while_it_could_not_be_moved) {
   Peers peers;
   DirectOwner board(peers.counters);
@@ -416,7 +417,7 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
 }
 #endif
 
-// A command waits without the lock: others have it meanwhile.
+// A command waits without the lock: other threads have it meanwhile.
 TEST(direct_end_leaves_the_lock_to_others) {
   DirectConnection w;
   w.b->link.board->setPatience(kForEver);
@@ -431,7 +432,7 @@ TEST(direct_end_leaves_the_lock_to_others) {
   memory.lkey = 0;
 }
 
-// A peer that comes back as soon as it was evicted does not hold the owner up for ever. Whether it is fast enough is
+// A peer that comes back as soon as it was evicted does not hold up the owner for ever. Whether it is fast enough is
 // chance.
 TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
@@ -452,7 +453,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(4096, &memory) == Status::kSuccess);
     const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
-    peers.goInside(1, *memory);  // was killed there: asking for it leaves the other the time to come back
+    peers.goInside(1, *memory);  // was killed there: checking that gives the other one time to come back
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
     board.withdraw(0x100, place);
@@ -464,7 +465,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   hostile.join();
 }
 
-// The key ends at every page of a copy: what has not counted is refused, by packets. The end of another key of the
+// The key ends at every page of a copy: what has not counted is refused, in packets. The end of another key of the
 // memory changes nothing.
 TEST(direct_eviction_at_every_page_of_a_copy) {
   const uint32_t pages = 4, bytes = uint32_t(pages * kPage);
@@ -506,8 +507,8 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
   check::note = "";
 }
 
-// Nobody knows whether an atomic was executed in time: the request fails as one whose answer was lost, and is not
-// executed twice. What is no request says so, and the connection stays.
+// It is unknown whether an atomic was executed in time: the request fails like one whose response was lost, and is not
+// executed twice. A call that is not a request reports this, and the connection stays.
 TEST(direct_eviction_at_an_atomic) {
   for (const bool request : {true, false}) {
     DirectConnection w;
@@ -539,7 +540,7 @@ TEST(direct_eviction_at_an_atomic) {
   }
 }
 
-// A peer that was killed inside is not waited for, and its mark means nothing.
+// A peer that was killed inside is not waited for, and its in-use flag has no effect.
 TEST(direct_end_after_a_killed_peer) {
   DirectConnection w({}, {}, endedProcess());
   w.b->link.board->setPatience(kForEver);
@@ -552,7 +553,7 @@ TEST(direct_end_after_a_killed_peer) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
 }
 
-// Whatever a peer writes into its mark costs a bounded time, and nobody else's memory.
+// Whatever a peer writes into its in-use flag costs a bounded time, and only its own memory.
 TEST(direct_hostile_marks) {
   DirectConnection w;
   w.b->link.board->setPatience(kShort);
@@ -575,7 +576,7 @@ TEST(direct_hostile_marks) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 20u);
 }
 
-// Whatever a peer publishes, this side touches nothing but what it has mapped of the peer's memory.
+// Whatever a peer publishes, this side accesses only what it has mapped of the peer's memory.
 TEST(direct_hostile_tables) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 2 * kPage);
@@ -589,7 +590,7 @@ TEST(direct_hostile_tables) {
   CHECK(!w.pa->peer.open(fd.get()));  // no magic
   table->magic = DirectTable::kMagic;
   CHECK(w.pa->peer.open(fd.get()));
-  CHECK(!w.pa->peer.open(fd.get()));  // there is one already
+  CHECK(!w.pa->peer.open(fd.get()));  // one is already open
   Random random(11);
   const auto any = [&] { return uint64_t(random.next()) << 32 | random.next(); };
   const auto near = [&](uint64_t value) {
@@ -631,12 +632,12 @@ TEST(direct_hostile_tables) {
     CHECK(w.pa->peer.leave());
   }
   CHECK(entered > 20 && viewed > 20);
-  // Memory at an address by which an aligned atomic would not be one.
+  // Memory at an address at which an aligned atomic would be misaligned.
   std::shared_ptr<const SharedRange> other;
   CHECK(allocateShared(kPage, &other) == Status::kSuccess);
   const auto offer = [&](uint64_t base) { return w.pa->maps.add({0, 99, base, kPage, 1, 99}, other->fd.get(), true); };
   CHECK(!offer(other->base + 4) && offer(other->base));
-  // Files that are asked for have an end, too.
+  // The number of requested files is limited as well.
   uint32_t asked = 0;
   w.pa->peer.tellAll([&](const DirectPeer::Wish&) {
     asked++;

@@ -1,7 +1,7 @@
 // The protocol between peers that are inside and the owner that withdraws (direct_table.h), in all orders of its steps:
-// visits of two peers by two keys of one page, and the end of one of the keys, with and without patience. After the
-// owner is done nobody writes by that key any more, and nothing at all changes in pages that it has taken back; and
-// what counted for a peer is in the owner's memory.
+// two peers access one page with two keys while one of the keys ends, with and without a wait. After the owner is done
+// no peer writes with that key any more, and the pages that it has moved do not change. What counted for a peer is in
+// the owner's memory.
 #include <array>
 #include <set>
 #include <vector>
@@ -26,7 +26,7 @@ struct Visitor {
   DirectVisit words{};
   uint64_t entered = 0;
   bool allowed = false;
-  int counted = 0;  // the newest visit that counted
+  int counted = 0;  // the newest access that counted
 };
 
 struct State {
@@ -43,7 +43,7 @@ struct State {
   const Page& memory() const { return takenBack ? own : file; }
 };
 
-// States that were seen, as lists of all their words: two orders that lead to the same one go on alike.
+// States that were seen, as lists of all their words: two orders that lead to the same state continue alike.
 std::set<std::vector<uint64_t>> seen;
 
 std::vector<uint64_t> wordsOf(const State& s) {
@@ -58,7 +58,7 @@ std::vector<uint64_t> wordsOf(const State& s) {
   return w;
 }
 
-// One step of a visitor, whose visits use the keys in turn. False: it has none left.
+// One step of a visitor, whose accesses alternate between the keys. False: it has none left.
 bool visit(State& s, int who) {
   Visitor& v = s.visitors[size_t(who)];
   if (v.visit > kVisits) return false;
@@ -102,7 +102,7 @@ bool end(State& s, Patience patience) {
       return next(1);
     case 1: s.key[kEnding] = 0; return next(2);
     case 2: s.sequence[kEnding]++; return next(3);
-    case 3:  // looks at a visitor
+    case 3:  // checks a visitor
       s.seen = DirectMark::look(&words.mark);
       return DirectMark::inside(s.seen) ? next(4) : nextVisitor(3, 6);
     case 4: s.seenKey = words.key; return next(5);
@@ -119,14 +119,14 @@ bool end(State& s, Patience patience) {
       s.key[1 - kEnding] = 0;
       s.sequence[1 - kEnding]++;
       return next(8);
-    case 8: {  // whoever else is in the file leaves, or is evicted
+    case 8: {  // every other visitor of the file leaves, or is evicted
       const uint64_t mark = DirectMark::look(&words.mark);
       if (!DirectMark::inside(mark)) return nextVisitor(8, 9);
       if (patience == Patience::kForOthers) return false;
       DirectMark::evict(&words.mark, mark);
       return nextVisitor(8, 9);
     }
-    case 9:  // the system copies the page
+    case 9:  // the OS copies the page
       s.own = s.file;
       s.takenBack = true;
       return next(10);
@@ -142,7 +142,7 @@ void check(const State& s) {
   if (s.done && s.takenBack) CHECK(s.memory() == s.atEnd);
   for (int who = 0; who < kVisitors; who++) {
     const Visitor& v = s.visitors[size_t(who)];
-    // What has counted is there, unless a later visit has begun to write over it.
+    // What has counted is there, unless a later access has begun to overwrite it.
     for (int i = 0; i < kBytes; i++)
       if (v.counted != 0) CHECK(s.memory()[size_t(who * kBytes + i)] >= v.counted);
   }

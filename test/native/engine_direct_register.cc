@@ -1,4 +1,4 @@
-// Direct access by keys of fast registration, and by zero-based ones: published and withdrawn as other keys are.
+// Direct access with keys of fast registration and with zero-based ones: published and withdrawn as other keys are.
 #include <functional>
 #include <thread>
 
@@ -72,7 +72,7 @@ TEST(direct_by_fast_registration) {
   CHECK_EQ(w.direct(*w.a), 4u);
 }
 
-// Whatever ends it, the peer's own look finds nothing afterwards, and nobody writes.
+// Whatever ends it, the peer's own check finds nothing afterwards, and no peer writes.
 TEST(direct_by_fast_registration_ends) {
   const std::function<void(Registered&)> ends[] = {
       [](Registered& w) { w.local(w.invalidation()); },
@@ -102,7 +102,7 @@ TEST(direct_by_fast_registration_ends) {
   }
 }
 
-// An invalidation has not completed while a peer is inside, and holds up nobody else.
+// An invalidation has not completed while a peer is inside, and delays nothing else.
 TEST(direct_invalidation_waits_for_the_peer) {
   Registered w;
   w.b->link.board->setPatience(kForEver);
@@ -122,7 +122,7 @@ TEST(direct_invalidation_waits_for_the_peer) {
   CHECK(!w.enter(w.memory.at(kFrom)));
 }
 
-// Nor does it wait for one that is stopped.
+// Nor does it wait for a peer that is stopped.
 TEST(direct_invalidation_does_not_wait_for_a_stopped_peer) {
   Registered w;
   w.b->link.board->setPatience(1'000'000);
@@ -148,7 +148,7 @@ TEST(direct_zero_based) {
   CHECK_EQ(w.request(kOpWrite, 0, w.key), kWcSuccess);
   CHECK_EQ(std::memcmp(w.memory.data() + kFrom, w.own.data(), 8), 0);
   CHECK_EQ(w.direct(*w.a), 2u);
-  // The words that an atomic needs lie 1 byte further on than its addresses say.
+  // The words that an atomic needs are 1 byte beyond what its addresses say.
   uint32_t odd;
   CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(1), 64, kRights | kAccessZeroBased, &lkey, &odd) ==
         Status::kSuccess);

@@ -1,5 +1,5 @@
-// A peer that visits and an owner that withdraws, on threads of their own; meant for ThreadSanitizer, too: the bytes
-// are plain ones, and only the mark and the record order the accesses.
+// A peer that accesses memory and an owner that withdraws it, on separate threads; meant for ThreadSanitizer, too. The
+// bytes are plain ones, and only the in-use flag and the record order the accesses.
 #include <thread>
 
 #include "base/fence.h"
@@ -7,7 +7,7 @@
 
 using namespace world;
 
-// The protocol by itself, on memory that both sides see at the same place.
+// The protocol alone, on memory that both sides have at the same address.
 TEST(direct_threads_mark_and_record) {
   struct {
     alignas(64) uint64_t mark = 0;
@@ -39,7 +39,7 @@ TEST(direct_threads_mark_and_record) {
     // It is the owner's now.
     const uint64_t before = shared.bytes[0];
     for (const uint64_t word : shared.bytes)
-      if (word != before) CHECK(!"whole visits only");
+      if (word != before) CHECK(!"complete accesses only");
     shared.bytes[7] = before;
     directChange(shared.record, [](DirectKey& r) { directStore(r.key, 1u); });
     if (round % 64 == 0) std::this_thread::yield();
@@ -49,8 +49,7 @@ TEST(direct_threads_mark_and_record) {
   CHECK_EQ(shared.bytes[0], visits.load());
 }
 
-// The whole of it: one HCA writes, reads and adds in the memory of another, which registers and deregisters it all the
-// time.
+// All of it: one HCA writes, reads and adds in the memory of another, which keeps registering and deregistering it.
 TEST(direct_threads_registering_under_requests) {
   DirectConnection w;
   w.b->link.board->setPatience(UINT64_MAX / 4);
@@ -62,7 +61,7 @@ TEST(direct_threads_registering_under_requests) {
   memory.lkey = 0;
   std::atomic<uint32_t> key{0}, done{0};
   std::atomic<bool> stop{false};
-  // Only this thread touches the pair's side a; what is refused is not posted, as it would end the connection.
+  // Only this thread uses the pair's side a; what is refused is not posted, because it would end the connection.
   std::thread visitor([&] {
     Random random(17);
     while (!stop) {

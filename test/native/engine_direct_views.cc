@@ -48,7 +48,7 @@ uint32_t descriptors() {
   return count;
 }
 
-// Asks for the file, and gets it.
+// Requests the file and receives it.
 View meetAndLook(DirectConnection& w, SharedBuffer& memory, uint64_t offset, uint64_t length) {
   CHECK(result(w.qa, memory.at(offset), memory.rkey, length) == DirectResult::kNotMapped);
   CHECK_EQ(w.map(*w.a), 1u);
@@ -74,7 +74,7 @@ TEST(view_shows_what_the_owner_has) {
   check::note = "";
 }
 
-// A write to a view is the writer's alone, and so is that page from then on; the others are still the owner's.
+// A write to a view is visible to the writer only, and so is that page from then on; the others are still the owner's.
 TEST(view_is_private) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -86,7 +86,7 @@ TEST(view_is_private) {
   CHECK_EQ(view.bytes()[100], 9u);
   CHECK_EQ(view.bytes()[101], 1u);
   CHECK_EQ(view.bytes()[kPage], 2u);
-  // Another view has nothing of it.
+  // Another view does not show it.
   View other = meetAndLook(w, memory, 0, kBytes);
   CHECK_EQ(other.bytes()[100], 2u);
 }
@@ -125,7 +125,7 @@ TEST(view_rights) {
     const uint64_t at = memory.at(kInner) + uint64_t(c.offset), refused = w.a->counter("direct_refused");
     const uint32_t key = rkey + c.rkeyChange;
     CHECK(result(w.qa, at, key, c.length) == (c.done ? DirectResult::kNotMapped : DirectResult::kRefused));
-    // What is refused is not asked for.
+    // A refused view requests no file.
     CHECK_EQ(w.map(*w.a), c.done ? 1u : 0u);
     CHECK(result(w.qa, at, key, c.length) == (c.done ? DirectResult::kDone : DirectResult::kRefused));
     CHECK_EQ(w.a->counter("direct_refused") - refused, c.done || c.length == 0 ? 0u : 2u);
@@ -134,7 +134,7 @@ TEST(view_rights) {
   check::note = "";
 }
 
-// The right goes with reading, of the key and of the queue pair; a window has neither it nor gives it.
+// The right needs the read right of the key and of the queue pair; a window neither has nor grants it.
 TEST(view_right_goes_with_reading) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -168,7 +168,8 @@ TEST(view_right_goes_with_reading) {
   CHECK(result(w.qa, memory.at(), window.key, kBytes) == DirectResult::kRefused);
 }
 
-// Each view takes a descriptor, which the peer is asked for anew; none is kept, and the mapping for requests stays.
+// Each view uses a descriptor, which is requested from the peer each time; none is kept, and the mapping for requests
+// stays.
 TEST(view_asks_for_a_descriptor) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -188,7 +189,7 @@ TEST(view_asks_for_a_descriptor) {
     CHECK_EQ(descriptors(), before);
     CHECK(w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), kBytes, true) == requests);
   }
-  // One that nobody takes goes with the memory, or with the peer.
+  // A descriptor that is not fetched is closed with the memory or with the peer.
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kNotMapped);
   CHECK_EQ(w.map(*w.a), 1u);
   w.pa->maps.remove(1);
@@ -215,7 +216,7 @@ TEST(view_outlives_its_owner) {
   CHECK(std::memcmp(view.bytes(), bytes.data(), bytes.size()) == 0);
 }
 
-// Memory that the owner has taken back from a peer is not there any more, in whatever way it is asked for.
+// Memory that the owner has withdrawn from a peer is not available any more, on any path.
 TEST(view_of_memory_that_was_taken_back) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -232,7 +233,7 @@ TEST(view_of_memory_that_was_taken_back) {
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Without direct access there are no views: of a peer that does not publish, and over the wire.
+// Without direct access there are no views: of a peer that does not publish, and over the network.
 TEST(view_needs_direct_access) {
   LocalConnection carried;
   Viewable other(*carried.b, kBytes);
@@ -252,7 +253,7 @@ TEST(view_needs_direct_access) {
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Between queue pairs of one process nothing is published, and the file is at hand.
+// Between queue pairs of one process nothing is published; the file is available directly.
 TEST(view_within_a_process) {
   World w;
   HostCounters counters;

@@ -1,5 +1,5 @@
-// What may not be done: rights, bounds, broken requests; in both roles, with the NAK on the wire, the statuses on
-// both sides, and nobody's memory touched.
+// Violations: rights, bounds, malformed requests. In both roles, with the NAK on the wire and the statuses on both
+// sides; no memory is modified.
 #include "world.h"
 
 using namespace world;
@@ -199,7 +199,7 @@ TEST(more_reads_than_agreed) {
   w.net.logging = true;
   w.pump();
   CHECK_EQ(nak(w.net), wire::kNakInvalidRequest);
-  // Two were answered before the third was refused.
+  // Two had responses before the third was refused.
   const auto done = qa.sendCq.drain();
   if (!CHECK_EQ(done.size(), 2u)) return;
   CHECK(done[0].wqe == 2 && done[0].status == kWcRemoteInvalidRequest);
@@ -233,7 +233,7 @@ TEST(receive_into_bad_memory) {
   expectRefused(p, {kOpSend, 0, {{a.at(), 64, a.lkey}}}, {wire::kNakRemoteOperation, kWcRemoteOp}, kWcLocalOp);
 }
 
-// A bad WQE fails when everything before it is done; everything after it is flushed, in order, at once.
+// A bad WQE fails when everything before it is done; everything after it is flushed in order, at once.
 static void expectLocal(const std::function<void(Pair&, Buffer&, Wr&)>& spoil, uint32_t status) {
   Pair p;
   Buffer a(*p.a, 4096), b(*p.b, 4096);
@@ -293,7 +293,7 @@ TEST(bad_send_requests) {
       kWcLocalProtection);
 }
 
-// A producer that is nonsense ends the QP and nothing else.
+// A nonsensical producer index ends the QP and nothing else.
 TEST(producer_counter_garbage) {
   for (const uint32_t value : {65u, 0x80000000u, 0xFFFFFFFFu}) {
     Pair p;
@@ -313,7 +313,7 @@ TEST(producer_counter_garbage) {
   }
 }
 
-// The region goes away in the middle of transfers: nothing is touched afterwards, both ends learn it.
+// The region is deregistered in the middle of transfers: nothing is accessed afterwards, and both peers are notified.
 TEST(deregistration_under_way) {
   for (const uint32_t op : {kOpWrite, kOpRead}) {
     EngineOptions options;
@@ -443,7 +443,7 @@ TEST(window_bind_errors) {
 
 TEST(window_life) {
   {
-    Windowed w;  // busy while bound; dies with its own deallocation
+    Windowed w;  // busy while bound; ends with its own deallocation
     w.bind(w.bindRequest(7));
     CHECK(w.b->engine.deregisterMr(w.b->pd, w.memory.lkey) == Status::kDeviceBusy);
     CHECK(w.b->engine.deallocateMw(w.mw) == Status::kSuccess);
@@ -486,7 +486,7 @@ TEST(window_life) {
     w.bind(invalidate, kWcMwBind);
   }
   {
-    Windowed w;  // the range behind the region goes: so does the window
+    Windowed w;  // the range that backs the region ends: so does the window
     w.bind(w.bindRequest(7));
     w.b->engine.unpinRange(w.memory.range);
     CHECK_EQ(w.access(kOpWrite, 1000, 8), kWcRemoteAccess);

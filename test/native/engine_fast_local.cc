@@ -1,5 +1,4 @@
-// Small messages that take the fast path on the local link: the same order, checks, statuses and counters as all
-// others.
+// Small messages on the fast path of the local link: the same order, checks, statuses and counters as all others.
 #include <numeric>
 
 #include "local_world.h"
@@ -11,7 +10,7 @@ namespace {
 constexpr uint32_t kMost = LocalSmall::kMostBytes, kInEntry = LocalSmall::kMostInEntry;
 constexpr uint32_t kRoom = 2 * LocalPair::kMtu;
 
-// All that an entry holds, and around what else makes a difference.
+// All lengths that fit in an entry, and those around other limits.
 std::vector<uint32_t> lengths(bool inlined) {
   std::vector<uint32_t> all(kInEntry + 40);
   std::iota(all.begin(), all.end(), 0u);
@@ -30,7 +29,7 @@ struct Small : LocalConnection {
   }
   Buffer from{*a, kRoom, kAllAccess, 1}, to{*b, kRoom};
   explicit Small(const EngineOptions& options = {}) : LocalConnection({}, shape(), options) {
-    // The first packet establishes the connection, which is out of the ordinary.
+    // The first packet establishes the connection, which does not use the fast path.
     qb.receive({});
     qa.post({kOpSend, 0, {}});
     pump();
@@ -56,7 +55,7 @@ struct Small : LocalConnection {
     wr.rkey = rkey;
     qa.post(wr);
   }
-  // Of B's next entry, which A has written but B not seen.
+  // Of B's next entry, which A has written but B has not seen.
   uint8_t* entry() { return segment().rings[0].slots[(pa->position() - 1) % LocalRing::kSlots].body; }
 };
 
@@ -92,7 +91,7 @@ TEST(fast_every_length) {
   }
 }
 
-// A Write consumes no receive and tells the target nothing.
+// A Write consumes no receive and does not notify the target.
 TEST(fast_writes_of_every_length) {
   for (const bool inlined : {false, true}) {
     for (const uint32_t length : lengths(inlined)) {
@@ -116,7 +115,7 @@ TEST(fast_writes_of_every_length) {
   }
 }
 
-// What waits for the window takes the fast path, too, when it opens.
+// Messages that wait for the window use the fast path as well when it opens.
 TEST(fast_behind_a_closed_window) {
   EngineOptions options;
   options.window = 16;
@@ -143,8 +142,8 @@ TEST(fast_behind_a_closed_window) {
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
-// Whatever a doorbell finds behind a message that takes the fast path, a peer that is silent is noticed, and in time:
-// also where a timer for something later is set already.
+// Whatever a doorbell finds behind a message on the fast path, a silent peer is noticed in time, also if a later timer
+// is already set.
 TEST(fast_and_a_silent_peer) {
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   enum class Behind { kNothing, kRead, kLarge, kMore };
@@ -156,7 +155,7 @@ TEST(fast_and_a_silent_peer) {
       while (w.advance()) w.pump();
       CHECK_EQ(w.a->deadline(), UINT64_MAX);
       if (late) {
-        // As from a time when the pair was not up yet: its idle connections are asked.
+        // As after a time when the pair was not up yet: its idle connections are probed.
         w.pa->state = LocalPair::State::kAsking;
         CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
         w.a->step();
@@ -183,7 +182,7 @@ TEST(fast_and_a_silent_peer) {
   }
 }
 
-// What is done here and now, between messages, completes in its turn.
+// Operations that are executed locally between messages complete in order.
 TEST(fast_and_local_work) {
   Small w;
   Window window(*w.a);
@@ -202,7 +201,7 @@ TEST(fast_and_local_work) {
   }
 }
 
-// The time-out counts from the newest message on, where its timer had been set by an older one.
+// The timeout counts from the newest message, although an older one had set its timer.
 TEST(fast_timers) {
   Small w;
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
@@ -226,7 +225,7 @@ TEST(fast_timers) {
   CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
 }
 
-// All kinds of requests mixed with small ones, and receives that come too late: everything arrives once and in order.
+// All kinds of requests mixed with small ones and late receives: everything arrives once and in order.
 TEST(fast_keeps_the_order) {
   for (uint64_t seed = 1; seed <= 150; seed++) {
     check::note = "seed";
@@ -234,7 +233,7 @@ TEST(fast_keeps_the_order) {
     Small w;
     w.a->link.localOnly = w.b->link.localOnly = seed % 2 != 0;
     Random random(seed);
-    constexpr uint32_t kPlace = 1024;  // some go by the bulk area, fast path or not
+    constexpr uint32_t kPlace = 1024;  // some use the bulk area, fast path or not
     Buffer memory(*w.a, 64 * kPlace, kAllAccess, seed), target(*w.b, 64 * kPlace), written(*w.b, 64);
     struct Message {
       uint32_t place, length;
@@ -286,7 +285,7 @@ TEST(fast_keeps_the_order) {
         w.a->engine.progress();
         if (random.chance(0.1)) w.a->engine.doorbell(w.qa.handle);
       }
-      // Where nothing moves, a receive came too late, and its sender waits.
+      // Where nothing moves, a receive was late and its sender waits.
       if (round % 32 == 31 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
       Cqe c;
       while (w.qb.receiveCq.poll(&c)) {
@@ -330,7 +329,7 @@ TEST(fast_without_a_receive) {
 }
 
 TEST(fast_protection) {
-  {  // A key that means nothing, at the sender.
+  {  // An invalid key, at the sender.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
     w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(), 8, w.from.lkey ^ 1}}});
@@ -339,14 +338,14 @@ TEST(fast_protection) {
     CHECK_EQ(w.qa.state(), kQpsError);
     CHECK_EQ(w.qb.receiveCq.written(), 1u);
   }
-  {  // Behind its end.
+  {  // Beyond its end.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
     w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(kRoom - 6), 8, w.from.lkey}}});
     w.pump();
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcLocalProtection));
   }
-  {  // At the receiver: its own receive fails, and the sender hears of it.
+  {  // At the receiver: its own receive fails, and the sender is notified.
     Small w;
     w.qb.receive({{w.to.at(kRoom - 6), 64, w.to.lkey}});
     w.send(8);
@@ -375,7 +374,7 @@ TEST(fast_protection) {
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteInvalidRequest));
     CHECK_EQ(w.to.data()[0], 0xEE);
   }
-  // Writes to where they may not: nothing is written, the sender hears of it, and the target's queue pair fails.
+  // Writes to forbidden addresses: nothing is written, the sender is notified, and the target's queue pair fails.
   const auto refused = [](uint32_t access, uint64_t offset, uint32_t change, bool right, uint32_t status) {
     Link2 link;
     if (!right) link.access = kAccessRemoteRead | kAccessLocalWrite;
@@ -396,7 +395,7 @@ TEST(fast_protection) {
   refused(kAllAccess, 57, 0, true, kWcRemoteAccess);
   refused(kAccessLocalWrite | kAccessRemoteRead, 0, 0, true, kWcRemoteAccess);
   refused(kAllAccess, 0, 0, false, kWcRemoteInvalidRequest);
-  {  // More inline bytes than the queue pair has.
+  {  // More inline bytes than the queue pair supports.
     Small w;
     w.send(8, true);
     Wr wr;
@@ -412,7 +411,7 @@ TEST(fast_protection) {
   }
 }
 
-// Each word of the header that is not as it should be: nobody is given the message.
+// Each header word with a wrong value: the message is not delivered.
 TEST(fast_words_that_are_nonsense) {
   struct Wrong {
     uint32_t at, mask;
@@ -450,7 +449,7 @@ TEST(fast_words_that_are_nonsense) {
     CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcRemoteInvalidRequest));
     CHECK(w.pb->up());
   }
-  // A length that reaches into slots that are not there, and one that no entry has.
+  // A length that reaches into slots that do not exist, and one that no entry can have.
   for (const uint32_t length : {100u, 130u, LocalRing::kEntryBytes}) {
     Small w;
     std::memset(w.to.data(), 0xEE, 512);
@@ -464,7 +463,7 @@ TEST(fast_words_that_are_nonsense) {
   }
 }
 
-// The queue pair's own states: what is in line when it ends is flushed, and nothing of it arrives.
+// The queue pair's own states: what is queued when it ends is flushed, and none of it arrives.
 TEST(fast_and_the_end) {
   Small w;
   for (int i = 0; i < 4; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
@@ -479,7 +478,7 @@ TEST(fast_and_the_end) {
   for (const Cqe& c : flushed) CHECK_EQ(c.status, kWcFlushed);
 }
 
-// More is under way than what is repeated at a time, and the peer takes none of it at first.
+// More is in flight than is retransmitted at a time, and the peer accepts none of it at first.
 TEST(fast_two_windows_that_come_too_early) {
   EngineOptions options;
   options.window = 16;
@@ -507,7 +506,7 @@ TEST(fast_two_windows_that_come_too_early) {
   for (uint32_t i = 0; i < sent.size(); i++) CHECK(sent[i].status == kWcSuccess && sent[i].wqe == 1 + i);
 }
 
-// The ring is everybody's: who streams leaves room in it for those who have little to say.
+// The ring is shared: a queue pair that streams leaves room for those with little to send.
 TEST(fast_streams_leave_room_for_others) {
   for (const uint32_t streams : {1u, 2u}) {
     check::note = "streams";
@@ -540,7 +539,7 @@ TEST(fast_streams_leave_room_for_others) {
     }
     w.a->engine.doorbell(w.qa.handle);
     w.a->engine.doorbell(a2.handle);
-    for (int i = 0; i < 100; i++) w.a->engine.progress();  // the peer takes nothing
+    for (int i = 0; i < 100; i++) w.a->engine.progress();  // the peer consumes nothing
     const uint32_t ahead = w.pa->position() - before;
     CHECK(ahead > LocalRing::kSlots / 4);
     CHECK(ahead <= LocalRing::kSlots * 3 / 4);

@@ -1,5 +1,5 @@
-// Small messages on the local link: the fast path is a short cut and nothing else. The same program, by pairs whose one
-// side or both have it and by one that has it not, comes to the same memory, completions, events and counters.
+// Small messages on the local link: the fast path is a shortcut and nothing else. The same program, run by pairs of
+// which both sides, one or none have it, produces the same memory, completions, events and counters.
 #include "local_world.h"
 #include "small_program.h"
 
@@ -8,7 +8,7 @@ using namespace world;
 namespace {
 
 struct OnRing : SmallProgram<LocalWorld> {
-  // More than that might be left for the next step, which is another one on the long way.
+  // More might be left for the next step, which takes the slow path.
   static constexpr uint32_t kDepth = 16;
   const bool tampers;
   OnRing(uint64_t seed, bool tampered, bool fastA, bool fastB)
@@ -25,7 +25,7 @@ struct OnRing : SmallProgram<LocalWorld> {
         break;
     }
   }
-  // What the other process may do to entries that are in its ring, or were.
+  // What the other process may do to entries that are or were in its ring.
   void tamper() {
     const bool first = random.below(2);
     const uint32_t back = 1 + random.below(3), word = random.below(LocalRing::kSlotBody / 4), bit = random.below(32);
@@ -96,7 +96,7 @@ TEST(fast_changes_nothing) {
     fast += with.fast;
     CHECK(with.completions == without.completions);
     CHECK(with.events == without.events);
-    // An entry that was altered may bring addresses, which differ from run to run.
+    // A modified entry may contain addresses, which differ from run to run.
     if (!tampers) CHECK(with.memory == without.memory);
     CHECK(with.counters == without.counters);
   }

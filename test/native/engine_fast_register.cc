@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kBytes = 4096;
 constexpr uint64_t kMost = 2048;
 
-// B has memory that it registers as its requests say; A is its peer.
+// B has memory that it registers as its requests specify; A is its peer.
 struct Fast : Pair {
   Buffer memory, remote;
   uint32_t key = 0;
@@ -43,7 +43,7 @@ struct Fast : Pair {
     const auto done = qa.sendCq.drain();
     return CHECK_EQ(done.size(), 1u) ? done[0].status : 99;
   }
-  // A SEND of A that invalidates a key of B; the statuses of both ends.
+  // A SEND of A that invalidates a key of B; the statuses on both sides.
   std::pair<uint32_t, uint32_t> remotely(uint32_t of) {
     qb.receive({});
     Wr r{kOpSend, kSendFlagSignaled | kSendFlagInvalidate, {}};
@@ -104,10 +104,10 @@ TEST(fast_register_errors) {
   refused([](Fast&, Wr& r) { r.remote -= 1001; });
   refused([](Fast&, Wr& r) { r.rkey ^= 1; });
   refused([](Fast& f, Wr& r) { r.rkey = f.key; });
-  refused([](Fast&, Wr& r) { r.access = kAccessRemoteWriteBit; });  // without the local one
+  refused([](Fast&, Wr& r) { r.access = kAccessRemoteWriteBit; });  // without the local right
   refused([](Fast&, Wr& r) { r.access = 0x40; });
   refused([](Fast&, Wr& r) { r.swap ^= 0x100ull << 32; });
-  refused([](Fast& f, Wr& r) { r.swap = uint64_t(f.memory.lkey) << 32; });  // a registered one
+  refused([](Fast& f, Wr& r) { r.swap = uint64_t(f.memory.lkey) << 32; });  // a registered region
   refused([](Fast& f, Wr& r) {
     Handle pd;
     uint32_t other;
@@ -145,7 +145,7 @@ TEST(fast_register_life) {
   g.post(g.request(kEverything, 0, kMost, 7));  // other memory, another key
   CHECK_EQ(g.key, (first & ~0xFFu) | ((first + 7) & 0xFF));
   CHECK_EQ(g.access(kOpWrite, g.memory.at(2047), 1), kWcSuccess);
-  // Requests of one list are executed in their order, and the key may stay as it is.
+  // Requests of one list are executed in order, and the key may stay the same.
   Wr again = g.request(kAccessRemoteRead, 3000, 8, 0);
   Wr off = g.invalidation(g.key);
   off.flags = 0;
@@ -158,7 +158,7 @@ TEST(fast_register_life) {
   const uint32_t present = g.key;
   g.key = first;
   CHECK_EQ(g.access(kOpRead, g.memory.at(3000), 8), kWcRemoteAccess);
-  // Its end takes any low byte, and what has been registered with it ends.
+  // Ending it works with any low byte, and ends what was registered with it.
   CHECK(g.b->engine.deregisterMr(g.b->pd, present ^ 0x55) == Status::kSuccess);
   CHECK(g.b->engine.deregisterMr(g.b->pd, present) == Status::kInvalidHandle);
 }
@@ -179,7 +179,7 @@ TEST(fast_registered_memory_is_local_memory_too) {
 
 TEST(invalidation_of_regions) {
   {
-    Fast f;  // without any order of others: it waits for the READ that writes there
+    Fast f;  // unordered with others: it waits for the READ that writes there
     f.post(f.request(kAccessLocalWrite));
     f.qb.write({kOpRead, kSendFlagSignaled, {{f.memory.at(1000), 1000, f.key}}, 0, f.remote.at(), f.remote.rkey});
     f.qb.post(f.invalidation(f.key));
@@ -187,14 +187,14 @@ TEST(invalidation_of_regions) {
     const auto done = f.qb.sendCq.drain();
     CHECK(done.size() == 2 && done[0].status == kWcSuccess && done[1].status == kWcSuccess);
   }
-  for (const uint32_t twice : {0u, 1u}) {  // one that is not registered, or a key that is not its own
+  for (const uint32_t twice : {0u, 1u}) {  // one that is not registered, or a key of another region
     Fast f;
     f.post(f.request(kEverything));
     if (twice) f.post(f.invalidation(f.key));
     f.post(f.invalidation(twice ? f.key : f.key ^ 1), kWcMwBind);
     CHECK_EQ(f.qb.stateWord(), kQpsError);
   }
-  Fast f;  // not while windows are bound to it, nor ended
+  Fast f;  // not while windows are bound to it, and it cannot be ended either
   f.post(f.request(kEverything | kAccessMwBind));
   Handle mw;
   uint32_t window;
@@ -224,7 +224,7 @@ TEST(invalidation_of_regions_by_the_peer) {
     g.post(g.request(access));
     CHECK(g.remotely(key(g)) == std::make_pair(kWcRemoteAccess, kWcLocalAccess));
   };
-  refused(kAccessLocalWrite, [](Fast& g) { return g.key; });  // the peer has no business with it
+  refused(kAccessLocalWrite, [](Fast& g) { return g.key; });  // the peer may not use it
   refused(kEverything, [](Fast& g) { return g.key ^ 1; });
   refused(kEverything, [](Fast& g) {  // of another protection domain
     Handle pd;
@@ -253,7 +253,7 @@ TEST(fast_registration_ends_with_its_memory) {
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcSuccess);  // still pinned
   g.b->engine.unpinRange(g.memory.range);
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcRemoteAccess);
-  // It is registered all the same until it is invalidated.
+  // It remains registered until it is invalidated.
   Buffer next(*f.b, 64);
   f.post(f.invalidation(f.key));
   Wr r = f.request(kEverything);
@@ -297,7 +297,7 @@ TEST(many_fast_registrations_of_one_range_come_and_go) {
   }
 }
 
-// The key that was used last is not looked up again, and means nothing all the same.
+// The most recently used key is not looked up again, and is invalid nevertheless.
 TEST(fast_registration_makes_the_key_before_it_useless) {
   Fast f;
   f.post(f.request(kEverything));
@@ -322,7 +322,7 @@ TEST(zero_based_regions) {
   CHECK_EQ(f.access(kOpRead, 0, 1000), kWcSuccess);
   CHECK_EQ(std::memcmp(f.remote.data(), zero.data(), 1000), 0);
   CHECK_EQ(f.access(kOpFetchAdd, 8, 8), kWcSuccess);
-  // Local requests count from 0, too.
+  // Local requests use offsets from 0 as well.
   f.qb.receive({{100, 8, zero.lkey}});
   f.qa.post({kOpSend, kSendFlagSignaled, {{f.remote.at(), 8, f.remote.lkey}}});
   f.pump();
@@ -332,7 +332,7 @@ TEST(zero_based_regions) {
   CHECK_EQ(f.access(kOpWrite, 993, 8), kWcRemoteAccess);
 }
 
-// The same memory may be pinned more than once: the key lives on in the other range, at its place.
+// The same memory may be pinned more than once: the key continues in the other range, at its position.
 TEST(zero_based_regions_of_memory_that_is_pinned_twice) {
   Fast f;
   uint64_t again;
@@ -365,7 +365,7 @@ TEST(zero_based_fast_registration) {
   f.post(f.request(kEverything));
   CHECK_EQ(f.access(kOpWrite, f.memory.at(1000), 8), kWcSuccess);
   CHECK_EQ(f.access(kOpWrite, 0, 8), kWcRemoteAccess);
-  // The memory may be named by a zero-based region.
+  // The memory may be given by a zero-based region.
   Fast g;
   Buffer zero(*g.b, 1000, kAccessZeroBased, 9);
   Wr r = g.request(kEverything, 0, 10);
@@ -399,14 +399,14 @@ TEST(zero_based_windows) {
   f.post(bind, kWcMwBind);
 }
 
-// An atomic needs an aligned word, whatever address the key has for it.
+// An atomic needs an aligned word, whatever its address is under the key.
 TEST(zero_based_atomics_are_aligned) {
   Fast f;
   f.post(f.request(kEverything | kAccessZeroBased, 1001, 64));
   CHECK_EQ(f.access(kOpFetchAdd, 8, 8), kWcRemoteInvalidRequest);
 }
 
-// The HCA trusts no ring: whatever a request has in it, it succeeds within the memory, or ends the queue pair.
+// The HCA trusts no ring: whatever a request contains, it succeeds within the memory or ends the queue pair.
 TEST(fast_registration_of_anything) {
   Random random(11);
   for (uint32_t i = 0; i < 300; i++) {

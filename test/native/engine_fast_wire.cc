@@ -1,5 +1,5 @@
-// Single small packets on the wire: the fast path is a short cut and nothing else. The same program, by a link that
-// has it and by one that has not, sends the same packets, and comes to the same memory, completions, events and
+// Single small packets over the network: the fast path is a shortcut and nothing else. The same program, on a link that
+// has it and on one that does not, sends the same packets and produces the same memory, completions, events and
 // counters.
 #include "small_program.h"
 
@@ -24,8 +24,8 @@ struct OnWire : SmallProgram<World> {
         break;
     }
   }
-  // What nobody of the two sends: a packet of another, to another, once more, longer, shorter, or with a bit changed;
-  // beside what is on its way, or in its place.
+  // Packets that neither side sends: from another sender, to another receiver, duplicated, longer, shorter, or with a
+  // bit flipped; in addition to a packet in flight, or instead of it.
   void forge() {
     std::lock_guard<std::mutex> lock(net.mutex);
     const bool replaces = !net.frames.empty() && random.below(2);
@@ -59,7 +59,7 @@ struct OnWire : SmallProgram<World> {
     const uint32_t flags = wire::kOpcodes[opcode].flags;
     return (flags & wire::kReth) || ((flags & wire::kAtomic) && (flags & wire::kRequest));
   }
-  // Numbers and addresses that differ from run to run are left out.
+  // Numbers and addresses that differ from run to run are omitted.
   void log(Outcome* o) {
     for (const Frame& f : net.log) {
       std::vector<uint8_t> bytes = f.bytes;
@@ -107,8 +107,8 @@ TEST(fast_wire_changes_nothing) {
   CHECK(fast > check::seeds(10'000) && single > check::seeds(10'000));
 }
 
-// A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one
-// packet of the second, which has three, does not end it.
+// A bound memory window is queued between two messages and uses no PSN: acknowledging one packet of the second message,
+// which has three, does not complete it.
 TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
@@ -133,8 +133,8 @@ TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
 }
 
-// A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the
-// rest, which did not ask, is asked for then, and not when time has passed.
+// A bound window is reported when the messages before it are acknowledged. If only a part of them is acknowledged, the
+// rest, which did not request it, requests it then and not after a timeout.
 TEST(fast_wire_answer_to_a_part_of_what_local_work_waits_for) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
@@ -148,7 +148,7 @@ TEST(fast_wire_answer_to_a_part_of_what_local_work_waits_for) {
   Window window(*p.a);
   const uint64_t start = p.clock.time;
   write(kSendFlagSignaled);
-  p.b->step();  // which answers at once
+  p.b->step();  // which responds at once
   write(0);
   p.qa.post(window.bind(from, 64));
   p.pump();

@@ -1,6 +1,6 @@
-// Paths on which long packets vanish (class Fragments of transport/extensions/fragments.h): a connection of two that
-// have agreed on it goes on in fragments, and whole again when the path allows it; towards others no packet differs
-// from the standard's.
+// Paths on which long packets vanish (class Fragments of transport/extensions/fragments.h): a connection of two peers
+// that have agreed on it continues with fragments, and with whole packets when the path allows it. For other peers
+// every packet is as the standard has it.
 #include <cstdio>
 #include <utility>
 
@@ -19,7 +19,8 @@ constexpr uint32_t kJumbo = withPackets(kJumboPacket), kEthernet = withPackets(k
 
 bool isFragment(const Frame& f) { return f.bytes[0] == wire::kOpFragment; }
 
-// Messages of three kinds over a path that loses what is longer than `longest`, BTH to ICRC; each way has its own.
+// Messages of three kinds over a path that loses packets longer than `longest`, BTH to ICRC; each direction has its own
+// limit.
 struct Narrow {
   PathWorld w;
   TestQp qa, qb;
@@ -71,7 +72,7 @@ struct Narrow {
     };
   }
   uint32_t lengthOf(uint32_t i) const { return bytes - i % 5 * (bytes / 101 | 1); }
-  // Kinds in turn: WRITE, SEND, READ; or one of them alone. 0, or the status of one that failed; or that not all have
+  // WRITE, SEND, READ alternating, or one of them alone. Returns 0, the status of one that failed, or that not all have
   // ended.
   uint32_t run(uint32_t only = UINT32_MAX, uint32_t count = kMessages) {
     for (uint32_t i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ struct Narrow {
       const uint64_t at = uint64_t(i) * kMessage;
       if (kind == 1) qb.receive({{receives.at(at), kMessage, receives.lkey}});
       Wr r{kind == 1 ? kOpSend : kind == 2 ? kOpRead : kOpWrite, kSendFlagSignaled, {}};
-      // Odd lengths have pads, and sums that no fragment ends at.
+      // Odd lengths need padding and have checksums that no fragment ends at.
       r.sges = {{kind == 2 ? reads.at(at) : from.at(at), lengthOf(i), kind == 2 ? reads.lkey : from.lkey}};
       if (kind != 1) {
         r.remote = kind == 2 ? source.at(at) : writes.at(at);
@@ -107,7 +108,7 @@ struct Narrow {
 
 }  // namespace
 
-// A tunnel of 1,280 bytes on the way of jumbo frames, in one direction or both.
+// A tunnel of 1,280 bytes on a path of jumbo frames, in one direction or both.
 TEST(connection_goes_on_where_long_packets_vanish) {
   for (uint32_t ways : {1u, 2u, 3u})
     for (uint32_t i = 0; i < 8; i++) {
@@ -118,14 +119,14 @@ TEST(connection_goes_on_where_long_packets_vanish) {
       const uint64_t start = n.w.clock.time;
       if (!CHECK_EQ(n.run(kind), 0u)) std::printf("ways %u, kind %u\n", ways, kind);
       CHECK(n.w.clock.time - start < 2 * kSecond);
-      if (n.swallowed == 0) continue;  // nothing long goes that way
+      if (n.swallowed == 0) continue;  // nothing long goes in that direction
       CHECK(n.fragments > 0);
-      CHECK(n.swallowed < 300);  // what was under way, twice, and probes
+      CHECK(n.swallowed < 300);  // what was in flight, twice, and probes
       CHECK_EQ(n.w.b->counter("qp_fatal"), 0u);
     }
 }
 
-// A second quarter follows where the first is too long as well; and where the MTU is small to begin with.
+// A second quarter follows if the first is too long as well; and a path whose MTU is small to begin with.
 TEST(fragments_become_as_short_as_the_path_needs) {
   const std::pair<uint32_t, uint32_t> cases[] = {
       {4096, extensions::kAll}, {1024, extensions::kAll}, {4096, kJumbo}, {1024, kEthernet}};
@@ -137,7 +138,7 @@ TEST(fragments_become_as_short_as_the_path_needs) {
   }
 }
 
-// Packets that are shorter than a quarter of the connection's MTU, and too long nevertheless.
+// Packets that are shorter than a quarter of the connection's MTU, yet still too long.
 TEST(short_packets_may_be_too_long_as_well) {
   for (uint32_t kind : {0u, 1u, 2u}) {
     Narrow n(extensions::kAll);
@@ -148,7 +149,7 @@ TEST(short_packets_may_be_too_long_as_well) {
   }
 }
 
-// READs beside each other, whose answers are too long in quarters, too: to a peer that asks for each alone, and to one
+// Concurrent READs whose responses are too long even in quarters: to a peer that requests each individually, and to one
 // that goes back.
 TEST(answers_beside_each_other_become_as_short_as_needed) {
   for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kAnswers)})
@@ -161,7 +162,7 @@ TEST(answers_beside_each_other_become_as_short_as_needed) {
     }
 }
 
-// Long packets vanish for a while, and then not any more: a probe finds out.
+// Long packets vanish for a while, and then no longer: a probe detects it.
 TEST(packets_leave_whole_again_when_the_path_allows_it) {
   const std::pair<uint32_t, uint32_t> cases[] = {{kMtu, extensions::kAll}, {kMtu, kJumbo}, {1024, kEthernet}};
   for (const auto& [mtu, taken] : cases) {
@@ -181,7 +182,7 @@ TEST(packets_leave_whole_again_when_the_path_allows_it) {
   }
 }
 
-// A router that takes packets of 4 KiB, but no jumbo frames: the first probe gets through, and the second does not.
+// A router that forwards packets of 4 KiB, but no jumbo frames: the first probe gets through, the second does not.
 TEST(packets_become_as_long_as_the_path_takes) {
   Narrow n(kJumbo);
   n.longest = n.longestBack = 1252;
@@ -217,7 +218,7 @@ TEST(lost_probe_is_followed_by_another) {
   CHECK_EQ(n.fragments, fragments);
 }
 
-// Probes that are lost cost one packet each, and become rare.
+// Lost probes cost one packet each, and become rare.
 TEST(probes_become_rare) {
   Narrow n(extensions::kAll);
   n.longest = n.longestBack = 1252;
@@ -232,7 +233,7 @@ TEST(probes_become_rare) {
   CHECK_EQ(n.w.a->counter("black_hole"), 1u);
 }
 
-// A path that was down for a moment: a round trip later packets are whole.
+// A path that was down briefly: a round trip later packets are whole.
 TEST(outage_leaves_no_fragments) {
   Narrow n(extensions::kAll);
   CHECK_EQ(n.run(0), 0u);
@@ -265,7 +266,7 @@ TEST(peers_without_the_agreement_get_no_fragment) {
   }
 }
 
-// Whatever else the network does, by seed.
+// Other behavior of the network, by seed.
 TEST(whatever_happens_to_fragments_each_byte_comes) {
   for (uint64_t seed = 1; seed <= 24; seed++) {
     PathShape path = Narrow::quiet();
@@ -280,7 +281,7 @@ TEST(whatever_happens_to_fragments_each_byte_comes) {
   }
 }
 
-// A packet that is longer than any.
+// A packet longer than any valid one.
 TEST(fragments_have_the_room_of_one_packet) {
   Narrow n(extensions::kAll);
   for (uint32_t offset = 0; offset < 9216; offset += 3072) {
@@ -304,7 +305,7 @@ TEST(fragments_have_the_room_of_one_packet) {
   CHECK_EQ(n.run(), 0u);
 }
 
-// Fragments that nobody of ours has sent: nothing happens, and the connection goes on.
+// Fragments that no instance of this package sends: nothing happens, and the connection continues.
 TEST(fragments_that_make_no_sense_are_ignored) {
   Random random(7);
   for (uint32_t taken : {0u, uint32_t(extensions::kAll)}) {
@@ -336,7 +337,7 @@ TEST(fragments_that_make_no_sense_are_ignored) {
   }
 }
 
-// All at once: what comes of a packet in one try helps the next.
+// All at once: what arrives of a packet in one attempt helps the next.
 TEST(connection_lives_where_long_packets_vanish_and_others_are_lost) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     PathShape path = Narrow::quiet();
@@ -347,7 +348,7 @@ TEST(connection_lives_where_long_packets_vanish_and_others_are_lost) {
   }
 }
 
-// A SEND of `b` and its answer to a READ have the same PSN and length, and pieces of both are lost.
+// A SEND of `b` and its response to a READ have the same PSN and length, and parts of both are lost.
 TEST(fragments_of_requests_and_of_answers_are_told_apart) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     Narrow n(extensions::kAll, Narrow::quiet(), seed, kMtu, kFirst);
@@ -368,7 +369,7 @@ TEST(fragments_of_requests_and_of_answers_are_told_apart) {
   }
 }
 
-// Fragments of four packets may come mixed; one that is later than two seconds may be of another packet.
+// Fragments of four packets may arrive mixed; one that is more than two seconds late may belong to another packet.
 TEST(fragments_are_of_one_packet) {
   FragmentAssemblies all;
   constexpr uint64_t kNow = 10 * kSecond, kLast = FragmentAssemblies::kLastNs;
@@ -385,18 +386,18 @@ TEST(fragments_are_of_one_packet) {
   CHECK_EQ(first.missing, 1u);
   CHECK_EQ(come(1, 1000, kNow + 2 * kLast + 1).missing, 4u);
   CHECK_EQ(come(1, 1004, kNow + 2 * kLast + 2).missing, 4u);
-  // Of another kind it is another packet.
+  // With another kind it is another packet.
   FragmentAssemblies kinds;
   FragmentAssembly& request = kinds.of(0, 1, 1000, kNow);
   for (uint8_t kind = 1; kind <= 2; kind++) CHECK(&kinds.of(kind, 1, 1000, kNow) != &request);
-  // The oldest gives its place.
+  // The oldest is evicted.
   FragmentAssemblies full;
   FragmentAssembly& oldest = full.of(0, 1, 1000, kNow);
   for (uint32_t psn = 2; psn <= 4; psn++) full.of(0, psn, 1000, kNow + psn).at = kNow + psn;
   CHECK(&full.of(0, 5, 1000, kNow + 5) == &oldest);
 }
 
-// Every third fragment is overtaken by five others: no packet is lost by that.
+// Every third fragment is overtaken by five others: no packet is lost because of that.
 TEST(fragments_come_in_any_order) {
   PathShape path = Narrow::quiet();
   for (const uint32_t taken : {uint32_t(extensions::kAll), kJumbo}) {
@@ -407,6 +408,6 @@ TEST(fragments_come_in_any_order) {
     const uint64_t before = n.w.a->counter("retransmitted_pkts");
     CHECK_EQ(n.run(0), 0u);
     const uint64_t again = n.w.a->counter("retransmitted_pkts") - before;
-    if (!CHECK(again <= 40)) std::printf("%u sent again\n", unsigned(again));
+    if (!CHECK(again <= 40)) std::printf("%u retransmitted\n", unsigned(again));
   }
 }

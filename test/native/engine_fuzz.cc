@@ -1,5 +1,5 @@
-// Garbage at every border: packets at the receiver, WQEs in the rings. Run under sanitizers: no crash, no access
-// outside of what was registered; and a bystander's connection goes on.
+// Garbage at every boundary: packets at the receiver, WQEs in the rings. Run with sanitizers: no crash, no access
+// outside of registered memory, and another connection continues.
 #include "world.h"
 
 using namespace world;
@@ -49,7 +49,7 @@ TEST(fuzz_random_packets) {
         bth.solicited = r.below(2);
         bth.ackRequest = r.below(2);
         bth.destinationQpn =
-            r.below(20) ? p.qb.qpn : p.qb.qpn ^ 0x4000;  // not the bystander: forging a QPN and its PSN is no accident
+            r.below(20) ? p.qb.qpn : p.qb.qpn ^ 0x4000;  // not the bystander: a valid QPN and PSN are never an accident
         const uint32_t near[] = {100, 5000};
         bth.psn = (near[r.below(2)] + r.below(7) - 3) & 0xFFFFFF;
         wire::emitBth(f.bytes.data(), bth);
@@ -104,7 +104,7 @@ TEST(fuzz_flipped_bits) {
     }
     p.a->engine.doorbell(p.qa.handle);
     p.until([&] { return p.qa.sendCq.written() == 24; }, 20'000'000'000ull);
-    // Either it went through or it ended; in both cases in order and complete.
+    // Either it went through or it failed; in both cases in order and complete.
     if (p.qa.stateWord() == kQpsError) CHECK_EQ(p.qa.sendCq.written(), 24u);
     uint32_t next = 0;
     bool failed = false;
@@ -141,7 +141,7 @@ TEST(fuzz_rings) {
                      0,
                      theirs.at(r.below(4096)),
                      theirs.rkey});
-          // Spoil a few words, before or while it is being executed.
+          // Corrupts a few words, before or while it is being executed.
           for (uint32_t n = r.below(3); n > 0; n--)
             w[r.below(qp->sendStride / 4)] = r.below(2) ? r.next() : r.below(64);
         }

@@ -1,5 +1,5 @@
-// A peer with which extensions are agreed, and that is hostile: what it can make this side keep, do and send is
-// bounded, requests end, and other connections do not notice.
+// A hostile peer that has agreed on extensions: what it can make this side keep, do and send is bounded, requests end,
+// and other connections are unaffected.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-// Bytes that are allocated; 0 where the system does not tell.
+// Allocated bytes; 0 where the OS does not report them.
 uint64_t heapBytes() {
 #if defined(__SANITIZE_ADDRESS__)
   return __sanitizer_get_current_allocated_bytes();
@@ -63,7 +63,7 @@ void arrive(World& w, Frame f) {
   w.net.frames.push_back(std::move(f));
 }
 
-// An acknowledgement that says what is kept.
+// An acknowledgement that reports what is kept.
 Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn,
              const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
   Frame f = forged(from, to, qpn, wire::kOpAcknowledge, psn, uint32_t(ranges.size()) * 8);
@@ -79,7 +79,7 @@ Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn,
 
 }  // namespace
 
-// The table of what is kept has a place for each PSN up to the farthest: it counts as what is kept.
+// The table of kept packets has a slot for each PSN up to the farthest: it counts as kept.
 TEST(few_packets_far_behind_a_gap_take_little_memory) {
   EngineOptions options;
   options.longWindowBytes = 1 << 20;
@@ -98,7 +98,7 @@ TEST(few_packets_far_behind_a_gap_take_little_memory) {
   CHECK(w.b->counter("unkept_pkts") > 50);
 }
 
-// One that keeps as much as it can for as long as it likes leaves room for others.
+// A peer that keeps as much as it can for as long as it likes leaves room for others.
 TEST(whoever_keeps_much_leaves_room_for_others) {
   EngineOptions options;
   options.longWindowBytes = 256 << 10;
@@ -118,7 +118,7 @@ TEST(whoever_keeps_much_leaves_room_for_others) {
   }
 }
 
-// A READ takes the PSNs of packets that have come: they are gone, and nothing is asked for because of them.
+// A READ takes over the PSNs of packets that have arrived: they are gone, and cause no request.
 TEST(kept_packets_that_a_request_covers_are_dropped) {
   Pair p(agreed(1024));
   Buffer source(*p.b, 16'384);
@@ -143,7 +143,7 @@ TEST(kept_packets_that_a_request_covers_are_dropped) {
   CHECK_EQ(refusals, 0u);
 }
 
-// Ranges that overlap would cost as much as all that is under way, each.
+// Each range that overlaps others would cost as much as everything in flight.
 TEST(reports_out_of_order_are_refused) {
   for (uint32_t kind = 0; kind < 5; kind++) {
     Pair p(agreed(1024));
@@ -163,13 +163,13 @@ TEST(reports_out_of_order_are_refused) {
   }
 }
 
-// A peer that says the same again and again takes nothing more: the time-out comes.
+// A peer that keeps repeating the same thing gains nothing: the timeout comes.
 TEST(reports_without_news_do_not_put_off_the_end) {
   Pair p(agreed(1024));
   Buffer from(*p.a, 8192), to(*p.b, 8192);
   p.net.filter = [](Frame&) { return false; };
   p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 8192, from.lkey}}, 0, to.at(), to.rkey});
-  const uint64_t end = p.clock.time + 30 * kSecond;  // ten times as long as seven time-outs
+  const uint64_t end = p.clock.time + 30 * kSecond;  // ten times as long as seven timeouts
   while (p.clock.time < end && p.qa.sendCq.written() == 0) {
     p.clock.time += 5'000'000;
     arrive(p, report(*p.b, *p.a, p.qa.qpn, 100, {{101, 102}}));
@@ -178,7 +178,7 @@ TEST(reports_without_news_do_not_put_off_the_end) {
   only(p.qa.sendCq, 0, kOpWrite, kWcTimeoutRetry);
 }
 
-// Every second answer is missing, and the answer to the newest question says that all others are lost.
+// Every second response is missing, and the response to the newest request says that all others are lost.
 TEST(questions_under_way_are_bounded) {
   EngineOptions options;
   options.window = 1 << 14;
@@ -202,8 +202,8 @@ TEST(questions_under_way_are_bounded) {
   }
 }
 
-// Questions for parts of one READ that overlap, each a little longer than the one before: what waits to be answered is
-// not answered twice.
+// Requests for overlapping parts of one READ, each a little longer than the one before: what is queued for a response
+// is not sent twice.
 TEST(overlapping_questions_are_answered_once) {
   constexpr uint32_t kPackets = 1000, kSize = 256;
   EngineOptions options;
@@ -230,8 +230,8 @@ TEST(overlapping_questions_are_answered_once) {
   CHECK(answers >= kPackets - 1 && answers < 3 * kPackets);
 }
 
-// A READ without its answer, and a SEND behind it that is refused; then the peer says that it has executed both. When
-// the wait is over there is nothing behind the READ to go back to: it is asked for again, as what it is.
+// A READ without its response and a SEND behind it that is refused; then the peer reports that it has executed both.
+// When the wait is over there is nothing behind the READ to go back to: the READ itself is requested again.
 TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
   Pair p(agreed(1024));
   Buffer source(*p.b, 4096), to(*p.a, 4096);
@@ -256,12 +256,12 @@ TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
     CHECK_EQ(opcode, psn < 104 ? uint32_t(wire::kOpReadRequest) : uint32_t(wire::kOpSendOnly));
 }
 
-// ── Anything that such a peer may send, at connections with traffic ─────────────────────────────────────────────────
+// ── Anything that such a peer may send, on connections with traffic ─────────────────────────────────────────────────
 
 namespace {
 
-// Two connections with the same requests in both directions: what travels for the first is changed, that of the second
-// must not notice.
+// Two connections with the same requests in both directions: the packets of the first are modified, and the second must
+// not notice.
 struct Field {
   static constexpr uint32_t kBytes = 64 << 10, kMessage = 6000, kHistory = 400;
   PathWorld w;
@@ -323,7 +323,7 @@ struct Field {
   void inject(Frame f) {
     for (uint32_t n = wildness == 0 ? 0 : random.below(wildness == 2 ? 3 : 40) % 3; n != 0; n--) change(f);
     if (random.below(4)) return put(std::move(f));
-    // In fragments, some of which are lost, changed, twice there or out of order.
+    // In fragments, some of which are lost, modified, duplicated or out of order.
     const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4,
                    size = unit * (1 + random.below(total / unit + 1));
     for (uint32_t at = 0; at < total; at += size) {
@@ -414,7 +414,7 @@ struct Field {
     const uint32_t opcodes[] = {kOpWrite, kOpSend, kOpRead, kOpFetchAdd, kOpRead};
     qp.post({opcodes[kind], kSendFlagSignaled, {{own.at(at), length, own.lkey}}, 0, far.at(to), far.rkey, 0, 1});
   }
-  // In order; all that come after the first that has failed are flushed. Whether there was one.
+  // In order; all that follow the first failed one are flushed. Returns whether one failed.
   bool drain(TestQp& qp, uint32_t* next) {
     bool failed = false;
     for (const Cqe& c : qp.sendCq.drain()) {
@@ -443,7 +443,7 @@ struct Field {
     for (uint32_t i = 0; i < 8; i++) bystander.post();
     for (uint32_t round = 0; round < 12; round++) {
       for (uint32_t i = 0; i < 3; i++) {
-        // Too few: messages are refused, and come again.
+        // Too few: messages are refused, and retried.
         if (random.below(3)) qa->receive({{memoryA.at(8 * random.below(1000)), kMessage, memoryA.lkey}});
         if (random.below(3)) qb->receive({{memoryB.at(8 * random.below(1000)), kMessage, memoryB.lkey}});
         post(*qa, memoryA, memoryB);
@@ -453,7 +453,7 @@ struct Field {
       bystander.turn();
     }
     attacks = false;
-    // Every request under way ends: by its answers, or by the time-outs that are left.
+    // Every outstanding request ends: with its responses, or with the remaining timeouts.
     CHECK(w.run(120 * kSecond, [&] {
       bystander.turn(false);
       return qa->sendCq.written() == qa->sendProducer && qb->sendCq.written() == qb->sendProducer;
@@ -485,7 +485,7 @@ TEST(agreed_peer_may_send_anything) {
     check::noteNumber = seed;
     Field f(seed);
     uint64_t before = 0;
-    // The same pair of queue pairs, connected again and again; now and then another.
+    // The same two queue pairs, connected repeatedly; now and then another.
     for (uint32_t n = 0; n < 6; n++) {
       if (n % 3 == 0) {
         f.qa = std::make_unique<TestQp>(*f.w.a);
@@ -495,7 +495,7 @@ TEST(agreed_peer_may_send_anything) {
       f.connection();
       for (TestQp* qp : {f.qa.get(), f.qb.get()}) CHECK_EQ(uint32_t(qp->toState(kQpsReset)), 0u);
     }
-    // Frames under way and the history are the test's own.
+    // Frames in flight and the history belong to the test.
     CHECK(heapBytes() < before + (4 << 20));
     injected += f.injected;
     for (Node* node : {f.w.a.get(), f.w.b.get()}) {

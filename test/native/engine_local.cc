@@ -1,5 +1,5 @@
-// The transport on the local link: every operation and size, back-pressure, payload that cannot be copied, memory that
-// is given back, a peer that has stopped, a peer that writes nonsense.
+// The transport on the local link: every operation and size, back-pressure, payload that cannot be copied, freed
+// memory, a peer that has stopped, a peer that writes nonsense.
 #include <algorithm>
 
 #include "local_world.h"
@@ -70,7 +70,7 @@ TEST(local_every_size_in_the_ring) { everySize(Payload::kCarried); }
 TEST(local_scattered_pieces) {
   LocalConnection w({}, {}, {}, Payload::kNamed);
   Buffer from(*w.a, 200'000, kAllAccess, 3), to(*w.b, 200'000);
-  // Pieces that meet nowhere; more of them than a reference takes go through the ring.
+  // Pieces that are nowhere adjacent; more of them than fit in a reference go through the ring.
   for (const uint32_t count : {2u, 4u}) {
     std::vector<Sge> out, in;
     std::vector<uint8_t> expected;
@@ -125,7 +125,7 @@ TEST(local_atomics_immediate_and_protection) {
   CHECK_EQ(w.qb.state(), kQpsError);
 }
 
-// A full ring stops the sender, both ways at once, and loses nothing.
+// A full ring stops the sender in both directions at once, and loses nothing.
 TEST(local_ring_full_is_back_pressure) {
   constexpr uint32_t kCount = 30, kBytes = 128u << 10;
   QpShape shape;
@@ -151,7 +151,7 @@ TEST(local_ring_full_is_back_pressure) {
   CHECK_EQ(w.a->counter("retransmitted_pkts") + w.b->counter("retransmitted_pkts"), 0u);
 }
 
-// Queue pairs that wait for room can end.
+// Queue pairs that wait for room can be ended.
 TEST(local_stalled_queue_pairs_go_away) {
   LocalConnection w;
   Buffer from(*w.a, 128u << 10);
@@ -168,7 +168,7 @@ TEST(local_stalled_queue_pairs_go_away) {
   CHECK_EQ(w.qa.state(), kQpsRts);
 }
 
-// READ: memory that the responder gives back between naming it and the copy does not count.
+// READ: memory that the responder frees between naming it and the copy does not count.
 TEST(local_read_is_asked_again_when_memory_was_given_back) {
   for (const bool same : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -188,7 +188,7 @@ TEST(local_read_is_asked_again_when_memory_was_given_back) {
     } else {
       only(w.qa.sendCq, r, kOpRead, kWcSuccess, kBytes);
       CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
-      // Only what was in flight goes by the ring.
+      // Only what was in flight goes through the ring.
       const uint64_t before = w.countersA.get(HostCounter::kLocalPulled);
       w.qa.post(read);
       w.pump();
@@ -197,7 +197,7 @@ TEST(local_read_is_asked_again_when_memory_was_given_back) {
   }
 }
 
-// SEND and WRITE: what the sender gave back before the copy is not taken; the message fails at its own side.
+// SEND and WRITE: memory that the sender freed before the copy is not copied; the message fails on the sender's side.
 TEST(local_send_from_memory_given_back) {
   for (const uint32_t opcode : {kOpSend, kOpWrite}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -216,7 +216,7 @@ TEST(local_send_from_memory_given_back) {
   }
 }
 
-// A queue pair that ends takes back what its packets have named.
+// A queue pair that ends withdraws what its packets have named.
 TEST(local_flushed_send_is_not_copied) {
   LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = 100'000;
@@ -230,8 +230,8 @@ TEST(local_flushed_send_is_not_copied) {
   CHECK_EQ(w.qb.receiveCq.drain().size(), 0u);
 }
 
-// So does one that has answered a READ: its program may use the memory for something else now, though the key has a
-// meaning still.
+// So does one that has responded to a READ: its program may now use the memory for something else, though the key is
+// still valid.
 TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -251,7 +251,7 @@ TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
   }
 }
 
-// The peer has not mapped what is named: the payload comes through the ring, from then on.
+// The peer has not mapped the named memory: from then on the payload goes through the ring.
 TEST(local_copy_that_fails_goes_on_in_the_ring) {
   LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = 300'000;
@@ -280,7 +280,7 @@ TEST(local_copy_that_fails_goes_on_in_the_ring) {
   CHECK_EQ(w.qa.state(), kQpsRts);
 }
 
-// A peer that has stopped: nothing is repeated, and the message ends in the usual status at the usual time.
+// A peer that has stopped: nothing is retransmitted, and the message ends with the usual status at the usual time.
 TEST(local_stopped_peer_ends_in_timeout) {
   Link2 l;
   l.retries = 3;
@@ -297,7 +297,7 @@ TEST(local_stopped_peer_ends_in_timeout) {
   CHECK(w.clock.time - start >= 4 * timeout && w.clock.time - start <= 6 * timeout);
 }
 
-// One that goes on in time has lost nothing, and nothing came twice.
+// One that resumes in time has lost nothing, and received nothing twice.
 TEST(local_stopped_peer_goes_on) {
   LocalConnection w;
   Buffer from(*w.a, 8), to(*w.b, 8);
@@ -326,7 +326,7 @@ TEST(local_receiver_not_ready) {
   CHECK(w.b->counter("send_rnr_err") >= 1);
 }
 
-// A connection that goes another way after SQD, where packets have another size: what waited is cut anew.
+// A connection that changes its path after SQD, to one with another packet size: waiting messages are segmented again.
 TEST(local_connection_moves_to_the_wire) {
   LocalConnection w;
   constexpr uint32_t kBytes = 200'000;
@@ -355,8 +355,8 @@ TEST(local_connection_moves_to_the_wire) {
   CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
 }
 
-// That a payload could not be copied waits to be told, for the ring is full, when the connection goes another way:
-// there is nobody to tell any more.
+// The report that a payload could not be copied waits because the ring is full when the connection changes its path:
+// there is no receiver for it any more.
 TEST(local_connection_moves_while_it_has_something_to_tell) {
   QpShape shape;
   shape.sendEntries = 2048;
@@ -392,8 +392,8 @@ TEST(local_connection_moves_while_it_has_something_to_tell) {
   CHECK_EQ(w.qb.receiveCq.written(), 0u);
 }
 
-// The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until
-// then, and what was, waits for it: memory that was shared is not there any more.
+// The peer's process has ended in order, and its pair is closed; its DREQ may still be in flight. Requests posted
+// before and until then wait for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {
   for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
     for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
@@ -402,7 +402,7 @@ TEST(local_pair_is_closed_before_its_connections_end) {
         check::noteNumber = bytes;
         LocalConnection w({}, {}, {}, payload);
         Buffer from(*w.a, 1u << 20), to(*w.b, 1u << 20);
-        // The peer's READ of our memory is taken, and its answer finds no room.
+        // The peer's READ of this side's memory is accepted, and its response finds no room.
         w.pump();
         if (reads) {
           for (int i = 0; i < 4; i++) {
@@ -433,8 +433,8 @@ TEST(local_pair_is_closed_before_its_connections_end) {
   check::note = "";
 }
 
-// As many small messages as fill more than half of the ring, more than a window: whether there is room is not asked of
-// a pair that is closed.
+// So many small messages that they fill more than half of the ring, which is more than a window: a closed pair is not
+// checked for room.
 TEST(local_pair_is_closed_with_its_ring_full) {
   QpShape shape;
   shape.sendEntries = 1024;
@@ -457,7 +457,7 @@ TEST(local_pair_is_closed_with_its_ring_full) {
   CHECK_EQ(w.qa.sendCq.drain().size(), 301u);
 }
 
-// Until it is known which way packets go, none goes.
+// No packet is sent until its path is known.
 TEST(local_waits_for_the_pair) {
   for (const bool refused : {false, true}) {
     LocalWorld w;
@@ -482,7 +482,7 @@ TEST(local_waits_for_the_pair) {
   }
 }
 
-// A packet that comes by the wire for a connection on the local link is somebody else's.
+// A packet from the network for a connection on the local link does not belong to it.
 TEST(local_connection_takes_nothing_from_the_wire) {
   LocalConnection w;
   Frame f;

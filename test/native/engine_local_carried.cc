@@ -1,4 +1,4 @@
-// Acknowledgements that packets of the local link carry, and what a side tells of the room that it has made.
+// Acknowledgements carried by packets of the local link, and what a side reports of the room that it has freed.
 #include "local_world.h"
 
 using namespace world;
@@ -36,7 +36,7 @@ TEST(carried_acknowledgement_takes_no_entry) {
   CHECK_EQ(x.a->counter("stale_response") + x.b->counter("stale_response"), 0u);
 }
 
-// Without an answer it leaves by itself, and is told once.
+// Without a response it leaves by itself, and is sent once.
 TEST(carried_acknowledgement_does_not_wait_for_ever) {
   Exchange x;
   x.ask();
@@ -49,7 +49,7 @@ TEST(carried_acknowledgement_does_not_wait_for_ever) {
   CHECK_EQ(x.b->counter("ack_carried"), 0u);
 }
 
-// A NAK says more than an acknowledgement of what came before it.
+// A NAK outranks an acknowledgement of what came before it.
 TEST(carried_acknowledgement_gives_way_to_a_nak) {
   Exchange x;
   for (int i = 0; i < 5; i++) x.ask();  // four have a receive
@@ -64,7 +64,7 @@ TEST(carried_acknowledgement_gives_way_to_a_nak) {
   CHECK_EQ(x.qa.sendCq.written(), 5u);
 }
 
-// Of a PSN that was never sent, in the future or in the past: the packet itself counts, nothing else happens.
+// For a PSN that was never sent, in the future or in the past: the packet itself counts, nothing else happens.
 TEST(carried_acknowledgement_of_nonsense) {
   for (const uint32_t psn : {0u, 99u, 101u, 4711u, 0xFFFFFFu}) {
     Exchange x;
@@ -81,7 +81,7 @@ TEST(carried_acknowledgement_of_nonsense) {
   }
 }
 
-// One for a QP that asked nothing of anybody.
+// One for a QP that requested nothing.
 TEST(carried_acknowledgement_that_nobody_waits_for) {
   Exchange x;
   x.answer();
@@ -92,7 +92,8 @@ TEST(carried_acknowledgement_that_nobody_waits_for) {
   CHECK_EQ(x.a->counter("stale_response"), 1u);
 }
 
-// Who ends tells what it has taken, also what it has put off: the peer's requests have not failed.
+// A queue pair that ends acknowledges what it has accepted, including what it has postponed: the peer's requests have
+// not failed.
 TEST(last_acknowledgement_comes_with_the_end_of_a_local_connection) {
   for (const uint32_t flags : {0u, uint32_t(kSendFlagSignaled)}) {
     for (int how = 0; how < 3; how++) {
@@ -141,8 +142,8 @@ TEST(room_is_told_in_large_pieces) {
   CHECK(told() >= 20 + LocalRing::kSlots / 4);
 }
 
-// A peer that sleeps is not woken by each READ while this side has enough of its answers to copy, and in time before
-// they are done; by anything else it is at once.
+// A sleeping peer is not woken for each READ while this side has enough responses left to copy, but in time before they
+// are done. Anything else wakes it at once.
 TEST(reads_wake_a_sleeping_peer_before_their_answers_run_out) {
   for (const bool urgent : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -155,7 +156,7 @@ TEST(reads_wake_a_sleeping_peer_before_their_answers_run_out) {
     const auto wakes = [&] { return w.countersA.get(HostCounter::kLocalWakes); };
 
     peer.asleep = 1;
-    w.qa.post(read);  // no answers to wait behind
+    w.qa.post(read);  // no responses to wait behind
     CHECK_EQ(wakes(), 1u);
     CHECK_EQ(peer.asleep, 0u);
     for (uint32_t i = 1; i < kReads; i++) w.qa.post(read);

@@ -1,5 +1,5 @@
-// Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there; what a
-// peer may offer; memory that is given back.
+// Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there. Also
+// what a peer may offer, and freed memory.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST(local_maps_every_size) {
     CHECK(std::memcmp(source.data() + offset, back.data(), size) == 0);
     CHECK(size == back.size || back.data()[size] == 0xEE);
   };
-  // The first messages go as ever, and have the memory offered.
+  // The first messages go as usual, and cause the memory to be offered.
   run(kMost, 1);
   CHECK_EQ(mapped(w.countersA) + mapped(w.countersB), 0u);
   CHECK_EQ(exchange(*w.pa, *w.pb), 1u);
@@ -114,7 +114,7 @@ TEST(local_maps_scattered_pieces) {
   CHECK_EQ(mapped(w.countersB), 160'001u);
 }
 
-// Memory is given back between being named and being copied.
+// Memory is freed between being named and being copied.
 TEST(local_maps_memory_given_back) {
   for (const bool read : {false, true}) {
     LocalConnection w;
@@ -169,7 +169,7 @@ TEST(local_maps_memory_given_back_under_a_copy) {
   }
 }
 
-// Freed memory is unmapped by the peer; a number means one allocation for ever.
+// The peer unmaps freed memory; a number stands for one allocation for ever.
 TEST(local_maps_freed_memory) {
   LocalConnection w;
   constexpr uint32_t kBytes = 100'000;
@@ -192,7 +192,7 @@ TEST(local_maps_freed_memory) {
     there = w.pb->maps.find(1, base, from.memory->length);
     CHECK(there != nullptr && isMapped(there));
   }
-  CHECK(tellings(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full: it is told later
+  CHECK(tellings(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full: it is reported later
   CHECK_EQ(toldRangesFreed(), freed + 1);
   exchange(*w.pa, *w.pb);
   CHECK(!w.pa->offers.news());
@@ -203,7 +203,7 @@ TEST(local_maps_freed_memory) {
   const std::vector<Told> told = tellings(*w.pa);
   CHECK_EQ(told.size(), 1u);
   CHECK_EQ(told.at(0).memory.number, 2u);
-  // Until the answer comes it is copied as any memory.
+  // Until the response comes it is copied like any memory.
   const uint64_t before = mapped(w.countersB);
   write(next);
   CHECK_EQ(mapped(w.countersB), before);
@@ -229,7 +229,7 @@ TEST(local_maps_find_stays_inside) {
   a->seal(false);
   b->seal(false);
   LocalMaps maps;
-  // The peer says where it has them: whatever it says is arithmetic only.
+  // The peer reports where it has them: whatever it reports is used in arithmetic only.
   constexpr uint64_t kBase = 0x10000;
   CHECK(maps.add({0, 5, kBase, a->length, 0, 0}, a->fd.get(), false));
   CHECK(maps.add({0, 6, UINT64_MAX - 10, b->length, 0, 0}, b->fd.get(), false));
@@ -250,7 +250,7 @@ TEST(local_maps_find_stays_inside) {
   CHECK(!maps.find(5, kBase, 1) && maps.find(6, UINT64_MAX - 10, 1));
 }
 
-// Files that the other process could use against us, and more than there is to be.
+// Files that the other process could use against this one, and more than are allowed.
 TEST(local_maps_refuse) {
   LocalMaps maps;
   std::shared_ptr<const SharedRange> good;
@@ -289,7 +289,7 @@ TEST(local_maps_refuse) {
   CHECK(offer(LocalMaps::kMost + 1, kPage, good->fd.get()));
 }
 
-// Memory that the peer refuses, or that is too much to offer, is copied as any other, and is not offered again.
+// Memory that the peer refuses, or that is too much to offer, is copied like any other and is not offered again.
 TEST(local_maps_refused_memory_works_as_before) {
   LocalConnection w;
   SharedBuffer from(*w.a, 200'000, 5);
@@ -316,17 +316,17 @@ TEST(local_maps_refused_memory_works_as_before) {
   CHECK(!w.pa->offers.news());
 }
 
-// An answer that nobody asked for changes nothing, and a number that names other memory than is meant is not used.
+// An unrequested response changes nothing, and a number that stands for other memory is not used.
 TEST(local_maps_nonsense_from_the_peer) {
   LocalConnection w;
   SharedBuffer from(*w.a, 200'000, 5);
   Buffer to(*w.b, 200'000);
   w.pa->offers.onAnswer(1, true);
   CHECK(!w.pa->isMapped(from.memory.get()));
-  w.pa->offers.onAnswer(1, true);  // before it was told
+  w.pa->offers.onAnswer(1, true);  // before it was reported
   CHECK(!w.pa->isMapped(from.memory.get()));
   for (Told& told : tellings(*w.pa)) {
-    told.memory.base += kPage;  // what is named ends outside of it then
+    told.memory.base += kPage;  // what is named then ends outside of it
     CHECK(w.pb->maps.add(told.memory, told.fd.get(), false));
     w.pa->offers.onAnswer(told.memory.number, true);
   }

@@ -1,5 +1,5 @@
-// Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time, in a
-// random program: whatever completes has done what it says, once and in order, and all that was posted completes.
+// Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time in a
+// random program. What completes has done what its completion says, once and in order, and everything posted completes.
 #include <map>
 
 #include "local_world.h"
@@ -85,7 +85,7 @@ struct Program : Base {
       connectTwo(*ends[2 * i]);
     }
   }
-  // Only the SRQ of the second ends is empty now and then; it holds nothing of others' then.
+  // Only the SRQ of the second peers is empty now and then; in that case it delays no others.
   void connectTwo(End& e) {
     Link2 l;
     l.rnrTimer = 1;
@@ -207,7 +207,7 @@ struct Program : Base {
       places.erase(place);
     }
   }
-  // The connection begins anew; what was under way is forgotten.
+  // The connection starts afresh; what was in flight is forgotten.
   void anew(End& e) {
     for (End* x : {&e, e.peer}) CHECK(x->qp.toState(random.below(2) ? kQpsReset : kQpsError) == Status::kSuccess);
     for (End* x : {&e, e.peer}) {
@@ -239,7 +239,7 @@ struct Program : Base {
       case 10: e.qp.node.engine.doorbell(e.qp.handle); break;
       case 11: {
         const Buffer unrelated(e.qp.node, 64);
-      } break;  // what was named and not copied yet is asked for again
+      } break;  // what was named and not copied yet is requested again
       case 12:
         if (random.below(4) == 0) e.qp.toState(e.qp.state() == kQpsSqd ? kQpsRts : kQpsSqd);
         break;

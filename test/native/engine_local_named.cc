@@ -1,4 +1,4 @@
-// Large payload on the local link: named packets that take several PSNs, carried ones, and both mixed.
+// Large payload on the local link: named packets that use several PSNs, carried ones, and both mixed.
 #include "local_world.h"
 
 using namespace world;
@@ -43,7 +43,7 @@ TEST(named_payload_takes_several_psns) {
   }
 }
 
-// A small window is kept to, and a message that is larger than it still goes.
+// A small window is respected, and a message that is larger than it is sent nevertheless.
 TEST(named_payload_fits_into_the_window) {
   EngineOptions options;
   options.window = 5;
@@ -58,7 +58,7 @@ TEST(named_payload_fits_into_the_window) {
   CHECK_EQ(w.countersB.get(HostCounter::kLocalRx), 4u);  // of 5, 5, 5 and 1 PSNs
 }
 
-// Of READs two windows may be under way on this link, of others one.
+// On this link READs may have two windows in flight, other requests one.
 TEST(reads_take_two_windows) {
   EngineOptions options;
   options.window = 16;
@@ -67,7 +67,7 @@ TEST(reads_take_two_windows) {
     constexpr uint32_t kMessages = 12;
     Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
     for (uint32_t i = 0; i < kMessages; i++) w.qa.post(request(opcode, ours, kNamed, theirs));
-    // A READ request is of a quarter of the window, named payload of eight packets.
+    // A READ request covers a quarter of the window, a named payload eight packets.
     CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), opcode == kOpRead ? 32 / 4u : 16 / 8u);
     w.pump();
     CHECK_EQ(w.qa.sendCq.written(), kMessages);
@@ -77,7 +77,7 @@ TEST(reads_take_two_windows) {
   }
 }
 
-// Nor do READs where the ring is more than half full: then there is one window, too.
+// Nor do READs have two where the ring is more than half full: then it is one window as well.
 TEST(reads_take_one_window_of_a_crowded_ring) {
   EngineOptions options;
   options.window = 16;
@@ -92,8 +92,8 @@ TEST(reads_take_one_window_of_a_crowded_ring) {
   CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
 }
 
-// Messages of either kind under way in both directions, memory given back in between, and maps that are lost: what the
-// peer cannot copy any more comes through the ring.
+// Messages of either kind in flight in both directions, memory freed in between, and lost maps: what the peer cannot
+// copy any more comes through the ring.
 TEST(both_ways_mixed) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     check::note = "seed";
@@ -119,7 +119,7 @@ TEST(both_ways_mixed) {
       }
       if (random.chance(0.7)) w.a->step();
       if (random.chance(0.7)) w.b->step();
-      // What is named under an older epoch is asked for again, through the ring.
+      // What is named under an older epoch is requested again, through the ring.
       if (random.chance(0.05)) Buffer(*(random.chance(0.5) ? w.a : w.b), 64);
       if (random.chance(0.01)) (random.chance(0.5) ? w.pa : w.pb)->maps.clear();
     }
@@ -130,7 +130,7 @@ TEST(both_ways_mixed) {
   check::note = "";
 }
 
-// A peer whose named answer is longer than what was asked for, or is cut elsewhere than at packets.
+// A peer whose named response is longer than requested, or does not end at a packet boundary.
 TEST(named_answer_of_wrong_length) {
   for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kNamed}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -151,7 +151,7 @@ TEST(named_answer_of_wrong_length) {
   }
 }
 
-// The same of a request, whose sender hears of it.
+// The same of a request, whose sender is notified.
 TEST(named_request_of_wrong_length) {
   LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = kNamed + LocalPair::kMtu;
@@ -165,12 +165,12 @@ TEST(named_request_of_wrong_length) {
   std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kRethBytes + 8 + 8, &length, sizeof length);
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
-  // What came before the packet of wrong length was what was asked for.
+  // What came before the packet of wrong length was as requested.
   for (uint32_t at = kNamed - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
 }
 
-// A large message stands half in a full ring while its queue pair is to be drained: it waits, and what others have in
-// the ring stays as it is.
+// A large message is half in a full ring while its queue pair is to be drained: it waits, and what others have in the
+// ring stays as it is.
 TEST(nothing_is_asked_for_in_a_full_ring) {
   LocalWorld w;
   TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2),

@@ -1,5 +1,5 @@
-// The ring between two processes: wrapping, full, empty, counters that are nonsense; and a peer that writes anything at
-// all anywhere in the segment.
+// The ring between two processes: wrapping, full, empty, nonsensical counters; and a peer that writes anything anywhere
+// in the segment.
 #include "local_world.h"
 
 using namespace world;
@@ -81,7 +81,7 @@ TEST(ring_full_and_empty) {
   CHECK(r.out.room(1, 0) && !r.out.room(2, 0));
   while (r.in.ready()) r.in.take(1, 0);
   CHECK_EQ(r.in.unpublished(), LocalRing::kSlots - 1);
-  // Bulk: half of the area always fits once everything was taken, wherever it stands.
+  // Bulk: half of the area always fits once everything was consumed, at any position.
   r.in.publish();
   for (int i = 0; i < 50; i++) {
     const uint32_t bytes = LocalRing::kBulkBytes / 2 - 64 * uint32_t(i % 7);
@@ -107,8 +107,8 @@ TEST(ring_counters_that_are_nonsense) {
   }
 }
 
-// Bytes at random over everything the peer can write, while there is traffic: the pair ends, or goes on; what is not
-// its own stays as it was.
+// Random bytes in everything the peer can write, while there is traffic: the pair ends or continues. Memory of others
+// stays unchanged.
 TEST(ring_hostile_peer) {
   for (uint64_t seed = 1; seed <= 300; seed++) {
     check::note = "seed";

@@ -1,5 +1,5 @@
-// What goes wrong, or is out of the ordinary, on a connection is told the same by the local link as by the wire: the
-// same completions and events at both ends, and the same bytes.
+// Errors and unusual events on a connection are reported in the same way on the local link and over the network: the
+// same completions and events on both sides, and the same bytes.
 #include "local_world.h"
 
 using namespace world;
@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kBytes = 400'000;
 
-// What two ends with memory do is written down.
+// Records what two peers with memory do.
 struct Ends {
   World& w;
   TestQp &qa, &qb;
@@ -35,7 +35,7 @@ struct Ends {
     for (const Port::SrqNews& e : node.port.srqEvents) told += whose + std::to_string(uint32_t(e.event)) + "\n";
     node.port.srqEvents.clear();
   }
-  // Until nothing is left to happen.
+  // Until nothing is left to do.
   void settle() {
     w.until([] { return false; }, 30'000'000'000ull);
     tell(qa.sendCq, "a sent");
@@ -64,7 +64,7 @@ struct Ends {
   }
 };
 
-// Nobody asks whether the peer is still there, which the wire does and the local link knows.
+// Without keep-alive: only the network needs it, the local link knows whether the peer is alive.
 EngineOptions quiet() {
   EngineOptions options;
   options.keepAliveNs = 0;
@@ -115,7 +115,7 @@ void same(Deed deed, std::vector<uint32_t> lengths = {0, 8, 3000, 70'000, 300'00
         if (CHECK(local == wire)) continue;
         const auto other = std::mismatch(local.begin(), local.end(), wire.begin(), wire.end());
         const size_t before = local.rfind('\n', size_t(other.first - local.begin()));
-        std::fprintf(stderr, "locally, from the first difference:\n%s\nby the wire:\n%s\n", local.c_str() + before,
+        std::fprintf(stderr, "locally, from the first difference:\n%s\nover the network:\n%s\n", local.c_str() + before,
                      wire.c_str() + before);
       }
     }
@@ -173,16 +173,16 @@ TEST(same_windows) {
     e.qa.post(e.wr(kOpWrite, window.key));
     e.settle();
     e.anew();
-    e.qa.post(last);  // there is nothing any more
+    e.qa.post(last);  // it no longer exists
     e.settle();
     e.anew();
-    last.immediate = e.b.rkey;  // what is no window
+    last.immediate = e.b.rkey;  // not a window
     e.receive();
     e.qa.post(last);
   });
 }
 
-// What is read, or written, goes away.
+// The memory that is read or written goes away.
 TEST(same_invalidation_beside_reads) {
   same([](Ends& e) {
     for (const uint32_t fence : {uint32_t(kSendFlagFence), 0u}) {
@@ -224,7 +224,7 @@ TEST(same_receivers_that_are_not_ready) {
     e.settle();
     e.anew();
     e.receive();
-    e.qa.post(e.wr(kOpSend, 0, kSendFlagInvalidate));  // of key 7, which is none
+    e.qa.post(e.wr(kOpSend, 0, kSendFlagInvalidate));  // of key 7, which does not exist
   });
 }
 
@@ -250,7 +250,7 @@ TEST(same_rights) {
   });
 }
 
-// One end, or both, begin anew, fail or are no more, with messages under way.
+// One side, or both, start afresh, fail or end, with messages in flight.
 TEST(same_ends) {
   same(
       [](Ends& e) {
@@ -269,10 +269,10 @@ TEST(same_ends) {
           }
         }
       },
-      {0, 8, 3000});  // of larger ones it depends on time how much has left
+      {0, 8, 3000});  // of larger ones, how much has left depends on time
 }
 
-// What an answer names is copied before a refusal behind it ends the queue pair, unless the peer takes its time.
+// The memory that a response names is copied before a refusal behind it ends the queue pair, unless the peer is slow.
 TEST(same_refusals_wait_for_what_is_named) {
   for (const bool lives : {true, false}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);

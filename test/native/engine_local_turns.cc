@@ -1,4 +1,4 @@
-// A full ring: what finds no room waits, and queue pairs that share the ring have it in turn, whatever they send.
+// A full ring: what finds no room waits, and queue pairs that share the ring use it round-robin, whatever they send.
 #include "local_world.h"
 
 using namespace world;
@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kDepth = 200, kRounds = 1000;
 
-// So many queue pairs with as much to do as they can take. What each of them gets done.
+// The given number of queue pairs, each with as much to do as it can hold. Returns what each of them gets done.
 std::vector<uint32_t> streams(uint32_t count, uint32_t opcode, uint32_t bytes) {
   QpShape shape;
   shape.sendEntries = 256;
@@ -50,7 +50,7 @@ TEST(turns_are_taken_in_a_full_ring) {
   }
 }
 
-// Who waits for room for its data acknowledges meanwhile: an entry without data finds room.
+// A queue pair that waits for room for its data acknowledges meanwhile: an entry without data finds room.
 TEST(turns_of_data_are_none_of_acknowledgements) {
   LocalConnection w;
   constexpr uint32_t kLarge = 2u << 20;
@@ -93,7 +93,7 @@ TEST(turns_are_kept_by_the_fast_path) {
   };
   for (uint32_t i = 0; i < kCount + kFillers; i++) write(i, kCount);
   w.pump();
-  // The last in line is one that has packets answered; so it is run beside the first.
+  // The last in line is one whose packets are acknowledged, so it runs beside the first.
   for (uint32_t i = 0; i < 10; i++) write(kCount - 1, kCount);
   for (uint32_t i = 0; i < LocalRing::kSlots && !w.pa->stalled; i++) write(kCount + i % kFillers, kCount);
   CHECK(w.pa->stalled);
@@ -109,7 +109,7 @@ TEST(turns_are_kept_by_the_fast_path) {
   CHECK(came(kCount - 1) && !w.pa->stalled);
 }
 
-// And those of a queue pair that stands in line to answer a Read.
+// And the data of a queue pair that waits in line to respond to a Read.
 TEST(turns_are_kept_by_the_fast_path_beside_answers) {
   LocalWorld w;
   TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
@@ -166,7 +166,7 @@ TEST(turns_in_a_full_ring) {
   CHECK(std::memcmp(from.data(), to.data(), 2000 * 8) == 0);
 }
 
-// The same of the bulk area, which comes round several times.
+// The same for the bulk area, which wraps several times.
 TEST(turns_in_a_full_bulk_area) {
   constexpr uint32_t kCount = 100, kLength = 39'001;
   LocalConnection w({}, [] {
@@ -191,6 +191,6 @@ TEST(turns_in_a_full_bulk_area) {
   CHECK_EQ(w.qb.receiveCq.written(), 1 + kCount);
   CHECK_EQ(w.qa.sendCq.written(), kCount / 10);
   CHECK(std::memcmp(from.data(), to.data(), kCount * kLength) == 0);
-  // Those that found no room went the long way once there was some.
+  // Messages that found no room took the slow path once there was some.
   CHECK_EQ(w.a->counter("sent_fast") + w.countersA.get(HostCounter::kLocalStalls), 1 + kCount);
 }

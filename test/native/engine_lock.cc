@@ -1,4 +1,5 @@
-// The engine's lock: one thread at a time, nobody sleeps for ever, before and after barriers do the sleepers' part.
+// The engine's lock: one thread at a time, no thread sleeps for ever, and the sleepers' work is done before and after
+// barriers.
 #include "platform/engine_lock.h"
 
 #include <linux/membarrier.h>
@@ -25,20 +26,20 @@ TEST(engine_lock_keeps_threads_apart) {
   for (const bool barriers : {false, true}) {
     if (barriers && !hasBarriers()) continue;
     EngineLock lock;
-    uint64_t plain = 0;  // a race, were the lock none
+    uint64_t plain = 0;  // a race, if the lock does not hold
     uint32_t inside = 0, most = 0;
     std::vector<std::thread> threads;
     for (uint32_t t = 0; t < kThreads; t++) {
       threads.emplace_back([&, t] {
         for (uint32_t i = 0; i < kTurns; i++) {
-          // Half of them as those who poll do, who go on without it.
+          // Half of them behave like pollers, which continue without it.
           if (t % 2 != 0 || !lock.try_lock()) lock.lock();
           most = std::max(most, ++inside);
           plain++;
           if (i % 64 == 0) std::this_thread::yield();  // so that others find it held, and sleep
           inside--;
           lock.unlock();
-          // They begin while others sleep, or are about to.
+          // They start while others sleep, or are about to.
           if (barriers && t == 0 && i == kTurns / 10) lock.setBarrier(systemBarrier);
         }
       });

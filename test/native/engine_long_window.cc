@@ -1,5 +1,5 @@
-// The window over a path with delay: how it grows, what limits it, what losses do, and how connections share
-// (objects/path_model.h).
+// The window over a path with delay: how it grows, what limits it, the effect of losses, and how connections share a
+// path (objects/path_model.h).
 #include <cstdio>
 
 #include "path_world.h"
@@ -20,7 +20,7 @@ Link2 linkOf(uint32_t taken, uint32_t psn = 100) {
   return l;
 }
 
-// What the connections bring over the path within the time, in shares of its rate.
+// What the connections transfer over the path within the time, as shares of its rate.
 std::vector<double> sharesOf(PathWorld& w, std::vector<std::unique_ptr<Flow>>& flows, uint64_t ns) {
   std::vector<uint64_t> before;
   for (auto& f : flows) before.push_back(f->done);
@@ -70,7 +70,7 @@ TEST(long_window_grows_to_what_the_path_takes) {
   }
 }
 
-// A peer that has not said that it takes more: rxe and network adapters take 128.
+// A peer that has not announced a larger window: rxe and network adapters support 128.
 TEST(long_window_of_any_other_peer_stays_what_all_take) {
   PathShape shape;
   PathWorld w(shape);
@@ -93,10 +93,10 @@ TEST(long_window_has_the_limit_of_the_option) {
   flows.push_back(flowIn(w, linkOf(extensions::kAll)));
   sharesOf(w, flows, 4 * kSecond);
   CHECK(w.mostUnderWay <= (8u << 20) / kMtu);
-  CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the others are acknowledged, and their answers under way
+  CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the others are acknowledged, and their responses are in flight
 }
 
-// On a near path, as inside a host, nothing is to be won.
+// On a short path, as inside a host, there is nothing to gain.
 TEST(long_window_on_a_near_path_stays) {
   PathShape shape;
   shape.delayNs = 50'000;
@@ -111,7 +111,7 @@ TEST(long_window_on_a_near_path_stays) {
   CHECK(w.mostUnderWay <= 128);
 }
 
-// A queue of ten seconds is not filled: what stands in it is no more than the path itself holds.
+// A queue of ten seconds is not filled: it holds no more than the path itself.
 TEST(long_window_leaves_no_standing_queue) {
   PathShape shape;
   shape.queue = 300'000;
@@ -124,7 +124,7 @@ TEST(long_window_leaves_no_standing_queue) {
   CHECK(w.mostQueuedNs < 4 * shape.delayNs);         // a round trip, and more for a moment after that
 }
 
-// A queue that is too short for twice the path: losses make the window smaller, and the path stays in use.
+// A queue shorter than twice the path: losses shrink the window, and the path stays in use.
 TEST(long_window_follows_losses_of_a_short_queue) {
   PathShape shape;
   shape.queue = 200;
@@ -151,11 +151,11 @@ TEST(long_window_grows_after_losses_as_larger_packets_do) {
   };
   const uint32_t before = underWay();
   sharesOf(w, flows, 460'000'000);
-  CHECK(before < 600);               // less than the path takes
-  CHECK(underWay() >= before + 30);  // in 23 round trips; by the increase of TCP's own segments it is 16
+  CHECK(before < 600);               // less than the path holds
+  CHECK(underWay() >= before + 30);  // in 23 round trips; with the increase of TCP's own segments it is 16
 }
 
-// What was due while the thread slept leaves when it wakes.
+// What was due while the thread slept is sent when it wakes.
 TEST(long_window_is_filled_by_a_thread_that_wakes_late) {
   PathShape shape;
   shape.lateNs = 1'500'000;
@@ -181,7 +181,7 @@ TEST(long_window_is_shared_fairly) {
   }
 }
 
-// Reads take the window in the other direction.
+// Reads use the window in the other direction.
 TEST(long_window_of_reads_grows) {
   PathShape shape;
   CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) >

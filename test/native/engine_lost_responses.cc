@@ -1,5 +1,5 @@
-// Lost answers of READs and ATOMICs (transport/extensions/lost_responses.h): what is missing is asked for and nothing
-// else, and what comes behind it is kept; towards peers without the agreement no packet differs from the standard's.
+// Lost responses of READs and ATOMICs (transport/extensions/lost_responses.h): only what is missing is requested again,
+// and what comes behind it is kept. For peers without the agreement every packet is as the standard has it.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -31,7 +31,7 @@ PathShape quiet() {
   return s;
 }
 
-// Reads between the same buffers at other places; the filter sees what happens to `b`'s answers.
+// Reads between the same buffers at different offsets; the filter sees what happens to the responses of `b`.
 struct Reads {
   PathWorld w;
   QpShape shape;
@@ -39,7 +39,7 @@ struct Reads {
   Buffer source, to;
   uint64_t answers = 0, again = 0;  // that have left `b`
   std::function<bool(Frame&)> lose = [](Frame&) { return false; };
-  std::map<uint32_t, uint32_t> times;  // an answer's PSN: how often it has left
+  std::map<uint32_t, uint32_t> times;  // a response's PSN: how often it was sent
   static constexpr uint64_t kBytes = 128 * kMessage;
   static QpShape shaped() {
     QpShape s;
@@ -77,7 +77,7 @@ struct Reads {
   void read(uint64_t at, uint32_t length) {
     qa.post({kOpRead, kSendFlagSignaled, {{to.at(at), length, to.lkey}}, 0, source.at(at), source.rkey});
   }
-  // All complete well, in order, within the time, and the bytes are there.
+  // All complete successfully, in order, within the time, and the bytes are there.
   bool ends(uint32_t count, uint64_t ns, uint64_t bytes) {
     if (!w.run(ns, [&] { return qa.sendCq.written() == count; })) return false;
     bool good = true;
@@ -87,13 +87,13 @@ struct Reads {
   }
 };
 
-// The n-th answer of `b` from the connection's first on.
+// The n-th response of `b`, counted from the start of the connection.
 uint32_t answerPsn(uint32_t n) { return wire::psnAdd(kFirst, n); }
 
 }  // namespace
 
-// The first, one in the middle, the last of a request, and runs of them: as many are repeated as were lost, and no
-// time-out is needed.
+// The first, one in the middle, the last of a request, and runs of them: as many are retransmitted as were lost, and no
+// timeout is needed.
 TEST(lost_answers_are_asked_for_alone) {
   const std::vector<std::vector<uint32_t>> cases = {
       {0}, {5}, {kPackets - 1}, {3, 4, 5}, {0, kPackets, 2 * kPackets}, {7, 9, 30, 31, 40}};
@@ -115,7 +115,7 @@ TEST(lost_answers_are_asked_for_alone) {
   }
 }
 
-// Nothing comes behind them: a probe finds out.
+// Nothing follows them: a probe detects the loss.
 TEST(lost_tail_of_answers_is_found_without_a_time_out) {
   for (uint32_t tail : {1u, 4u, kPackets, 3 * kPackets}) {
     Reads r;
@@ -130,7 +130,7 @@ TEST(lost_tail_of_answers_is_found_without_a_time_out) {
   }
 }
 
-// The question is lost, or the answer to it: what was asked later is answered, or a probe finds out.
+// The re-request is lost, or the response to it: later re-requests are served, or a probe detects the loss.
 TEST(lost_questions_are_asked_again) {
   for (bool question : {true, false}) {
     Reads r;
@@ -146,7 +146,7 @@ TEST(lost_questions_are_asked_again) {
   }
 }
 
-// The answer to a question is lost, and those to three later questions come: it is asked for again then. A probe would
+// The response to a re-request is lost, and those to three later ones arrive: it is requested again then. A probe would
 // take two more round trips.
 TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
   Reads r;
@@ -163,8 +163,9 @@ TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
   CHECK_EQ(r.answers, 8 * kPackets + 6);
 }
 
-// A READ request that has not come is asked for whole, however the answers to other questions show that: a part of it
-// would be taken for the whole. It is lost twice; the last answer before it is lost, and asked for after it.
+// A READ request that has not arrived is sent again whole, however the responses to other re-requests reveal it: a part
+// of it would be mistaken for the whole. It is lost twice; the last response before it is lost and re-requested after
+// it.
 TEST(a_request_that_has_not_come_is_never_asked_for_in_part) {
   for (uint32_t lost : {1u, 2u, 3u}) {
     Reads r;
@@ -185,7 +186,7 @@ TEST(a_request_that_has_not_come_is_never_asked_for_in_part) {
   }
 }
 
-// An atomic whose answer is lost is executed once, and its place in the order stays.
+// An atomic whose response is lost is executed once, and keeps its position in the order.
 TEST(lost_answers_of_atomics_are_asked_for) {
   Reads r;
   Buffer word(*r.w.b, 64), old(*r.w.a, 64);
@@ -201,8 +202,8 @@ TEST(lost_answers_of_atomics_are_asked_for) {
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
-// A message behind them finds no receive. They are asked for alone, during the wait, and the message comes again when
-// it is over: the wait is longer than what is missing takes, shorter than a round trip, and ends early.
+// A message behind them finds no receive. They alone are re-requested during the wait, and the message is retransmitted
+// when it is over. The wait is longer than fetching what is missing, shorter than a round trip, and ends early.
 TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
   constexpr uint64_t kMs = 1'000'000;
   struct {
@@ -299,7 +300,7 @@ TEST(whatever_happens_to_answers_each_byte_comes_once) {
   }
 }
 
-// Answers that overtake others by up to two are no loss.
+// Responses that overtake others by up to two do not indicate a loss.
 TEST(answers_that_overtake_say_nothing) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Reads r;
@@ -322,11 +323,11 @@ TEST(answers_that_overtake_say_nothing) {
     r.read(0, kMessage);
     CHECK(r.ends(1, kSecond / 10, kMessage));
     CHECK_EQ(r.w.a->counter("lost_pkts"), overtake < 3 ? 0u : 1u);
-    CHECK_EQ(r.w.a->counter("retransmitted_pkts"), 0u);  // it is there before anything is asked
+    CHECK_EQ(r.w.a->counter("retransmitted_pkts"), 0u);  // it arrives before anything is re-requested
   }
 }
 
-// Whoever has not agreed, or only on less, gets the standard's packets, and goes back.
+// A peer that has not agreed, or only on less, gets the standard's packets, and goes back.
 TEST(peers_without_the_agreement_go_back) {
   for (uint32_t taken : {0u, uint32_t(extensions::kAll & ~extensions::kAnswers), uint32_t(extensions::kAnswers)}) {
     Reads r(taken);
@@ -344,7 +345,7 @@ TEST(peers_without_the_agreement_go_back) {
   }
 }
 
-// What cannot be kept is lost, and comes later.
+// A response that cannot be kept is lost, and comes later.
 TEST(kept_answers_are_bounded) {
   EngineOptions options;
   options.longWindowBytes = 8 << 10;
@@ -357,11 +358,11 @@ TEST(kept_answers_are_bounded) {
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
-// A queue pair that ends in the middle of a gap leaves nothing: the sanitizer looks for what is lost.
+// A queue pair that ends in the middle of a gap leaves nothing: the sanitizer detects leaks.
 TEST(ends_in_a_gap_free_what_is_kept) {
   EngineOptions options;
   options.longWindowBytes =
-      160 << 10;  // twice as much for all: what two of these connections keep, and not what three do
+      160 << 10;  // twice as much for all: two of these connections keep that much, three do not
   PathWorld w(quiet(), 1, options);
   Buffer source(*w.b, 8 * kMessage, kAllAccess, 1), to(*w.a, 8 * kMessage);
   const auto carry = w.net.filter;
@@ -397,8 +398,8 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   CHECK_EQ(w.a->counter("unkept_pkts"), 0u);
 }
 
-// Questions for what was never asked, with another key, beyond what was asked, or for half a packet are answered by
-// nothing.
+// Re-requests for something never requested, with another key, beyond the request, or for half a packet get no
+// response.
 TEST(questions_that_make_no_sense_are_not_answered) {
   for (uint32_t kind = 0; kind < 6; kind++) {
     Reads r;
@@ -425,7 +426,7 @@ TEST(questions_that_make_no_sense_are_not_answered) {
   }
 }
 
-// Answers of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or goes on, and
+// Responses of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or continues, and
 // nothing is written elsewhere.
 TEST(answers_that_make_no_sense_do_no_harm) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -448,14 +449,14 @@ TEST(answers_that_make_no_sense_do_no_harm) {
     CHECK(r.w.run(60 * kSecond, [&] { return r.qa.sendCq.written() == 16; }));
     for (uint64_t at = 16 * kMessage; at < Reads::kBytes; at++)
       if (r.to.data()[at] != 0) {
-        CHECK(!"written where nothing was asked for");
+        CHECK(!"written where nothing was requested");
         break;
       }
   }
 }
 
-// The same READs over a path that loses answers: with the agreement not much more travels than was asked for, without
-// it windows do.
+// The same READs over a path that loses responses: with the agreement little more travels than was requested, without
+// it whole windows do.
 TEST(losses_of_answers_cost_what_is_lost) {
   uint64_t sent[2], took[2];
   for (uint32_t with : {0u, 1u}) {
@@ -472,6 +473,6 @@ TEST(losses_of_answers_cost_what_is_lost) {
   CHECK(sent[0] > 128 * kPackets * 130 / 100);
   CHECK(took[1] * 2 < took[0]);
   if (std::getenv("FIGURES"))
-    std::printf("answers %u and %u, ms %u and %u\n", unsigned(sent[0]), unsigned(sent[1]), unsigned(took[0] / 1000000),
+    std::printf("sent %u and %u, ms %u and %u\n", unsigned(sent[0]), unsigned(sent[1]), unsigned(took[0] / 1000000),
                 unsigned(took[1] / 1000000));
 }

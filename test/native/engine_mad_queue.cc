@@ -1,4 +1,4 @@
-// What waits for a kernel: known connections apart, one source bounded, this host's processes before the wire.
+// MADs that wait for a kernel: known connections apart, one source bounded, this host's processes before the network.
 #include "base/mad_queue.h"
 #include "check.h"
 
@@ -111,7 +111,7 @@ TEST(kernel_queue_known_ones_go_first_and_leave_others_their_turn) {
   int got = 0;
   for (int n = 0; n < row; n++) CHECK(queue.take(&got, true) && got == n);
   CHECK(queue.take(&got, true) && got == -1);
-  // Not asked for, it waits; and its turn comes at once when it is.
+  // Without a request it waits; once requested, it is next.
   for (int n = row; n < 2 * row + 1; n++) CHECK(queue.take(&got, false) && got == n);
   CHECK(queue.take(&got, true) && got == -2);
   for (int n = 2 * row + 1; n < 3 * row; n++) CHECK(queue.take(&got, true) && got == n);
@@ -129,7 +129,7 @@ TEST(kernel_queue_a_request_never_overtakes_what_came_before_it) {
   int got = 0;
   for (int n = 0; n < before; n++) {
     CHECK(queue.take(&got, true) && got == n);
-    queue.push(before + n);  // what comes later keeps it waiting no longer than a row
+    queue.push(before + n);  // later arrivals delay it by at most kMostInRow
   }
   CHECK(queue.take(&got, true) && got == -1);
   for (int n = 0; n < before; n++) CHECK(queue.take(&got, true) && got == before + n);

@@ -1,4 +1,4 @@
-// Every operation, at the sizes where segmentation changes, and what goes on the wire for it.
+// Every operation, at the sizes where segmentation changes, and its packets on the wire.
 #include "world.h"
 
 using namespace world;
@@ -153,7 +153,8 @@ TEST(psn_wraps) {
   CHECK_EQ(p.a->counter("retransmitted_pkts"), 0u);
 }
 
-// The window bounds what is in flight, A comes at least every quarter of it, and READs are cut to fit.
+// The window bounds what is in flight, A (the AckReq bit) is set at least every quarter of it, and READs are split to
+// fit.
 TEST(window_and_ack_requests) {
   EngineOptions options;
   options.window = 16;
@@ -161,7 +162,7 @@ TEST(window_and_ack_requests) {
   Buffer from(*p.a, 64 * 1024, kAllAccess, 4), to(*p.b, 64 * 1024);
   p.net.logging = true;
   p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 64 * 1024, from.lkey}}, 0, to.at(), to.rkey});
-  CHECK_EQ(p.net.log.size(), 16u);  // the window, and no more without answers
+  CHECK_EQ(p.net.log.size(), 16u);  // the window, and no more without responses
   uint32_t sinceAck = 0;
   for (const Frame& f : p.net.log) {
     sinceAck = f.bth().ackRequest ? 0 : sinceAck + 1;
@@ -181,7 +182,7 @@ TEST(window_and_ack_requests) {
   only(p.qa.sendCq, 1, kOpRead, kWcSuccess, 64 * 1024);
 }
 
-// One acknowledgement for all that came in one poll.
+// One acknowledgement for everything that arrived in one poll.
 TEST(acknowledgements_are_coalesced) {
   Pair p;
   Buffer from(*p.a, 64, 0, 4), to(*p.b, 64);
@@ -221,7 +222,7 @@ TEST(fence_waits_for_reads_and_atomics) {
   p.pump();
   CHECK_EQ(p.qa.sendCq.drain().size(), 2u);
   CHECK_EQ(here.words[0], there.words[0]);
-  CHECK_EQ(there.words[1], there.words[0]);  // the write carried what the read brought
+  CHECK_EQ(there.words[1], there.words[0]);  // the write carried what the read fetched
 }
 
 TEST(unsignaled_requests_are_silent_and_signal_all_is_not) {
@@ -240,7 +241,7 @@ TEST(unsignaled_requests_are_silent_and_signal_all_is_not) {
   CHECK_EQ(q.qa.sendCq.drain().size(), 5u);
 }
 
-// A huge transfer neither keeps the lock nor another QP waiting.
+// A huge transfer neither holds the lock nor delays another QP.
 TEST(rounds_are_bounded_and_fair) {
   EngineOptions options;
   options.window = 4096;

@@ -1,5 +1,5 @@
-// Packets of a length that both ends have agreed on (extensions::kLongPackets), which is no power of two: messages are
-// cut and put together at every length, PSNs count these packets, and nobody else sees one.
+// Packets of a length that both peers have agreed on (extensions::kLongPackets) and that is not a power of two:
+// messages of every length are segmented and reassembled, PSNs count these packets, and no other peer gets one.
 #include <cstdio>
 
 #include "path_world.h"
@@ -39,7 +39,7 @@ struct Cut : World {
       return true;
     };
   }
-  // Whether the bytes come, and none beside them.
+  // Whether the bytes arrive, and none beside them.
   bool moves(uint32_t opcode, uint32_t length) {
     packets = longest = 0;
     Buffer& to = opcode == kOpRead ? mine : theirs;
@@ -75,7 +75,7 @@ TEST(messages_of_each_length_are_cut_into_packets_of_the_agreed_one) {
     }
 }
 
-// The bit alone says nothing, and what the standard's peers get is the path MTU.
+// The bit alone has no effect, and the standard's peers get packets of the path MTU.
 TEST(without_an_agreed_length_packets_are_those_of_the_path_mtu) {
   for (const uint32_t taken : {0u, uint32_t(extensions::kLongPackets), uint32_t(extensions::kAll)})
     for (const uint32_t mtu : {256u, 1024u, 4096u}) {
@@ -86,7 +86,7 @@ TEST(without_an_agreed_length_packets_are_those_of_the_path_mtu) {
     }
 }
 
-// The two ends count otherwise: whoever gets such a packet refuses it, and nothing is written.
+// The two peers count differently: such a packet is refused, and nothing is written.
 TEST(packet_of_another_length_is_refused) {
   for (const uint32_t theirs :
        {0u, withPackets(kJumboPacket), withPackets(kEthernetPacket + 8), withPackets(kEthernetPacket - 8)}) {
@@ -102,8 +102,8 @@ TEST(packet_of_another_length_is_refused) {
   }
 }
 
-// READs whose answers are lost are answered again from any packet on, whole or in parts, with and without the
-// agreements about that.
+// READs whose responses are lost get them again from any packet on, whole or in parts, with and without the agreements
+// about that.
 TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
   constexpr uint32_t kReads = 24, kEach = 150'001;
   const uint32_t agreements[] = {0, extensions::kRecovery, extensions::kAll};
@@ -135,7 +135,7 @@ TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
     for (uint32_t i = 0; i < kReads; i++)
       good &= CHECK(std::memcmp(source.data() + i * kEach, to.data() + i * kEach, kEach - i) == 0);
     good &= CHECK_EQ(longest, bytes);
-    good &= CHECK_EQ(w.b->counter("malformed_pkts"), 0u);  // each question is one
+    good &= CHECK_EQ(w.b->counter("malformed_pkts"), 0u);  // each re-request is valid
     if (!good) std::printf("seed %u: packets of %u\n", unsigned(seed), bytes);
   }
 }

@@ -1,4 +1,4 @@
-// Partitions: which P_Keys fit, what is sent and taken under them, tables that change, MADs.
+// Partitions: which P_Keys match, what is sent and accepted with them, tables that change, MADs.
 #include "objects/pkeys.h"
 
 #include "ud_world.h"
@@ -106,7 +106,7 @@ TEST(pkeys_decide_what_a_connection_takes) {
     if (c.status == kWcSuccess) {
       CHECK(fromB > 0 && dropped == 0);
     } else {
-      CHECK(fromB == 0 && dropped == 2);  // and the one retry; nobody is told
+      CHECK(fromB == 0 && dropped == 2);  // and the one retry; neither side is notified
       CHECK_EQ(p.b->counter("bad_pkey"), 2u);
       CHECK_EQ(p.qb.stateWord(), kQpsRts);
     }
@@ -116,7 +116,7 @@ TEST(pkeys_decide_what_a_connection_takes) {
 
 TEST(pkeys_of_answers_are_checked) {
   PkeyPair p({0x8123}, {0x8123});
-  // B's answers come under a key that A does not have.
+  // B's responses have a key that A does not have.
   p.net.filter = [&](Frame& f) {
     if (f.source == p.b->gid) f.bytes[3] = 0x24;
     return true;
@@ -165,7 +165,7 @@ TEST(pkeys_change_at_once) {
   CHECK(p.qa.sendCq.poll(&c) && c.status == kWcSuccess);
 }
 
-// A QP whose entry is gone, or empty, says nothing.
+// A QP whose entry is gone or empty sends nothing.
 TEST(pkeys_without_an_entry) {
   for (const std::vector<uint16_t>& keys : {std::vector<uint16_t>{0xFFFF}, {0xFFFF, 0}, {0xFFFF, 0x8000}}) {
     UdWorld w;
@@ -203,7 +203,7 @@ TEST(pkeys_of_datagrams) {
   if (CHECK(q5.receiveCq.poll(&c))) CHECK(c.status == kWcSuccess && c.pkeyIndex == 1);
   CHECK_EQ(violations(*w.b, tb).badPkeys, 1u);
   CHECK_EQ(violations(*w.b, 0).badPkeys, 1u);
-  // The P_Key comes first, then the Q_Key.
+  // The P_Key is checked first, then the Q_Key.
   Wr wrong = w.send(0, 10, q5.qpn);
   wrong.remoteQkey++;
   qa.post(wrong);
@@ -256,7 +256,7 @@ TEST(pkey_tables) {
   CHECK(e.setPkeyTable(t, {}, {}) == Status::kInvalidParameter);
   CHECK(e.setPkeyTable(t, {1, 2, 3, 4}, {}) == Status::kInvalidParameter);
   CHECK(e.setPkeyTable(0x7777777, {1}, {}) == Status::kInvalidHandle);
-  CHECK(e.setPkeyTable(0, {1}, {}) == Status::kInvalidHandle);  // the default table is as it is
+  CHECK(e.setPkeyTable(0, {1}, {}) == Status::kInvalidHandle);  // the default table is unchanged
   PkeyViolations v;
   CHECK(e.queryPkeyTable(w.a->kernel, foreign, &v) == Status::kInvalidHandle);
   CHECK(e.queryPkeyTable(63, 0, &v) == Status::kInvalidHandle);
@@ -292,7 +292,7 @@ TEST(pkeys_of_mads) {
   CHECK(!accepts(own, 0x0006) && !accepts(own, 0xFFFF) && !accepts(own, 0x8007) && !accepts(own, 0));
   CHECK(violations(*w.b, t).badPkeys == 4 && violations(*w.b, shared).badPkeys == 0);
   CHECK(accepts(second, 0x8007) && accepts(second, 0x8005) && !accepts(second, 0x8008));
-  // An address of no table, or of no kernel's.
+  // An address without a table, or without a kernel.
   CHECK(accepts(elsewhere, 0xFFFF) && accepts(elsewhere, 0x7FFF) && !accepts(elsewhere, 0x8005));
   CHECK_EQ(violations(*w.b, 0).badPkeys, 1u);
 }

@@ -1,4 +1,4 @@
-// Who owns progress: the tables, cell by cell, and every course of a thread that waits.
+// Progress ownership: the tables, cell by cell, and every course of a waiting thread.
 #include <algorithm>
 
 #include "platform/event.h"
@@ -9,7 +9,7 @@ using namespace world;
 
 namespace {
 
-// An engine that does what a test says, and counts what its owners do.
+// An engine that does what a test specifies, and counts what its owners do.
 struct ScriptedEngine final : ProgressEngine {
   struct : Clock {
     uint64_t time = 1'000'000;
@@ -93,8 +93,8 @@ TEST(each_cell_of_a_waiting_thread) {
   }
 }
 
-// The engine's thread: it never serves beside a thread that polls, always where nobody comes, and a due timer waits for
-// pollers alone.
+// The engine's thread: it never serves while another thread polls, always where none does, and a due timer only waits
+// for pollers.
 TEST(each_cell_of_the_engines_thread) {
   using T = Turn;
   const Turn expected[kOwnerStates][kWakeCauses] = {{T::kYieldToMark, T::kYieldToMark, T::kYieldToMark},
@@ -112,8 +112,8 @@ TEST(each_cell_of_the_engines_thread) {
   }
 }
 
-// All courses of two threads that wait, up to eight events long: one of them has the claim or none, whoever is served
-// is counted, and nothing is left when both have left. No impossible cell is met: such a state would not fit the
+// All courses of two waiting threads, up to eight events long: at most one of them has the claim, every served thread
+// is counted, and nothing is left when both have left. No impossible cell is reached: such a state would not match the
 // counts.
 TEST(every_course_of_two_threads_that_wait) {
   constexpr uint32_t kLength = 8, kChoices = 10;
@@ -156,8 +156,8 @@ TEST(every_course_of_two_threads_that_wait) {
       CHECK_EQ(engine.progress.claim() != 0, hasClaim(a.state()) || hasClaim(b.state()));
       const bool served = a.state() == WaitState::kServed || b.state() == WaitState::kServed;
       CHECK_EQ(engine.progress.anyServed(), served);
-      // Nobody who is served relies on a thread that is away: the engine's thread is woken when one begins to be, and
-      // when the claim ends.
+      // No served thread relies on a thread that is away: the engine's thread is woken when a thread starts to be
+      // served, and when the claim ends.
       const bool ended = hasClaim(before) && !hasClaim(one.state()),
                  begun = before != WaitState::kServed && one.state() == WaitState::kServed;
       CHECK_EQ(engine.wakes != wakesBefore, begun || (ended && served));

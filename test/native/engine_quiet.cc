@@ -1,4 +1,4 @@
-// A poll that finds nothing on the local link goes no further; what is due in the engine itself is never passed over.
+// A poll that finds nothing on the local link returns early; what is due in the engine itself is never skipped.
 #include "world.h"
 
 using namespace world;
@@ -7,7 +7,7 @@ namespace {
 
 struct CountingLink final : Link {
   bool nothing = true;  // what quiet() says
-  uint64_t asked = 0;   // with which time
+  uint64_t asked = 0;   // with which time it was called
   uint32_t polls = 0;
   bool quiet(uint64_t now) const override {
     const_cast<CountingLink*>(this)->asked = now;
@@ -51,14 +51,14 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK(!engine.progress());
   CHECK_EQ(link.polls, 0u);
   CHECK_EQ(link.asked, clock.time);
-  CHECK_EQ(engine.owner().marked(), clock.time);  // or the engine's thread would take over from somebody who polls
+  CHECK_EQ(engine.owner().marked(), clock.time);  // otherwise the engine's thread would take over from a polling thread
   clock.time += 500'000;
   engine.progress();
   CHECK_EQ(engine.owner().marked(), clock.time);
   link.nothing = false;
   engine.progress();
   CHECK_EQ(link.polls, 1u);
-  engine.poll(Stepper::kEngine);  // the engine's thread looks in any case
+  engine.poll(Stepper::kEngine);  // the engine's thread polls in any case
   CHECK_EQ(link.polls, 2u);
 }
 
@@ -67,7 +67,7 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   HandClock clock;
   Engine engine(link, clock, EngineOptions());
   link.nothing = false;
-  // How often it looks out while it polls every 500 ns.
+  // How often it polls the whole engine while it polls every 500 ns.
   const auto polls = [&](uint32_t times) {
     const uint32_t before = link.repeats;
     for (uint32_t i = 0; i < times; i++) {
@@ -76,14 +76,14 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
     }
     return link.repeats - before;
   };
-  // After a message, so is who asks whether there is another before he sleeps.
+  // The same holds after a message for a thread that checks for another one before it sleeps.
   CHECK_EQ(polls(6), 0u);
   CHECK_EQ(polls(10), 10u);
-  // What takes longer than a poll is other work.
+  // Work that takes longer than a poll is other work.
   clock.time += 3'000;
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(10), 10u);
-  // Something comes.
+  // Something arrives.
   link.brings = 1;
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(5), 0u);
@@ -93,15 +93,15 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(5), 0u);
   CHECK_EQ(polls(10), 10u);
-  // The engine's thread has other things to look at.
+  // The engine's thread has other things to poll.
   clock.time += 500;
   const uint32_t before = link.repeats;
   engine.poll(Stepper::kEngine);
   CHECK_EQ(link.repeats, before);
 }
 
-// Looking out takes time, too, and is not other work of the thread: it goes on looking, and others get the processor as
-// soon as without.
+// Polling the whole engine takes time as well, and is not other work of the thread: it continues polling, and others
+// get the CPU as soon as without.
 TEST(looking_out_is_part_of_the_wait) {
   constexpr uint64_t kPollNs = 1'000;
   for (const uint64_t repeatNs : {0, 1'000, 2'500, 20'000}) {

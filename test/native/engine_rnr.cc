@@ -1,5 +1,6 @@
-// Receives that come late (rnr.cc): a message survives them, is delivered as soon as they are there, and ends
-// where none comes. On the wire and on the local link, towards ourselves and towards peers that know the standard only.
+// Late receives (rnr.cc): a message survives them, is delivered as soon as they are posted, and fails if none is
+// posted. Over the network and on the local link, to instances of this package and to peers that know only the
+// standard.
 #include "local_world.h"
 
 using namespace world;
@@ -16,7 +17,7 @@ Link2 patientLink(uint32_t retries = wire::kMostRnrRetries, uint32_t patience = 
   return l;
 }
 
-// Time passes, as far as there is something to do, and no further.
+// Time passes as long as there is something to do, and no further.
 template <typename Base>
 void pass(Base& p, uint64_t ns) {
   const uint64_t end = p.clock.time + ns;
@@ -29,7 +30,7 @@ bool isRnr(const Frame& f) {
   return f.bth().opcode == wire::kOpAcknowledge && (f.syndrome() & wire::kSyndromeClass) == wire::kClassRnr;
 }
 
-// One message whose receive comes so late. `kind`: a SEND of one packet, of several, or a WRITE with immediate data.
+// One message whose receive is late. `kind`: a SEND of one packet, of several, or a WRITE with immediate data.
 template <typename Base>
 void late(uint64_t lateness, uint32_t kind) {
   Base p(patientLink());
@@ -58,7 +59,7 @@ void late(uint64_t lateness, uint32_t kind) {
   CHECK_EQ(p.qb.header()[kQpReceiveBell], 0u);
   CHECK_EQ(p.b->counter("late_receive"), 1u);
   CHECK_EQ(p.a->counter("rnr_wait_shortened"), 1u);
-  CHECK_EQ(p.a->counter("rcvd_rnr_err"), refused);  // the one that tells of the receive is none
+  CHECK_EQ(p.a->counter("rcvd_rnr_err"), refused);  // the packet that announces the receive is not an RNR NAK
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ TEST(late_receive_that_never_comes_ends_in_rnr_retry) {
   ends(local);
 }
 
-// A peer that counts, as the standard says: six retries, each after the time that it was asked to wait.
+// A peer that counts as the standard says: six retries, each after the requested time.
 TEST(late_receive_times_add_up_for_a_peer_that_counts) {
   Pair p(patientLink(wire::kMostRnrRetries, rnrpatience::kResponder));
   Buffer to(*p.b, 64);
@@ -102,7 +103,7 @@ TEST(late_receive_times_add_up_for_a_peer_that_counts) {
   only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
 }
 
-// Nor does what tells of a receive use up the last retry of such a peer, which would count it.
+// Nor does the announcement of a receive use up the last retry of such a peer, which would count it.
 TEST(late_receive_is_told_while_a_retry_is_left) {
   for (uint32_t naks = 1; naks <= wire::kMostRnrRetries + 1; naks++) {
     check::note = "naks";
@@ -129,8 +130,8 @@ TEST(late_receive_is_told_while_a_retry_is_left) {
   }
 }
 
-// A peer that asks for short times again and again, as other implementations do: our deadline stands in for the count,
-// and what it costs is one packet for each time.
+// A peer that keeps requesting short waits, as other implementations do: this side's deadline replaces the count, and
+// the cost is one packet per wait.
 TEST(late_receive_of_a_peer_with_a_short_timer) {
   Pair p(patientLink(wire::kMostRnrRetries, rnrpatience::kRequester));
   Buffer from(*p.a, 20'000, kAllAccess, 3), to(*p.b, 20'000);
@@ -156,8 +157,8 @@ TEST(late_receive_and_a_count_of_its_own) {
   CHECK_EQ(p.b->counter("send_rnr_err"), 3u);
 }
 
-// Others of the same two processes go on, nothing is kept of a message that waits, and the end of its queue pair asks
-// for no doorbell but that of ERROR.
+// Other connections of the same two processes continue, nothing is kept of a waiting message, and the end of its queue
+// pair needs only the doorbell of ERROR.
 TEST(late_receive_delays_no_other_queue_pair) {
   LocalConnection p(patientLink());
   TestQp other(*p.a), otherPeer(*p.b);
@@ -179,7 +180,7 @@ TEST(late_receive_delays_no_other_queue_pair) {
   CHECK_EQ(p.qb.header()[kQpReceiveBell], 1u);
 }
 
-// Of a shared queue those are told first that have waited longest, and as many as there are receives.
+// For a shared queue those that have waited longest are notified first, as many as there are receives.
 TEST(late_receive_of_a_shared_queue) {
   for (const bool ends : {false, true}) {
     World w;
@@ -215,8 +216,8 @@ TEST(late_receive_of_a_shared_queue) {
   }
 }
 
-// Random messages, receives that are late by anything up to 0.9 s, and a wire that loses, repeats and reorders. Nothing
-// fails and all arrives once, in order.
+// Random messages, receives that are up to 0.9 s late, and a network that loses, duplicates and reorders. Nothing
+// fails, and everything arrives once, in order.
 TEST(late_receive_property) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     check::note = "seed";

@@ -1,5 +1,5 @@
-// Selective recovery (transport/extensions/selective_ack.h): what is missing is sent again and nothing else, whatever
-// the network does; and towards peers without the agreement no packet differs from the standard's.
+// Selective retransmission (transport/extensions/selective_ack.h): only what is missing is retransmitted, whatever the
+// network does. For peers without the agreement every packet is as the standard has it.
 #include <cstdio>
 
 #include "path_world.h"
@@ -34,7 +34,7 @@ PathShape quiet() {
   return s;
 }
 
-// Sends so many messages of different kinds with different bytes, takes them, and compares.
+// Sends the given number of messages of different kinds with different bytes, receives them, and compares.
 struct Mixed {
   PathWorld w;
   QpShape shape;
@@ -100,7 +100,7 @@ struct Mixed {
 
 }  // namespace
 
-// One packet of a long window: one is sent again.
+// One packet of a long window is lost: one is retransmitted.
 TEST(one_lost_packet_is_sent_again_alone) {
   Mixed m(quiet(), 1, extensions::kAll, 8);
   uint32_t n = 0;
@@ -123,12 +123,12 @@ TEST(losses_are_repaired_by_as_many_packets) {
     CHECK(m.run(random, false));
     const uint64_t again = m.w.a->counter("retransmitted_pkts");
     if (!CHECK(again >= m.w.lost) || !CHECK(again <= m.w.lost + m.w.lost / 4 + 4))
-      std::printf("seed %u: %u lost, %u sent again\n", unsigned(seed), unsigned(m.w.lost), unsigned(again));
+      std::printf("seed %u: %u lost, %u retransmitted\n", unsigned(seed), unsigned(m.w.lost), unsigned(again));
     CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
   }
 }
 
-// Everything a network does, by seed: each byte comes, and once.
+// Everything a network does, by seed: each byte arrives, and once.
 TEST(whatever_the_network_does_each_byte_comes) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     PathShape path = quiet();
@@ -142,7 +142,7 @@ TEST(whatever_the_network_does_each_byte_comes) {
   }
 }
 
-// Lost answers as well.
+// Lost responses as well.
 TEST(whatever_answers_are_lost_each_byte_comes) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     PathShape path = quiet();
@@ -162,14 +162,14 @@ TEST(reordering_is_no_loss) {
   Mixed m(path, 3, extensions::kAll, 64);
   Random random(3);
   CHECK(m.run(random, false));
-  // A packet comes five later than it should: three more are waited for, so some are sent again for nothing, and none
+  // A packet arrives five later than it should: three are waited for, so some are retransmitted needlessly, and none
   // twice.
   CHECK(m.w.a->counter("retransmitted_pkts") <= 64 * (kMessage / kMtu) / 10);
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// Two that overtake say nothing, three say that it is lost (RFC 6675's DupThresh). Each packet is reported on, and the
-// last ones wait for the one that is late.
+// Two that overtake mean nothing, three mean that it is lost (RFC 6675's DupThresh). Each packet is reported, and the
+// last ones wait for the late one.
 TEST(two_may_overtake_and_three_say_lost) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Mixed m(quiet(), 1, extensions::kAll, 1);
@@ -201,14 +201,14 @@ TEST(two_may_overtake_and_three_say_lost) {
   }
 }
 
-// The last packets, or all of a window: a probe finds out, and what is missing follows.
+// The last packets, or all of a window: a probe detects the loss, and what is missing follows.
 TEST(lost_tail_is_repaired_without_a_time_out) {
   for (uint32_t tail : {1u, 5u, 60u}) {
     Mixed m(quiet(), 1, extensions::kAll, 2);
     const uint32_t packets = 2 * kMessage / kMtu;
     uint32_t n = 0;
     const auto carry = m.w.net.filter;
-    // The round trip is known by the first answers.
+    // The round trip is known from the first responses.
     m.w.net.filter = [&](Frame& f) {
       if (f.source != m.w.a->gid) return carry(f);
       n++;
@@ -217,7 +217,7 @@ TEST(lost_tail_is_repaired_without_a_time_out) {
     Random random(1);
     const uint64_t start = m.w.clock.time;
     CHECK(m.run(random, false));
-    CHECK(m.w.clock.time - start < 60'000'000);  // the time-out is 0.67 s
+    CHECK(m.w.clock.time - start < 60'000'000);  // the timeout is 0.67 s
     CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
     CHECK(m.w.a->counter("retransmitted_pkts") <= tail + 3);
   }
@@ -239,7 +239,7 @@ TEST(peers_without_the_agreement_get_the_standards_packets) {
   }
 }
 
-// A report from a peer that has not agreed, or one that says nonsense, changes nothing.
+// A report from a peer that has not agreed, or a nonsensical one, changes nothing.
 TEST(reports_that_make_no_sense_are_ignored) {
   Mixed m(quiet(), 1, extensions::kAll, 4);
   const auto carry = m.w.net.filter;
@@ -275,7 +275,7 @@ TEST(reports_of_what_was_never_sent_are_ignored) {
   CHECK_EQ(m.w.a->counter("retransmitted_pkts"), 0u);
 }
 
-// What comes behind it shows that it is lost again: no probe and no time-out is needed.
+// Packets behind it show that it is lost again: no probe and no timeout is needed.
 TEST(a_packet_that_is_lost_twice_is_noticed_by_what_follows) {
   Mixed m(quiet(), 1, extensions::kAll, 64);
   const auto carry = m.w.net.filter;
@@ -292,7 +292,7 @@ TEST(a_packet_that_is_lost_twice_is_noticed_by_what_follows) {
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// What is kept is freed: when the gap closes, when the queue pair fails, when it goes.
+// Kept packets are freed: when the gap closes, when the queue pair fails, when it ends.
 TEST(kept_packets_are_bounded_and_freed) {
   EngineOptions options;
   options.longWindowBytes = 64 << 10;
