@@ -39,7 +39,7 @@ TEST(shared_memory_is_a_sealed_file) {
            uint32_t(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
   CHECK(ftruncate(fd, off_t(page)) != 0);
   CHECK(ftruncate(fd, off_t(4 * page)) != 0);
-  // What one writes, another mapping of the file shows; it cannot be a writable one.
+  // A write through one mapping is visible in another one of the file, which cannot be writable.
   auto* bytes = reinterpret_cast<uint8_t*>(a->base);
   for (uint64_t i = 0; i < a->length; i++) CHECK_EQ(bytes[i], 0);
   bytes[page] = 42;
@@ -49,7 +49,7 @@ TEST(shared_memory_is_a_sealed_file) {
     CHECK_EQ(static_cast<uint8_t*>(view)[page], 42);
     munmap(view, a->length);
   }
-  // A child that is forked has the same memory.
+  // A forked child has the same memory.
   const pid_t child = fork();
   if (child == 0) {
     bytes[0] = 7;
@@ -102,7 +102,7 @@ TEST(shared_memory_that_is_pinned_stays) {
   const uint64_t own[2] = {};
   CHECK(n.engine.pinRange(reinterpret_cast<uint64_t>(own), sizeof own, &other) == Status::kSuccess);
   CHECK(!n.engine.sharedAt(reinterpret_cast<uint64_t>(own), 8));
-  // Nobody else holds it now.
+  // It has no other holder now.
   a.reset();
   CHECK(mapped(base));
   n.engine.unpinRange(first);
@@ -129,7 +129,7 @@ TEST(shared_memory_without_file_descriptors) {
   CHECK(!a);
 }
 
-// The HCAs of a process all hear of it, as long as they want to.
+// All HCAs of a process are notified, as long as they are registered.
 TEST(shared_memory_that_peers_know_is_freed) {
   uint32_t first = 0, second = 0;
   const auto count = [](void* heard) { ++*static_cast<uint32_t*>(heard); };

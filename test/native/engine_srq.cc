@@ -1,4 +1,5 @@
-// Shared receive queues: who takes what, the limit, an empty queue, flushing, moving to another ring, garbage.
+// Shared receive queues: which queue pair gets which receive, the limit, an empty queue, flushing, moving to another
+// ring, garbage.
 #include "world.h"
 
 using namespace world;
@@ -48,7 +49,7 @@ TEST(srq_messages_take_wqes_as_they_begin) {
   l.mtu = 256;
   Shared s(8, kQptRc, l);
   s.receives(3);
-  // The first message begins, and stays open while the second comes and ends.
+  // The first message starts, and stays open while the second arrives and ends.
   std::vector<Frame> late;
   bool holding = true;
   s.net.filter = [&](Frame& f) {
@@ -62,7 +63,7 @@ TEST(srq_messages_take_wqes_as_they_begin) {
   s.pump();
   CHECK_EQ(s.srq.taken(), 1u);
   CHECK_EQ(s.qb1.receiveCq.written(), 0u);
-  // Its place may be used again at once.
+  // Its slot may be reused at once.
   std::memset(s.srq.slot(0), 0xEE, s.srq.stride);
   s.qa2.post(s.send(1000, 200));
   s.pump();
@@ -141,7 +142,7 @@ TEST(srq_limit_event_comes_once) {
   CHECK_EQ(events.size(), 2u);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);
-  // What was posted since the HCA looked last counts; 0 disarms.
+  // What was posted since the HCA last polled counts; 0 disarms.
   s.receives(1);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);

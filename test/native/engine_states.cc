@@ -1,4 +1,4 @@
-// The state table walked for every cell, SQD, RESET, flushing, object life, and what creation refuses.
+// Every cell of the state table, SQD, RESET, flushing, object lifetimes, and what creation refuses.
 #include <functional>
 #include <tuple>
 
@@ -17,7 +17,7 @@ static QpShape shapeOf(uint32_t type) {
   return s;
 }
 
-// Brings a fresh QP into a state by legal steps. RC has no send queue error: there a failed send ends in ERROR.
+// Brings a fresh QP into a state with legal steps. RC has no send queue error: there a failed send ends in ERROR.
 static void into(TestQp& qp, Node& peer, uint32_t state) {
   if (state == kQpsReset) return;
   if (state == kQpsError) {
@@ -32,8 +32,8 @@ static void into(TestQp& qp, Node& peer, uint32_t state) {
   CHECK_EQ(qp.state(), state);
 }
 
-// IBA 1 §11.2.5.2 (the tables of Modify QP), written down independently of the engine's table: what a transition needs
-// and may have, by type. The current state may always be named.
+// IBA 1 §11.2.5.2 (the tables of Modify QP), written independently of the engine's table: what a transition needs and
+// may have, by type. The current state may always be given.
 constexpr uint32_t kNever = UINT32_MAX;
 constexpr uint32_t kInit = kPkeyIndex | kPort | kAccess, kInitUd = kPkeyIndex | kPort | kQkey;
 constexpr uint32_t kConnected = kPath | kPathMtu | kDestinationQpn | kReceivePsn;
@@ -293,7 +293,7 @@ TEST(domains_queues_regions_and_windows_are_limited) {
   options.maxPd = options.maxCq = options.maxSrq = options.maxMr = options.maxMw = 3;
   World w(options);
   Engine& e = w.a->engine;
-  // Until it is refused; one that is given back makes room for another.
+  // Until creation is refused; a destroyed object makes room for another.
   const auto fill = [](const char* what, const std::function<Status(Handle*)>& create,
                        const std::function<Status(Handle)>& destroy) {
     check::note = what;
@@ -349,7 +349,7 @@ TEST(flush_is_complete_when_modify_returns) {
   }
   for (uint32_t i = 0; i < 50; i++)
     CHECK(receives[i].wqe == i && receives[i].status == kWcFlushed && (receives[i].flags & kCqeFlagReceiveQueue));
-  CHECK(p.a->port.events.empty());  // asked for: no news
+  CHECK(p.a->port.events.empty());  // requested, so not an event
   // Later posts are flushed too, both kinds.
   p.qa.receive({});
   p.qa.post({kOpSend, 0});
@@ -359,7 +359,8 @@ TEST(flush_is_complete_when_modify_returns) {
   CHECK(p.a->deadline() == UINT64_MAX);
 }
 
-// With a barrier in all threads posters do not fence: what one posts until then is seen, and later the state is.
+// With a barrier in all threads, posters need no fence: what a thread posts until then is seen, and later it sees the
+// state.
 static TestQp* posting;
 static uint32_t barriers, stateThen;
 TEST(a_receive_posted_while_the_queue_pair_fails) {
@@ -436,7 +437,7 @@ TEST(sqd_drains_holds_and_goes_on) {
   CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 1);
 }
 
-// What waits in SQD begins under the attributes that were set there, even if it was looked at before.
+// Requests that wait in SQD start with the attributes that were set there, even if they were examined before.
 TEST(sqd_attributes_are_of_what_begins_after) {
   Pair p;
   Buffer a(*p.a, 64), b(*p.b, 64);
@@ -446,13 +447,13 @@ TEST(sqd_attributes_are_of_what_begins_after) {
   p.pump();
   only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
   QpAttributes attributes;
-  CHECK(p.qa.modify(qpmask::kInitiatorDepth, attributes) == Status::kSuccess);  // the peer takes none any more
+  CHECK(p.qa.modify(qpmask::kInitiatorDepth, attributes) == Status::kSuccess);  // the peer accepts none any more
   CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
   p.pump();
   only(p.qa.sendCq, 1, kOpRead, kWcLocalOp);
 }
 
-// Fewer resources are for what is asked after: what was asked before is answered, and what is asked beyond them is not.
+// Fewer resources apply to later requests: earlier ones are served, and later ones beyond the limit are not.
 TEST(sqd_resources_are_of_what_is_asked_after) {
   for (const uint32_t resources : {0u, 1u}) {
     Pair p;
@@ -461,7 +462,7 @@ TEST(sqd_resources_are_of_what_is_asked_after) {
       p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(i * 16'000), 16'000, a.lkey}}, 0, b.at(), b.rkey});
     };
     for (uint32_t i = 0; i < 4; i++) read(i);
-    p.b->step();  // begins to answer the first
+    p.b->step();  // starts the response to the first
     CHECK(p.qb.toState(kQpsSqd) == Status::kSuccess);
     QpAttributes attributes;
     attributes.responderResources = resources;
@@ -476,7 +477,8 @@ TEST(sqd_resources_are_of_what_is_asked_after) {
   }
 }
 
-// A repetition that is still to be answered takes no resource from what is asked anew, if these became fewer, too.
+// A retransmission that is still to be served takes no resource from new requests, even if there are fewer resources
+// now.
 TEST(sqd_fewer_resources_and_a_repetition) {
   Pair p;
   Buffer a(*p.a, 64'000), b(*p.b, 16'000, kAllAccess, 3);
@@ -519,7 +521,7 @@ TEST(established_event_and_receives_posted_in_init) {
   only(qb.receiveCq, 0, kOpReceive, kWcSuccess, 8);
 }
 
-// A passive side is in RTS before its REP leaves, and still waits for word that the active side is there.
+// A passive side is in RTS before its REP leaves, and still waits for a sign that the active side is there.
 TEST(established_event_in_rts) {
   World w;
   TestQp qa(*w.a), qb(*w.b);

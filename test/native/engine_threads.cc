@@ -1,4 +1,4 @@
-// Posters, pollers and engine threads at once; meant for ThreadSanitizer.
+// Concurrent posters, pollers and engine threads; meant for ThreadSanitizer.
 #include <thread>
 #include <time.h>
 
@@ -60,7 +60,7 @@ TEST(threads_post_poll_and_progress) {
           qb[i]->receive({{to[i]->at((posted % kDepth) * 2048), 2048, to[i]->lkey}});
         while (qb[i]->receiveCq.poll(&c)) {
           if (c.status != kWcSuccess || c.length != 2000) bad++;
-          // The data belongs to us until we post the receive again.
+          // The data belongs to this side until it posts the receive again.
           if (std::memcmp(to[i]->data() + (done % kDepth) * 2048, from[i]->data() + (done % kDepth) * 2048, 2000))
             bad++;
           done++;
@@ -109,8 +109,8 @@ TEST(threads_post_poll_and_progress) {
   for (uint32_t i = 0; i < kPairs; i++) CHECK_EQ(qa[i]->stateWord(), kQpsRts);
 }
 
-// A thread that polls in vain gives way to others, among whom may be the one it waits for; not while packets come,
-// and not if it does other work between its polls.
+// A thread that polls without result yields to others, which may include the one that it waits for; not while packets
+// arrive, and not if it does other work between its polls.
 TEST(polling_in_vain_gives_way) {
   World w;
   TestQp qa(*w.a), qb(*w.b);
@@ -125,7 +125,7 @@ TEST(polling_in_vain_gives_way) {
   CHECK_EQ(pollFor(50, 1), 0u);
   CHECK_EQ(pollFor(10, 1), 10u);
   CHECK_EQ(w.a->engine.owner().marked(), w.clock.time - 1000);
-  // A packet renews the patience.
+  // A packet restarts the time until it yields.
   qb.post({kOpWrite, kSendFlagSignaled});
   CHECK(w.a->engine.progress());
   CHECK_EQ(pollFor(50, 1), 0u);
@@ -134,7 +134,7 @@ TEST(polling_in_vain_gives_way) {
   CHECK_EQ(pollFor(1000, 25), 0u);
 }
 
-// Work that waits is announced to whoever sleeps: an earlier timer, leftovers of a bounded step, a waiter.
+// Waiting work is announced to sleeping threads: an earlier timer, leftovers of a bounded step, a waiter.
 TEST(wake_is_called_when_the_engine_must_look_again) {
   World w;
   TestQp qa(*w.a), qb(*w.b);
@@ -157,7 +157,7 @@ TEST(wake_is_called_when_the_engine_must_look_again) {
     qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
     w.pump();
   }
-  CHECK_EQ(wakes, 0);  // it stays set: no wake-up per request
+  CHECK_EQ(wakes, 0);  // it stays set: no wake-up for each request
   w.a->deadline();
   qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 1u << 20, a.lkey}}, 0, b.at(), b.rkey});
   CHECK_EQ(wakes, 1);

@@ -1,4 +1,4 @@
-// Unreliable connections: no answers, gaps drop messages, local mistakes end in SQ ERROR.
+// Unreliable connections: no acknowledgements, gaps drop messages, local errors end in SQ ERROR.
 #include "world.h"
 
 using namespace world;
@@ -34,7 +34,7 @@ struct UcPair : Pair {
 
 TEST(uc_carries_and_nobody_answers) {
   EngineOptions o;
-  o.window = 4;  // of no meaning here
+  o.window = 4;  // no effect here
   UcPair p(o);
   p.net.logging = true;
   p.receive(50'000, 5000);
@@ -42,7 +42,7 @@ TEST(uc_carries_and_nobody_answers) {
   p.qa.post(p.write(0, 40'000));
   p.qa.post(p.send(1000, 3000, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
   p.qa.post(p.write(0, 0, kSendFlagImmediate));
-  // Completed as soon as they are out: the peer has not moved yet.
+  // Completed as soon as they are sent: the peer has not run yet.
   while (p.a->step()) {}
   const auto sent = p.qa.sendCq.drain();
   if (CHECK_EQ(sent.size(), 2u)) CHECK(sent[0].status == kWcSuccess && sent[1].wqe == 1);
@@ -68,7 +68,7 @@ TEST(uc_carries_and_nobody_answers) {
   CHECK_EQ(p.b->deadline(), UINT64_MAX);
 }
 
-// Loss of any packet costs exactly the message it belongs to, and its receive serves the next.
+// Loss of any packet costs exactly the message it belongs to, and its receive serves the next one.
 TEST(uc_gap_drops_the_message) {
   for (uint32_t victim = 0; victim < 12; victim++) {
     check::note = "victim";
@@ -188,12 +188,12 @@ TEST(uc_send_errors_end_in_sq_error) {
     CHECK_EQ(p.a->port.events.size(), 0u);
     p.qa.post(p.send(0, 10, 0));
     only(p.qa.sendCq, 3, kOpSend, kWcFlushed);
-    // Receiving goes on.
+    // Receiving continues.
     p.qb.post({kOpSend, 0, {{p.to.at(), 100, p.to.lkey}}});
     p.pump();
     only(p.qa.receiveCq, 0, kOpReceive, kWcSuccess, 100);
     CHECK_EQ(p.qb.stateWord(), kQpsRts);
-    // And sending after the QP is set right.
+    // And sending continues after the QP is moved back to RTS.
     CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
     p.qa.post(p.send(2000, 900));
     p.pump();
@@ -204,7 +204,7 @@ TEST(uc_send_errors_end_in_sq_error) {
   }
 }
 
-// A message that breaks off in its middle, at a second SGE.
+// A message that stops in the middle, at a second SGE.
 TEST(uc_message_that_breaks_off) {
   UcPair p;
   p.receive(50'000, 2000);
@@ -235,7 +235,7 @@ TEST(uc_and_rc_do_not_mix) {
   CHECK_EQ(rc.b->counter("rcvd_pkts"), 2u);
 }
 
-// Under loss, doubling and disorder: what arrives is whole and in order of its sending.
+// With loss, duplication and reordering: what arrives is whole and in sending order.
 TEST(fuzz_uc) {
   for (uint64_t seed = 1; seed <= 100; seed++) {
     check::note = "seed";

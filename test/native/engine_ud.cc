@@ -1,4 +1,4 @@
-// Datagrams: address handles, Q_Keys, the GRH area, what is dropped and what fails; multicast groups.
+// Datagrams: address handles, Q_Keys, the GRH area, dropped and failing ones; multicast groups.
 #include "ud_world.h"
 
 using namespace world;
@@ -11,7 +11,7 @@ TEST(ud_datagram_and_its_grh) {
     w.net.logging = true;
     w.receive(w.qb, 0, 40 + length);
     w.qa.post(w.send(5, length, w.qb.qpn, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
-    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // it is out: nobody answers
+    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // it is sent: there is no acknowledgement
     w.pump();
     const auto got = w.qb.receiveCq.drain();
     if (!CHECK_EQ(got.size(), 1u)) continue;
@@ -24,7 +24,7 @@ TEST(ud_datagram_and_its_grh) {
     CHECK(f.bth().opcode == 0x65 && f.bth().psn == 77 && !f.bth().ackRequest && f.bth().solicited);
     CHECK_EQ(wire::load32(f.bytes.data() + 12), kKey);
     CHECK_EQ(wire::load32(f.bytes.data() + 16), w.qa.qpn);
-    // 20 zero bytes and an IPv4 header with a right checksum.
+    // 20 zero bytes and an IPv4 header with a valid checksum.
     const uint8_t* grh = w.to.data();
     for (int i = 0; i < 20; i++) CHECK_EQ(grh[i], 0);
     CHECK_EQ(grh[20], 0x45);
@@ -76,7 +76,7 @@ TEST(ud_qkeys) {
   w.pump();
   CHECK_EQ(w.b->counter("bad_qkey"), 1u);
   CHECK_EQ(w.qb.receiveCq.written(), 0u);
-  // The high bit asks for the QP's own Q_Key.
+  // The high bit selects the QP's own Q_Key.
   wrong.remoteQkey = 0x80000000u | 5;
   w.qa.post(wrong);
   w.pump();
@@ -85,7 +85,7 @@ TEST(ud_qkeys) {
 
 TEST(ud_drops) {
   UdWorld w;
-  w.qa.post(w.send(0, 100, w.qb.qpn));  // nobody waits
+  w.qa.post(w.send(0, 100, w.qb.qpn));  // no receive is posted
   w.pump();
   CHECK_EQ(w.b->counter("dropped_message"), 1u);
   w.receive(w.qb, 0, 139);
@@ -97,7 +97,7 @@ TEST(ud_drops) {
   w.qa.post(w.send(0, 99, w.qb.qpn));  // the receive is still there
   w.pump();
   only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 139);
-  // Local mistakes of the receiver are its own.
+  // Local errors of the receiver affect only itself.
   w.qb.receive({{w.to.at(), 200, w.to.lkey ^ 1}});
   w.qa.post(w.send(0, 99, w.qb.qpn));
   w.pump();
@@ -153,9 +153,9 @@ TEST(ud_address_handles) {
   path.destination.raw[15] = 7;  // IPv6
   CHECK(e.createAh(w.a->pd, path, 1024, &h) == Status::kInvalidAddress);
   path.destination = w.b->gid;
-  path.source = group(1);  // nobody is a group
+  path.source = group(1);  // a group is not a source address
   CHECK(e.createAh(w.a->pd, path, 1024, &h) == Status::kInvalidAddress);
-  path.source = w.b->gid;  // no interface has it here
+  path.source = w.b->gid;  // no local interface has it
   path.destination = group(1);
   CHECK(e.createAh(w.a->pd, path, 1024, &h) == Status::kInvalidAddress);
   path.source = w.a->gid;
@@ -208,11 +208,11 @@ TEST(ud_multicast) {
   w.pump();
   only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 163);
   only(second.receiveCq, 0, kOpReceive, kWcSuccess, 163);
-  only(w.qa.receiveCq, 0, kOpReceive, kWcSuccess, 163);  // this process hears itself
+  only(w.qa.receiveCq, 0, kOpReceive, kWcSuccess, 163);  // this process receives its own datagram
   CHECK_EQ(otherKey.receiveCq.written() + outside.receiveCq.written(), 0u);
   CHECK_EQ(w.b->counter("bad_qkey"), 1u);
   CHECK(std::memcmp(w.to.data() + 36, g.raw.data() + 12, 4) == 0);
-  // The link stays in the group until the last has left.
+  // The link stays in the group until the last member has left.
   CHECK(e.detachMulticast(second.handle, g, 2) == Status::kSuccess);
   CHECK(e.detachMulticast(second.handle, g, 2) == Status::kInvalidParameter);
   CHECK(e.detachMulticast(otherKey.handle, g, 2) == Status::kSuccess);
@@ -224,7 +224,7 @@ TEST(ud_multicast) {
   CHECK(rc.b->engine.attachMulticast(rc.qb.handle, g, 2) == Status::kInvalidDeviceRequest);
 }
 
-// Who is attached by one interface hears nothing of the group on another.
+// A member on one interface receives nothing of the group on another.
 TEST(ud_multicast_by_interface) {
   UdWorld w;
   CHECK(w.b->engine.attachMulticast(w.qb.handle, group(1), 2) == Status::kSuccess);
@@ -246,7 +246,7 @@ TEST(ud_multicast_by_interface) {
   }
   only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 48);
   CHECK_EQ(w.b->counter("unknown_qp"), 2u);
-  // A group's QPN at a host's own address is nobody's, and a connection's packet is nothing for a group.
+  // A group's QPN at a host's own address reaches no queue pair, and a group ignores a connection's packet.
   meta.destination = w.b->gid;
   bth.opcode = 0x04;
   {
@@ -314,11 +314,11 @@ TEST(ud_attachments_are_limited) {
   Engine& e = w.a->engine;
   for (uint8_t n : {uint8_t(1), uint8_t(2)}) CHECK(e.attachMulticast(one.handle, group(n), 1) == Status::kSuccess);
   CHECK(e.attachMulticast(two.handle, group(1), 1) == Status::kSuccess);
-  // Neither a group more nor a member more.
+  // Neither another group nor another member.
   CHECK(e.attachMulticast(two.handle, group(3), 1) == Status::kInsufficientResources);
   CHECK(e.attachMulticast(two.handle, group(2), 1) == Status::kInsufficientResources);
   CHECK_EQ(w.net.members.size(), 2u);
-  // A QP that goes gives its places back.
+  // A QP that is destroyed frees its slots.
   CHECK(e.destroyQp(one.handle) == Status::kSuccess);
   for (uint8_t n : {uint8_t(2), uint8_t(3)}) CHECK(e.attachMulticast(two.handle, group(n), 1) == Status::kSuccess);
   CHECK(e.attachMulticast(two.handle, group(4), 1) == Status::kInsufficientResources);

@@ -1,4 +1,4 @@
-// The parser of WQEs (base/wqe.h): what it refuses, and what it makes of memory that changes while it reads.
+// The parser of WQEs (base/wqe.h): what it refuses, and how it treats memory that changes while it reads.
 #include "base/wqe.h"
 #include "trap.h"
 
@@ -37,7 +37,7 @@ TEST(wqe_flags_and_types_of_every_opcode) {
   constexpr uint32_t kFlags[] = {
       kSendFlagFence, kSendFlagSignaled, kSendFlagSolicited, kSendFlagImmediate, kSendFlagInline, kSendFlagInvalidate,
       0x20,           1u << 31};
-  // By opcode: how many of these flags it may have, and of the types below.
+  // By opcode: how many of these flags it may have, and how many of the types below.
   constexpr struct {
     size_t flags, types;
   } kMay[] = {{6, 3}, {5, 2}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {0, 0}};
@@ -107,7 +107,7 @@ TEST(wqe_every_word) {
   CHECK_EQ(wqe.remoteQkey, word(kSwRemoteQkey));
 }
 
-// What was checked is what is executed: the program changes the header when the parser has come to the SGEs.
+// What was checked is what is executed: the program changes the header when the parser has reached the SGEs.
 TEST(wqe_that_changes_while_it_is_read) {
   auto* const memory = static_cast<uint8_t*>(
       mmap(nullptr, 2 * world::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -1,4 +1,5 @@
-// Sockets that fail when a test says so: the system's calls to send are replaced. In one source file of a program.
+// Sockets that fail when a test requires it: the OS calls for sending are replaced. Include it in one source file of a
+// program.
 #pragma once
 #include <errno.h>
 #include <sys/socket.h>
@@ -7,7 +8,7 @@
 
 namespace {
 
-// The socket whose buffer is full once so many more messages have been sent.
+// The socket whose buffer is full after this many more messages.
 int fullFd = -1;
 int roomFor = 0;
 
@@ -18,7 +19,7 @@ bool isFull(int fd) {
   return true;
 }
 
-// The socket that tells once of an earlier message's refusal.
+// The socket that reports once that an earlier message was refused.
 int toldFd = -1;
 
 bool isTold(int fd) {

@@ -1,5 +1,5 @@
-// Atomics of several processes on the same words at the same time: directly, by the local link, by the wire, and of the
-// owner itself. None is lost or counted twice, whichever way it came.
+// Atomics of several processes on the same words at the same time: direct, over the local link, over the network, and
+// by the owner itself. None is lost or counted twice, whatever its path.
 #include <thread>
 
 #include "host_peer.h"
@@ -10,12 +10,12 @@ namespace {
 
 // The sums: one word counts FETCH_ADDs, the other, in another cache line, COMPARE_EXCHANGEs that have added one.
 constexpr uint32_t kAdds = 0, kSwaps = 1, kWordStride = 64;
-// How many FETCH_ADDs for one COMPARE_EXCHANGE: who needs long for one has to find the word unchanged meanwhile.
+// The number of FETCH_ADDs per COMPARE_EXCHANGE: one that takes long must find the word unchanged meanwhile.
 constexpr uint32_t kAddsEach = 512, kAddsEachByPackets = 4;
 
 struct Count {
   uint64_t added, swapped, direct;
-  bool inOrder;  // each result was above the one before
+  bool inOrder;  // each result was greater than the one before
 };
 
 void complete(bool good) {
@@ -69,7 +69,7 @@ class Adder {
   uint64_t last_ = 0, seen_ = 0;
 };
 
-// Adds until it is told to stop; tells once when it has made enough of each, and at the end how many.
+// Adds until it is stopped; reports once when it has executed enough of each, and their numbers at the end.
 int adderMain(const std::string& words) {
   const bool direct = words == "allocate";
   startProcess(optionsFrom(words));
@@ -94,11 +94,11 @@ int adderMain(const std::string& words) {
   adder.count.direct = engineCounter("direct_atomic");
   complete(write(1, &adder.count, sizeof adder.count) == sizeof adder.count);
   while (read(0, &how, 1) == 1)
-    ;  // what it has read
+    ;  // the value that it read
   return hosttest::failures;
 }
 
-// Two processes directly, one by the link, one by the wire, and this one's own thread.
+// Two processes with direct access, one over the link, one over the network, and this one's own thread.
 void exactUnderContention() {
   const char* const ways[] = {"allocate", "allocate", "indirect", "wire"};
   std::vector<std::unique_ptr<Side>> sides;
@@ -109,7 +109,7 @@ void exactUnderContention() {
     if (i > 0) sides.push_back(std::make_unique<Side>());
     Side& side = *sides[i];
     peers.push_back(std::make_unique<Peer>(ways[i]));
-    // Each side has a protection domain of its own, with a key for the same memory.
+    // Each side has its own protection domain, with a key for the same memory.
     Hello own = side.hello();
     const char how = kRest;
     uint32_t lkey;
@@ -125,7 +125,7 @@ void exactUnderContention() {
   std::thread own([&] {
     for (; !stop; ownAdds++) __atomic_fetch_add(&words[kAdds], 1, __ATOMIC_SEQ_CST);
   });
-  for (const auto& peer : peers) peer->awaitConnected();  // has made enough
+  for (const auto& peer : peers) peer->awaitConnected();  // has executed enough
   uint64_t added = 0, swapped = 0;
   for (size_t i = 0; i < peers.size(); i++) {
     Count count{};

@@ -66,8 +66,8 @@ void send(Side& from, Side& to, uint8_t mark) {
   HOST_CHECK(to.memory[kThere] == mark);
 }
 
-// What this thread, or an engine, did to memory is seen by the others. Their processors agree anyway, but
-// ThreadSanitizer does not see what orders them: shared memory that both map.
+// What this thread or an engine did to memory is visible to the others. The CPUs are coherent anyway, but
+// ThreadSanitizer does not see what orders the accesses: shared memory that both map.
 void meet(Side& one, Side& other) {
   one.engine.hold();
   other.engine.hold();
@@ -117,8 +117,8 @@ void traffic(LinkChoice link, bool named) {
   if (named) HOST_CHECK(a.counter("local_link_mapped_copy_bytes") >= 3 * kLarge);
 }
 
-// The peer of a context hears of its end, also where another context of the process has its slot before that was seen.
-// Its own other connections go on.
+// The peer of a context learns of its end, even if another context of the process got its slot before that was seen.
+// Its other connections continue.
 void end(LinkChoice link) {
   HostOptions options;
   options.link = link;
@@ -149,7 +149,7 @@ void end(LinkChoice link) {
   HOST_CHECK(v.kernel.event == 0);
 }
 
-// Nothing of a context is left, whatever it was at when it ended, once its peer has seen that.
+// Nothing of a context is left, whatever it was doing when it ended, once its peer has seen the end.
 void churn(uint32_t rounds) {
   Hca b;
   uint32_t slot = 0;
@@ -169,7 +169,7 @@ void churn(uint32_t rounds) {
     switch (n % 6) {
       case 0:  // at rest
         break;
-      case 1:  // one side only: what it sends is never answered
+      case 1:  // one side only: what it sends is never acknowledged
         x.connect(y.hello(), 4096);
         x.post(kOpSend, 0, kLarge);
         break;
@@ -181,7 +181,7 @@ void churn(uint32_t rounds) {
         connect(x, y);
         send(x, y, 1);
         break;
-      case 4:  // large requests are under way
+      case 4:  // large requests are in flight
         connect(x, y);
         for (int i = 0; i < 4; i++) x.post(kOpWrite, 0, kLarge, y.hello().address, y.rkey);
         for (int i = 0; i < 4; i++) y.post(kOpRead, 0, kLarge, x.hello().address, x.rkey);
@@ -197,8 +197,8 @@ void churn(uint32_t rounds) {
   }
 }
 
-// Somebody has the engine and does not give it back: the end of the context does not wait for that. It comes to an end
-// when the next one starts.
+// A thread holds the engine and does not release it: the end of the context does not wait for that, and finishes when
+// the next one starts.
 void late() {
   auto a = std::make_unique<Hca>();
   const uint32_t slot = a->slot();
@@ -245,7 +245,7 @@ void threads(uint32_t rounds) {
   for (std::thread& thread : all) thread.join();
 }
 
-// A port belongs to one of them, as to one of two processes.
+// A port belongs to one of them, as it does between two processes.
 void ports() {
   Hca a, b;
   Side x(false, a.engine()), y(false, b.engine());
@@ -258,7 +258,7 @@ void ports() {
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);
   a.context.host().releasePort(claim);
   HOST_CHECK(claimBy(b, y, &other) == Status::kSuccess);
-  // A free port of the one is asked of its engine's thread.
+  // A free port of one of them is requested by its engine's thread.
   port = 0;
   HOST_CHECK(claimBy(a, x, &claim) == Status::kSuccess && port != 0);
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);
@@ -269,7 +269,7 @@ int64_t sizeOf(const std::string& path) {
   return stat(path.c_str(), &found) == 0 ? found.st_size : -1;
 }
 
-// Captures of one process to one path: none overwrites another's.
+// Captures of one process to one path: none overwrites another.
 void captures() {
   char folder[] = "/tmp/host_contexts.XXXXXX";
   HOST_CHECK(mkdtemp(folder) != nullptr);

@@ -1,4 +1,4 @@
-// Descriptors of a process whose peers send it some, or whose table is full.
+// Descriptors of a process whose peers send it some, or whose descriptor table is full.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ std::set<int> descriptorsOf(Node& node) {
   return all;
 }
 
-// More descriptors than a frame may have, or where none is wanted: none stays open.
+// More descriptors than a frame may have, or some where none is expected: none stays open.
 void tooMany() {
   Node a;
   const std::string name = nd::ownName("slot/") + std::to_string(a.slot);
@@ -59,8 +59,7 @@ void tooMany() {
   HOST_CHECK(descriptorsOf(a).size() == before + 1);
 }
 
-// A connection for which there is no descriptor waits, and is looked at now and then only: not as often as a thread
-// can.
+// A connection for which there is no descriptor waits, and is tried only now and then, not as often as a thread can.
 void fullTable() {
   Node a;
   a.ask("kernel", "kernel 1");
@@ -96,7 +95,7 @@ void fullTable() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "node") == 0) return nodeMain(argc, argv);
   signal(SIGPIPE, SIG_IGN);
-  for (int fd = 3; fd < 1024; fd++) close(fd);  // what a shell has left open leaves gaps in the children's tables
+  for (int fd = 3; fd < 1024; fd++) close(fd);  // those that a shell has left open leave gaps in the children's tables
   privateNetwork();
   tooMany();
   fullTable();

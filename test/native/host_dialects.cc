@@ -1,5 +1,5 @@
 // Names of this user's processes that run another dialect (slots/other_dialects.h): which of them are slots and RDMA
-// ports, and whose they are.
+// ports, and their owners.
 #include <algorithm>
 
 #include "host_test.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kOther = kDialect + 1, kService = 1;
 const std::string other = std::to_string(kOther) + "/";
 
-// A listener of this process, of whatever dialect.
+// A listener of this process, of any dialect.
 struct Named {
   UniqueFd listener;
   explicit Named(const std::string& whole) { HOST_CHECK(listenLocal(whole, &listener) == 0); }
@@ -39,7 +39,7 @@ void slots() {
   HOST_CHECK(found[1].dialect == 0 && found[1].slot == 4 && found[1].process == ownProcessId());
 }
 
-// Of a name whose listener does not accept any more nothing is reported.
+// A name whose listener no longer accepts is not reported.
 void ended() {
   const Named slot(userName(other + "slot/3"));
   refuseLocal(slot.listener.get());

@@ -1,5 +1,5 @@
-// Direct access between processes: one writes into memory of the other, which takes it back, ends the connection, or
-// ends itself, while the writer runs, is stopped, or is killed.
+// Direct access between processes: one writes to memory of the other, which withdraws it, ends the connection or ends
+// itself, while the writer runs, is stopped or is killed.
 #include "host_peer.h"
 
 using namespace hosttest;
@@ -15,7 +15,7 @@ char heard(const Peer& peer) {
 }
 constexpr char as(uint32_t status) { return static_cast<char>(status + 1); }
 
-// A process that writes into the memory of this one, directly.
+// A process that writes directly to memory of this one.
 struct Writer {
   Side side{true};
   Peer peer;
@@ -35,7 +35,7 @@ struct Writer {
   }
 };
 
-// The memory is the owner's as soon as the command has returned, whatever the writer is at.
+// The memory is the owner's as soon as the command has returned, whatever the writer is doing.
 void deregisteredUnderAWriter() {
   for (int round = 0; round < 20; round++) {
     Writer w;
@@ -73,7 +73,7 @@ void deregisteredUnderAStoppedWriter() {
   }
 }
 
-// One that was killed in the middle leaves nothing behind.
+// A writer that was killed in the middle leaves nothing behind.
 void deregisteredAfterAKilledWriter() {
   const uint64_t before = hostCounter("direct_memory_taken_back");
   for (int round = 0; round < 20; round++) {
@@ -87,7 +87,7 @@ void deregisteredAfterAKilledWriter() {
   HOST_CHECK(hostCounter("direct_memory_taken_back") == before);
 }
 
-// The other way round: the owner ends. The writer learns of it, and of each request's end.
+// The reverse: the owner ends. The writer learns of it, and of the end of each request.
 void ownerEnds(bool killed) {
   Side side;
   Peer owner("allocate");
@@ -106,7 +106,7 @@ void ownerEnds(bool killed) {
   HOST_CHECK(engineCounter("direct_write") == before);
 }
 
-// Where one of the two does not allow it, all goes by packets.
+// If one of the two does not allow it, everything uses packets.
 void optionIndirect() {
   Side side;
   Peer peer("allocate indirect");

@@ -1,5 +1,5 @@
-// ICRCs checked exactly (option icrc=exact): what comes by a cable from another host, by the loopback interface, for
-// other processes; and what the check of a solved ID cannot see.
+// Exact ICRC checks (option icrc=exact): packets over a cable from another host, over the loopback interface, and for
+// other processes; and what the check with a solved ID cannot detect.
 #include <linux/capability.h>
 #include <netinet/ip.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ bool shell(const std::string& command) { return std::system((command + " 2>/dev/
 
 struct Shape {
   uint16_t id = 7;      // in the IP header
-  uint16_t icrcId = 7;  // that the ICRC was computed with
+  uint16_t icrcId = 7;  // the ID in the ICRC
   bool dontFragment = true;
 };
 
@@ -59,7 +59,7 @@ std::vector<uint8_t> send(uint32_t qpn, uint32_t psn) {
   return b;
 }
 
-// A REQ to a service that nobody offers.
+// A REQ to a service without a listener.
 std::vector<uint8_t> management(uint8_t tag) {
   std::vector<uint8_t> b(mad::kPacketBytes);
   b[0] = wire::kOpUdSendOnly;
@@ -75,8 +75,8 @@ std::vector<uint8_t> management(uint8_t tag) {
   return b;
 }
 
-// Changes a word of the payload so that the ICRC of ID `shape.icrcId` fits the ID in the header no more, but another
-// one.
+// Changes a word of the payload so that the ICRC of ID `shape.icrcId` no longer matches the ID in the header, but
+// another one.
 std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint16_t other) {
   const auto length = static_cast<uint32_t>(bth.size());
   const IcrcHeaders h = headersOf(shape, shape.id);
@@ -90,7 +90,7 @@ std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint1
     bits[i] = 1u << i;
   }
   uint32_t flips = 0;
-  for (uint32_t bit = 0; bit < 32; bit++) {  // Gauss, over the 32 single-bit effects
+  for (uint32_t bit = 0; bit < 32; bit++) {  // Gaussian elimination over the 32 single-bit effects
     uint32_t row = bit;
     while (row < 32 && !(effect[row] >> bit & 1)) row++;
     if (row == 32) continue;
@@ -107,7 +107,7 @@ std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint1
   return bth;
 }
 
-// A socket of the other host that sends packets as they are, but for total length and checksum of the IP header.
+// A socket of the other host that sends packets as they are, except for total length and checksum of the IP header.
 class Sender {
  public:
   explicit Sender(int there, int here) {
@@ -123,7 +123,7 @@ class Sender {
     HOST_CHECK(sendto(fd_.get(), packet.data(), packet.size(), 0, reinterpret_cast<sockaddr*>(&to), sizeof to) ==
                static_cast<ssize_t>(packet.size()));
   }
-  // In two pieces, as a router makes them of a packet that may be fragmented.
+  // In two pieces, as a router fragments a packet that allows it.
   void sendFragments(const std::vector<uint8_t>& packet) {
     constexpr size_t kFirst = 64;
     std::vector<uint8_t> one(packet.begin(), packet.begin() + 20 + kFirst), two(packet.begin(), packet.begin() + 20);
@@ -171,7 +171,7 @@ void corruptPackets(Sender& sender, bool exact) {
   HOST_CHECK(node.countUntilNow("packet ") == 0);  // each once
 
   node.ask("kernel", "kernel ");
-  // Management goes by the UDP sockets; the raw socket's copy tells whether it is whole.
+  // Management uses the UDP sockets; the raw socket's copy shows whether a MAD is intact.
   sender.send(packetOf(management(1), good));
   Shape wrong;
   wrong.icrcId = 0x1234;
@@ -183,7 +183,7 @@ void corruptPackets(Sender& sender, bool exact) {
   HOST_CHECK(node.counterFrom("mad_rx", mads) == mads);
   HOST_CHECK(node.counter("rx_raw_unwitnessed") == (exact ? 1 : 0));
 
-  // Reassembled, with options, cut short.
+  // Reassembled, with options, truncated.
   Shape apart;
   apart.dontFragment = false;
   sender.sendFragments(packetOf(send(qpn, 5), apart));
@@ -202,8 +202,8 @@ void corruptPackets(Sender& sender, bool exact) {
   }
 }
 
-// Several packets with one header, as the interface joins them (IDs that follow each other) or a sender on this machine
-// leaves them (one ID): `ids` are those that the ICRCs count with.
+// Several packets with one header, as the interface joins them (consecutive IDs) or a sender on this machine leaves
+// them (one ID): `ids` are those in the ICRCs.
 std::vector<uint8_t> joined(uint32_t qpn, uint32_t psn, const std::vector<uint16_t>& ids, bool shorterLast) {
   std::vector<uint8_t> bytes;
   Shape shape;
@@ -235,7 +235,7 @@ void joinedPackets(Sender& sender) {
   sender.send(joined(qpn, 10, {7, 10, 9}, true));
   expect({10, 12});
   HOST_CHECK(node.counter("rx_icrc_errors") == 1);
-  // Where the first is broken nobody knows where it ends.
+  // If the first is corrupt, its end is unknown.
   sender.send(joined(qpn, 13, {8, 8, 9}, false));
   sender.send(packetOf(send(qpn, 16), {}));
   expect({16});
@@ -243,7 +243,8 @@ void joinedPackets(Sender& sender) {
   HOST_CHECK(node.countUntilNow("packet ") == 0);
 }
 
-// Two processes: each gets its own, once, whoever the UDP socket's choice falls on; and the host's own traffic in runs.
+// Two processes: each gets its own packets once, whichever the UDP socket's choice is; and the host's own traffic in
+// runs.
 void severalProcesses(Sender& sender) {
   Node one("link=wire icrc=exact"), two("link=wire icrc=exact"), other("link=wire");
   Node* const all[] = {&one, &two, &other};
@@ -275,7 +276,7 @@ void severalProcesses(Sender& sender) {
   for (Node* n : all) HOST_CHECK(n->countUntilNow("packet ") == 0);
   for (Node* n : all) HOST_CHECK(n->counter("rx_raw_unwitnessed") == 0);
 
-  // Until `two` has seen to what its UDP socket had of others: a message that comes by it is behind all of that.
+  // Until `two` has handled what its UDP socket had for others: a message on that socket is behind all of that.
   const long taken = two.counter("mad_rx");
   for (long n = 4; two.counter("mad_rx") == taken && RealClock().now() < end; n++) {
     one.ask("missteer " + std::to_string(two.slot), "missteered 1");
@@ -283,11 +284,11 @@ void severalProcesses(Sender& sender) {
     HOST_CHECK(come(n));
   }
 
-  // Long enough that a connected socket sends, whose IDs count from a random one on. Steered right, and to others, who
-  // hand on what the raw socket has a copy of.
+  // Long enough that a connected socket sends, whose IDs count from a random one. Steered correctly, and to others,
+  // which forward what the raw socket has a copy of.
   const long solved = two.counter("rx_ipv4_id_solved");  // packets for others
   constexpr int kMany = 200;
-  const auto sendMany = [&](uint32_t bytes) {  // each comes once
+  const auto sendMany = [&](uint32_t bytes) {  // each arrives once
     std::ostringstream runs;
     runs << "send 127.0.0.1 127.0.0.1 " << std::hex << (two.slot << 16 | 9) << std::dec << " " << kMany << " " << bytes;
     HOST_CHECK(one.ask(runs.str(), "sent ") == "sent " + std::to_string(kMany));
@@ -304,11 +305,11 @@ void severalProcesses(Sender& sender) {
     const long before = wrong->counter("slot_tx_forwarded");
     long handedOn = 0;
     for (int tries = 0; tries < 10 && handedOn == 0;
-         tries++) {  // a round of steering that was under way may set it right
+         tries++) {  // a round of steering that was already running may correct it
       one.ask("missteer " + std::to_string(wrong->slot), "missteered 1");
       sendMany(1000);
       for (int i = 0; i < 100 && handedOn < kMany; i++) handedOn = wrong->counter("slot_tx_forwarded") - before;
-      for (int i = 0; i < 8; i++) HOST_CHECK(two.countUntilNow("packet ") == 0);  // a poll takes 64 of them
+      for (int i = 0; i < 8; i++) HOST_CHECK(two.countUntilNow("packet ") == 0);  // a poll handles 64 of them
     }
     HOST_CHECK(handedOn > 0);
   }
@@ -335,7 +336,7 @@ void withoutThePrivilege() {
       refused = host.start(options, engine) == Status::kAccessDenied;
     }
     {
-      // Nothing of it is left: the same without it starts.
+      // Nothing of it is left: the same start without it succeeds.
       Host host(clock);
       Engine engine(host, clock, EngineOptions());
       taken = host.start(HostOptions(), engine) == Status::kSuccess && host.slot() == 0;
@@ -368,7 +369,7 @@ int main(int argc, char** argv) {
   if (read(ready[0], &ok, 1) != 1 || ok != 'y') std::abort();
   const std::string pid = std::to_string(other);
   if (!shell("ip link add m0 type veth peer name m1 netns " + pid)) {
-    std::printf("host_exact: only the part without a cable, there are none (veth) here\n");
+    std::printf("host_exact: only the part without a cable: no veth interfaces here\n");
   } else {
     UniqueFd here(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
     UniqueFd there(open(("/proc/" + pid + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// The fault layer and the capture: the same seed gives the same faults, and Wireshark decodes what passed.
+// The fault layer and the capture: the same seed gives the same faults, and Wireshark decodes the capture.
 #include "host/faults.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ void determinism() {
   HOST_CHECK(first == fates(o, 2000));
   o.seed = 43;
   HOST_CHECK(first != fates(o, 2000));
-  // One fault's probability does not move the others'.
+  // One fault's probability does not affect the others.
   FaultOptions only;
   only.seed = 42;
   only.drop = 0.1;
@@ -94,7 +94,7 @@ void madDrops() {
   HOST_CHECK(!dropped(0xffff));
   faults.configure(o);  // another kernel of the process, with the same options: they are used up
   HOST_CHECK(!dropped(mad::kRep));
-  // A change of any option begins anew.
+  // A change of any option starts afresh.
   const auto begunAnew = [&] {
     faults.configure(o);
     return dropped(mad::kRep) && dropped(mad::kRep) && !dropped(mad::kRep);
@@ -110,7 +110,7 @@ void madDrops() {
   HOST_CHECK(begunAnew());
 }
 
-// What another kernel of a process asks for holds for the process; what it leaves out stays.
+// A setting of another kernel of a process applies to the process; what it leaves out stays.
 void furtherKernels(const std::string& directory) {
   const std::string file = directory + "/joined.pcapng";
   Node node("drop=1");
@@ -129,7 +129,7 @@ void furtherKernels(const std::string& directory) {
   std::remove(file.c_str());
 }
 
-// Through two processes: what the sender counts as faults is what the receiver sees.
+// Through two processes: the faults that the sender counts are those that the receiver sees.
 void onTheWire() {
   Node receiver, sender("seed=5 drop=0.1 duplicate=0.1 reorder=0.2"), corrupter("seed=6 corrupt=0.2");
   char qpn[16];
@@ -155,7 +155,7 @@ void onTheWire() {
   const long corrupted = corrupter.counter("fault_corrupted");
   for (long n = 0; n < 1000 - corrupted; n++) HOST_CHECK(has(receiver.expect("packet"), "good=1"));
   HOST_CHECK(corrupted > 100);
-  // The last may still lie in a socket; whose, the bits decide.
+  // The last may still be in a socket; in whose, the bits decide.
   long found = -1;
   for (const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
        found < corrupted && hosttest::RealClock().now() < end;) {
@@ -216,7 +216,7 @@ void capture(const char* directory) {
   std::printf("%s", lines.empty() ? "" : lines[0].c_str());
   std::remove(file.c_str());
   Node bad("capture=/nowhere/at/all");
-  HOST_CHECK(bad.counter("capture_errors") == 1);  // told by a counter, and everything else works
+  HOST_CHECK(bad.counter("capture_errors") == 1);  // reported by a counter, and everything else works
 }
 
 }  // namespace

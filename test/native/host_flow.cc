@@ -1,5 +1,5 @@
-// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; what fails, is miscounted or evicted;
-// systems that do not tell the IDs.
+// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; failing, miscounted and evicted sockets;
+// systems that do not report the IDs.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -52,7 +52,7 @@ struct Sender {
   UdpWire wire{counters};
   explicit Sender(IpFamily family = IpFamily::kV4) { HOST_CHECK(wire.open(family, 4u << 20, false) == 0); }
   ~Sender() { wire.close(); }
-  // As a connection's packet: what its ICRC counts with.
+  // Like a connection's packet: what its ICRC covers.
   IcrcHeaders stage(const Path& path, uint32_t bytes = kPacket, bool mayRun = true) {
     OutPacket packet;
     std::memset(packet.header, 0, sizeof packet.header);
@@ -77,12 +77,12 @@ struct Sender {
     wire.flush();
     return headers;
   }
-  // One packet past the batch.
+  // One packet more than the batch.
   bool alone(const Path& path) {
     uint8_t bytes[FlowIcrc::kRoom + kBthBytes + kPacket + kIcrcBytes] = {};
     return wire.sendSingle(path, bytes + FlowIcrc::kRoom, kBthBytes + kPacket, true);
   }
-  // Until packets go by the flow.
+  // Until packets use the flow.
   IcrcHeaders warm(const Path& path) {
     IcrcHeaders headers;
     for (uint32_t i = 0; i < UdpFlow::kUsesBefore; i++) headers = send(path);
@@ -149,7 +149,7 @@ void runIsOneMessage() {
   HOST_CHECK(raw.sees(after));
 }
 
-// What is too long for the path fails, and with it what was staged after; then all is as before.
+// A packet that is too long for the path fails, with everything staged after it; then all is as before.
 void failedSend() {
   Sender s;
   Raw raw;
@@ -186,7 +186,8 @@ int flowTo(const Path& path) {
   return -1;
 }
 
-// A full socket loses what is staged for it, from the first that finds no room on, and stays; others send all the same.
+// A full socket loses what is staged for it, from the first packet that finds no room, and stays; others send
+// nevertheless.
 void fullSocket() {
   Sender s;
   Raw raw;
@@ -214,7 +215,7 @@ void fullSocket() {
     const IcrcHeaders next = s.send(one);
     HOST_CHECK(next.sourcePort == first[0].sourcePort && next.ipv4Id == first[room].ipv4Id && raw.sees(next));
   }
-  // The socket that is not connected, too.
+  // So does the socket that is not connected.
   fullFd = s.wire.fd();
   roomFor = 0;
   s.stage(cold);
@@ -228,8 +229,7 @@ void fullSocket() {
              s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
-// The news of an earlier message comes in place of sending, whatever happened to another socket before: it costs
-// nothing.
+// The report on an earlier message replaces a send, whatever happened to another socket before: it costs nothing.
 void fullThenTold() {
   Sender s;
   Raw raw;
@@ -279,7 +279,7 @@ void sendIcmp(const IcrcHeaders& refused) {
   HOST_CHECK(sendto(fd.get(), packet, length, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) == length);
 }
 
-// A connected socket tells of an ICMP refusal in place of sending; that costs no packet, and no ID.
+// A connected socket reports an ICMP refusal instead of sending; that costs no packet and no ID.
 void refusedByIcmp() {
   Sender s;
   Raw raw;
@@ -291,14 +291,14 @@ void refusedByIcmp() {
   }
   HOST_CHECK(s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1);
-  int error = 0;  // that it is told at all
+  int error = 0;  // that it is reported at all
   socklen_t bytes = sizeof error;
   sendIcmp(refused);
   HOST_CHECK(getsockopt(connected().at(0), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == ECONNREFUSED);
 }
 
-// A packet alone that is told of an earlier refusal has cost no ID: what follows goes by the same socket with the same
-// one.
+// A single packet that gets the report of an earlier refusal has used no ID: what follows uses the same socket with the
+// same one.
 void refusedAlone() {
   Sender s;
   Raw raw;
@@ -317,7 +317,7 @@ void refusedAlone() {
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1 && s.get(HostCounter::kTxErrors) == 0);
 }
 
-// One whose socket fails otherwise ends it: what follows is not lost, as it goes by the unconnected one until there is
+// Another failure of its socket ends it: what follows is not lost, because it uses the unconnected one until there is
 // another.
 void failedAlone() {
   Sender s;
@@ -339,7 +339,7 @@ void failedAlone() {
              s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
 }
 
-// Somebody else counts the ID up: found out, and learned again.
+// Another program advances the ID: this is detected, and the ID is learned again.
 void miscounted() {
   Sender s;
   Raw raw;
@@ -368,7 +368,7 @@ void tableIsBounded() {
   while (raw.next() != 0) continue;
   for (uint32_t peer = 2; peer <= UdpFlows::kMost; peer++) s.send(path4(peer));
   while (raw.next() != 0) continue;
-  // The oldest gives way, but not before what was staged for it has left.
+  // The oldest is evicted, but not before what was staged for it has left.
   const IcrcHeaders staged = s.stage(path4(2));
   for (uint32_t peer = 3; peer <= UdpFlows::kMost; peer++) s.wire.prepare(path4(peer), kBth, kPacket, true);
   HOST_CHECK(raw.seesNothing());
@@ -386,7 +386,7 @@ void tableIsBounded() {
   HOST_CHECK(s.get(HostCounter::kTxBufferFull) == 0);
 }
 
-// Each path has a socket of its own: traffic class and hop limit are those of the path.
+// Each path has its own socket, with the traffic class and hop limit of the path.
 void fieldsOfThePath() {
   Sender s;
   Raw raw;
@@ -401,7 +401,7 @@ void fieldsOfThePath() {
   HOST_CHECK(raw.bytes[1] == 0x68 && raw.bytes[8] == 7);
   HOST_CHECK(raw.sees(s.send(path4(1))));
   HOST_CHECK(raw.bytes[1] == 0 && raw.bytes[8] == 64);
-  // IPv4 has no label, and so no socket for one. The passive side of a connection has its peer's.
+  // IPv4 has no label, and so no socket for one. The passive side of a connection has its peer's label.
   Path labelled = path4(1);
   labelled.flowLabel = 5;
   const IcrcHeaders headers = s.send(labelled);
@@ -428,7 +428,7 @@ void ipv6() {
   HOST_CHECK(connected().size() == 3);
 }
 
-// Without a descriptor, or on a system that does not tell: as before, by the unconnected socket.
+// Without a descriptor, or on a system that does not report the IDs: as before, with the unconnected socket.
 void staysUnconnected(const char* why) {
   Sender s;
   Raw raw;
@@ -477,7 +477,7 @@ int main() {
     return 0;
   }
   if (!Raw().fd.valid()) {
-    std::printf("host_flow: skipped, no raw socket here to see IPv4 IDs with\n");
+    std::printf("host_flow: skipped, no raw socket here to observe IPv4 IDs\n");
     return 0;
   }
   countsThroughTheWrap();

@@ -1,7 +1,7 @@
-// A process of this user that owns its slot and sends whatever it likes: frames of every kind on the slots'
-// connections, and any words in the memory that it shares with this process. It may end its own pair and its own
-// connection. A bystander's connection, memory that it has no right to, and descriptors stay as they are. `host_hostile
-// [seed [frames]]` repeats a run.
+// A process of this user that owns its slot and sends anything: frames of every kind on the connections of slots, and
+// any words in the memory that it shares with this process. It may end its own pair and its own connection. A
+// bystander's connection, memory that it has no right to, and descriptors are unaffected. `host_hostile [seed
+// [frames]]` repeats a run.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -21,15 +21,15 @@ constexpr uint32_t kOwnSlot = 0, kVictimSlot = 1;
 constexpr uint8_t kUntouched = 0xC5;
 constexpr uint32_t kFramesOfOne = 200, kFrames = 6000;  // of one process, and of all
 constexpr uint32_t kEntriesOfOne = 100;                 // that it writes into its ring
-constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // of a queue pair that is none
-constexpr unsigned kLifeSeconds = 60;                   // one that takes longer hangs
+constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // of a queue pair that does not exist
+constexpr unsigned kLifeSeconds = 60;                   // a process that takes longer hangs
 constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket),
                kLastKind = static_cast<uint32_t>(FrameKind::kPortAnswer);
 
 UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
-// Not while the engine's thread is at something, for which it may have opened one. Sockets of the network come and go
-// with the traffic (peer_socket.h).
+// Not while the engine's thread is working, because it may have opened one. Sockets of the network come and go with the
+// traffic (peer_socket.h).
 int descriptors() {
   const auto hold = hca().engine()->hold();
   int n = 0;
@@ -45,7 +45,8 @@ int descriptors() {
 
 // ── The impostor's process ────────────────────────────────────────────────────────────────────────
 
-// What it is told of the victim: the queue pair that believes in a peer, and memory that this queue pair may not use.
+// What it is given about the victim: the queue pair that believes in a peer, and memory that this queue pair may not
+// use.
 struct Knowledge {
   Hello target;
   uint64_t foreignAddress;
@@ -63,13 +64,13 @@ class Hostile {
   }
   void learn(const Knowledge& knowledge) { knows_ = knowledge; }
 
-  // The pair comes up in good order: the ring can be written. False: the victim takes no offer.
+  // The pair is set up in order, so that the ring can be written. False: the victim accepts no offer.
   bool pairUp() {
     impostor_.say(kVictimSlot, FrameKind::kPairOffer, LocalHello::kYes, {memory_.get(), own_.get(), theirs_.get()});
     LocalHello answer;
     return impostor_.hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kYes;
   }
-  // One frame, nearly right or not at all.
+  // One frame, nearly valid or not at all.
   void frame() {
     uint8_t bytes[Frame::kMaxBytes + 64] = {};
     Frame f;
@@ -86,7 +87,7 @@ class Hostile {
     what.frames++;
     if (!send(bytes, Frame::kHeaderBytes + length, descriptorsFor(f.kind))) what.refused++;
   }
-  // Some entries of the ring, in order: right ones, nearly right ones, noise; and what the sides tell each other.
+  // Some entries of the ring, in order: valid ones, nearly valid ones, noise; and what the sides report to each other.
   void entry() {
     LocalSegment* const segment = mapping_.get();
     LocalRing& out = segment->rings[0];
@@ -115,7 +116,7 @@ class Hostile {
   What what;
 
  private:
-  // A packet for the target's queue pair, as its peer would send it; now and then a few fields are anything.
+  // A packet for the target's queue pair, as its peer would send it; now and then a few fields are random.
   uint32_t packet(uint8_t* to) {
     wire::Bth bth;
     bth.opcode = uint8_t(r_.below(4) ? r_.below(0x18) : r_.next());
@@ -130,7 +131,7 @@ class Hostile {
       wire::emitReth(to + wire::kBthBytes, reth(r_.below(4) ? r_.below(4096) : r_.next()));
     return length;
   }
-  // Around both ends of what the target has registered, or in memory of another protection domain.
+  // Around both limits of what the target has registered, or in memory of another protection domain.
   wire::Reth reth(uint32_t length) {
     if (r_.below(4) == 0) return {knows_.foreignAddress + r_.below(kBytes), knows_.foreignKey, length};
     const uint64_t around = r_.below(2) ? knows_.target.address - 64 : knows_.target.address + kBytes - 64;
@@ -177,13 +178,13 @@ class Hostile {
       for (uint32_t n = r_.below(4); n > 0; n--) fds.push_back(any[r_.below(4)]);
     return fds;
   }
-  // False: the victim has closed the connection, as it may for what is no frame.
+  // False: the victim has closed the connection, as it may after an invalid frame.
   bool send(const uint8_t* bytes, size_t length, const std::vector<int>& fds) {
     ProcessId pid;
     UniqueFd& out = impostor_.out;
     if (!out.valid()) {
       HOST_CHECK(connectLocal(nd::ownName("slot/") + std::to_string(kVictimSlot), &out, &pid) == 0);
-      HOST_CHECK(fcntl(out.get(), F_SETFL, 0) == 0);  // blocks: the victim reads in its time
+      HOST_CHECK(fcntl(out.get(), F_SETFL, 0) == 0);  // blocks: the victim reads at its own pace
     }
     iovec piece = {const_cast<uint8_t*>(bytes), length};
     if (sendBytes(out.get(), &piece, 1, fds)) return true;
@@ -237,7 +238,7 @@ class Hostile {
   uint32_t at_ = 0, psn_ = 0;
 };
 
-// "impostor <seed> <frames> <foreign address> <foreign key>": as a Peer is spoken to, and it tells what it has sent.
+// "impostor <seed> <frames> <foreign address> <foreign key>": runs like a Peer, and reports what it has sent.
 int impostorMain(const std::string& words) {
   alarm(kLifeSeconds);
   uint64_t seed = 0;
@@ -255,7 +256,7 @@ int impostorMain(const std::string& words) {
   Hostile hostile(r, impostor);
   hostile.learn(knowledge);
   if (write(1, &how, 1) != 1) return 2;
-  // Every third leaves the set-up of the pair to chance.
+  // Every third leaves the setup of the pair to chance.
   const bool up = r.below(3) != 0 && hostile.pairUp();
   for (uint32_t n = 0, entries = 0; n < frames; n++) {
     hostile.frame();
@@ -267,7 +268,7 @@ int impostorMain(const std::string& words) {
 
 // ── The victim's process ──────────────────────────────────────────────────────────────────────────
 
-// The bystanders' connection carries what it should.
+// The bystanders' connection transfers what it should.
 void lives(Side& side, const Peer& peer, uint32_t round) {
   for (uint32_t i = 0; i < 4096; i++) side.memory[i] = uint8_t(round * 31 + i * 7);
   side.post(kOpWrite, 0, 4096, peer.hello.address, peer.hello.rkey);
@@ -289,7 +290,7 @@ bool untouched(Registered& memory, uint32_t from) {
 }
 
 int victimMain(uint64_t seed, uint32_t frames) {
-  // Before this process is anything: the slot below is an impostor's, always.
+  // Before this process has a slot: the slot below is always an impostor's.
   UniqueFd held;
   HOST_CHECK(listenLocal(nd::ownName("slot/") + std::to_string(kOwnSlot), &held) == 0);
   startProcess();
@@ -326,7 +327,7 @@ int victimMain(uint64_t seed, uint32_t frames) {
     sum.frames += what.frames;
     sum.refused += what.refused;
     sum.entries += what.entries;
-    // The target's connection is what this process watches that slot for.
+    // The target's connection is the reason why this process watches that slot.
     gone++;
     while (hostCounter("slot_peers_gone") < gone && clockNow() < end) sched_yield();
     HOST_CHECK(hostCounter("slot_peers_gone") >= gone);
@@ -339,7 +340,7 @@ int victimMain(uint64_t seed, uint32_t frames) {
   lives(bystander, peer, 0);
   peer.end();
   const uint64_t pairs = hostCounter("local_link_pairs_up"), broken = hostCounter("local_link_broken");
-  // The attack has met what it was aimed at: the pairs of rings were up, and were broken.
+  // The attack has reached its aim: the pairs of rings were up, and were broken.
   if (frames >= kFrames)
     HOST_CHECK(sum.entries > 0 && pairs > 1 && broken > 0 && hostCounter("slot_bad_frames") > frames / 8);
   std::printf("seed %" PRIu64 ": %u frames, %u refused, %" PRIu64 " bad, %u entries, %" PRIu64 " pairs up, %" PRIu64

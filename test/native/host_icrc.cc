@@ -16,7 +16,7 @@ struct Vector {
   const char* packet;  // from the IP header on
 };
 
-// Packets of Linux rdma_rxe (ACK, READ request, NAK, IPv6 SEND, ATOMIC ACK) and three made by hand with IPv4 ID 0.
+// Packets of Linux rdma_rxe (ACK, READ request, NAK, IPv6 SEND, ATOMIC ACK) and three hand-written ones with IPv4 ID 0.
 const Vector kVectors[] = {
     {"ACK", "450000309ea240004011877c0a4d00020a4d0003e65712b7001c00001100ffff0000001700e2f8381f000001a4109b0c"},
     {"READ request",
@@ -55,7 +55,7 @@ IcrcHeaders headersOf(const std::vector<uint8_t>& p, size_t* udpAt) {
   return h;
 }
 
-// As a receiver does it: headers without the ID; then with the ID found, exactly.
+// As a receiver does it: headers without the ID; then exactly, with the ID found.
 bool receiverAccepts(const std::vector<uint8_t>& p, IcrcHeaders* found) {
   size_t udp = 0;
   *found = headersOf(p, &udp);
@@ -74,12 +74,12 @@ void vectors() {
     IcrcHeaders h;
     HOST_CHECK(receiverAccepts(p, &h));
     if (p[0] == 0x45) HOST_CHECK(h.ipv4Id == (p[4] << 8 | p[5]));
-    // The headers we would write are those of the packet.
+    // The headers that this package would write are those of the packet.
     uint8_t out[48];
     const size_t n = buildHeaders(out, h, static_cast<uint32_t>(p.size() - (p[0] == 0x45 ? 28 : 48)), false,
                                   {p[0] == 0x45 ? p[1] : uint8_t{0}, 64});
     HOST_CHECK(std::memcmp(out, p.data(), n) == 0);
-    // One bit changed anywhere that counts is found.
+    // One flipped bit that the ICRC covers is found.
     for (size_t byte : {size_t{0}, size_t{9}, n, n + 6, n + 8, n + 11, p.size() - 5, p.size() - 1}) {
       std::vector<uint8_t> bad = p;
       bad[byte] ^= 0x10;
@@ -91,7 +91,7 @@ void vectors() {
   for (size_t n = 1; n < 44; n++) HOST_CHECK(icrcOfPacket(p.data(), n) == 0);
 }
 
-// Every way that this processor knows, against the tables; copies, against the original and its surroundings.
+// Every implementation that this CPU supports, against the tables; copies, against the original and its surroundings.
 void implementationsAgree() {
   std::mt19937 random(7);
   std::vector<uint8_t> bytes(6000), copy(6000);
@@ -172,7 +172,7 @@ void gatheringAgrees() {
                std::memcmp(out.data() + p.headerLength, payload.data(), length) == 0 &&
                loadIcrc(out.data() + body) == icrcOf(h, out.data(), body) &&
                loadIcrc(out.data() + body) == icrcOf(other, h, out.data(), body);
-        // And as the whole packet says, whose headers are read as they came.
+        // And as the whole packet gives, whose headers are read as they arrived.
         std::vector<uint8_t> whole(48);
         whole.resize(buildHeaders(whole.data(), h, total, false));
         whole.insert(whole.end(), out.begin(), out.begin() + total);
@@ -182,7 +182,7 @@ void gatheringAgrees() {
   HOST_CHECK(same);
 }
 
-// What is kept of one packet's headers is not used for another's, whichever field differs.
+// What is cached of one packet's headers is not used for another's, whichever field differs.
 void headersCount() {
   std::mt19937 random(9);
   std::vector<uint8_t> bth(kBthBytes + 4096);

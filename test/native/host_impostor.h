@@ -1,4 +1,4 @@
-// A peer of this user that owns a slot and is no HCA: its frames are made by hand. For tests of what it may do.
+// A peer of this user that owns a slot and is not an HCA: its frames are written by hand. For tests of what it may do.
 #pragma once
 #include <map>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hosttest {
 
-// Sends by `connection` what are the bytes of a frame, if they are. False: the other end has closed it.
+// Sends the bytes of a frame over `connection`. False: the other side has closed it.
 inline bool sendBytes(int connection, iovec* pieces, size_t count, const std::vector<int>& fds) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassed * sizeof(int))] = {};
   msghdr message{};
@@ -26,7 +26,7 @@ inline bool sendBytes(int connection, iovec* pieces, size_t count, const std::ve
   return sendmsg(connection, &message, MSG_NOSIGNAL) >= 0;
 }
 
-// Who has a slot, and speaks to another as itself.
+// Owns a slot, and connects to another slot as its owner.
 struct Impostor {
   const uint32_t slot;
   UniqueFd listener, out, in;
@@ -50,7 +50,7 @@ struct Impostor {
     hello.reason = reason;
     send(to, kind, &hello, sizeof hello, fds);
   }
-  // The next frame of that kind that comes, and its descriptors, which are kept. False: none does.
+  // The next frame of that kind, and its descriptors, which are kept. False: none arrives.
   bool hears(FrameKind kind, LocalHello* hello) {
     for (;;) {
       const int from = in.valid() ? in.get() : listener.get();

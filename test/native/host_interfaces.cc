@@ -1,4 +1,4 @@
-// What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
+// What the OS reports of its interfaces: both ends of a cable in a private network namespace of this test.
 #include "platform/network_interfaces.h"
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -38,13 +38,13 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
   return gid;
 }
 
-// Whether the socket becomes readable, at once or when the system gets to it.
+// Whether the socket becomes readable, at once or when the OS gets to it.
 bool told(NetworkEvents& events, int timeoutMs = kPatienceMs) {
   pollfd fd{events.fd(), POLLIN, 0};
   return poll(&fd, 1, timeoutMs) == 1 && events.take();
 }
 
-// Changes are told, each of them, and nothing else is.
+// Each change is reported, and nothing else is.
 void testEvents() {
   NetworkEvents events;
   HOST_CHECK(!events.take());  // not open
@@ -58,7 +58,7 @@ void testEvents() {
     HOST_CHECK(std::system(command) == 0);
     HOST_CHECK(told(events));
   }
-  // More than the socket keeps: that something was lost is a change as well.
+  // More than the socket buffers: a loss counts as a change as well.
   HOST_CHECK(std::system("for i in $(seq 400); do echo link add many$i type veth peer name other$i; done | "
                          "ip -batch -") == 0);
   HOST_CHECK(told(events));
@@ -67,23 +67,23 @@ void testEvents() {
   HOST_CHECK(told(events));
 }
 
-// Outlives restarts in the host's own network, and tells containers apart.
+// It survives restarts in the host's own network, and distinguishes containers.
 void testIdentity() {
   const std::string own = "net:[4026531833]";
   HOST_CHECK(hostIdentityOf("m1", "boot 1", own) == hostIdentityOf("m1", "boot 2", own));
   HOST_CHECK(hostIdentityOf("m1", "boot 1", own) != hostIdentityOf("m2", "boot 1", own));
-  // Two containers of a host; two hosts whose containers have the machine id of one image, and the same number.
+  // Two containers of a host; two hosts whose containers have the machine id of one image and the same number.
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 1", "net:[4026532254]"));
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 2", "net:[4026532253]"));
   // Without a machine id, or without a namespace's number.
   HOST_CHECK(hostIdentityOf("", "boot 1", own) != hostIdentityOf("", "boot 2", own));
   for (const char* nothing : {"", "net:[", "net:[x]"})
     HOST_CHECK(hostIdentityOf("m1", "boot 1", nothing) != hostIdentityOf("m1", "boot 2", nothing));
-  // Of this process: it is in a network of its own.
+  // For this process: it is in its own network.
   HOST_CHECK(!hostIdentity().empty() && hostIdentity() == hostIdentity());
 }
 
-// An interface without a link layer, and so without a MAC: as of WireGuard, PPP and tunnels.
+// An interface without a link layer, and so without a MAC, like those of WireGuard, PPP and tunnels.
 void testPointToPoint() {
   const UniqueFd tun(open("/dev/net/tun", O_RDWR | O_CLOEXEC));
   ifreq request{};
@@ -120,12 +120,12 @@ int main() {
 
   testPointToPoint();
   if (std::system("ip link add cable0 type veth peer name cable1 2> /dev/null") != 0) {
-    std::printf("host_interfaces: the rest is skipped, there are no cables (veth) here\n");
+    std::printf("host_interfaces: the rest is skipped: no veth interfaces here\n");
     return hosttest::finish("host_interfaces");
   }
   all = list();
   const NetworkInterface* end = find(all, "cable0");
-  // Neither switched on nor with an address, and there all the same.
+  // Neither up nor with an address, but present.
   HOST_CHECK(end != nullptr && !end->up && !end->running && end->addresses.empty() && end->mac.size() == 6);
 
   HOST_CHECK(std::system("ip link set cable0 address 02:11:22:33:44:55 mtu 4200 up"
@@ -142,7 +142,7 @@ int main() {
   HOST_CHECK((end->mac == std::vector<uint8_t>{0x02, 0x11, 0x22, 0x33, 0x44, 0x55}));
   const InterfaceAddress* labelled = find(*end, gidOfIpv4(htonl(0x0A090807)));
   HOST_CHECK(labelled != nullptr && labelled->v4 && labelled->prefixLength == 21 && labelled->scopeId == 0);
-  // Of a point-to-point address: our end.
+  // For a point-to-point address: the local end.
   HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070001))) != nullptr);
   HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070002))) == nullptr);
   const InterfaceAddress* global = find(*end, v6({0xfd}, 1));
@@ -151,7 +151,7 @@ int main() {
   HOST_CHECK(linkLocal != nullptr && linkLocal->prefixLength == 64 && linkLocal->scopeId == end->index);
 
   HOST_CHECK(std::system("ip link set cable1 up") == 0);
-  // The system notices a carrier in its own time.
+  // The OS notices a carrier in its own time.
   const auto carrier = [&] { return find(all, "cable0")->running && find(all, "cable1")->running; };
   all = list();
   for (int i = 0; i < 1000 && !carrier(); i++) usleep(10'000), all = list();

@@ -54,15 +54,15 @@ void exchange() {
   }
   HOST_CHECK(a.counter("rx_icrc_errors") == 0 && b.counter("rx_icrc_errors") == 0);
   HOST_CHECK(a.counter("tx_flow_opened") == 6 && a.counter("tx_flow_id_lost") == 0);  // one for each way and process
-  // Too long for a packet, not in words: refused, and the batch goes on.
+  // Too long for a packet, not a multiple of a word: refused, and the batch continues.
   HOST_CHECK(a.ask("send 127.0.0.1 127.0.0.1 10042 1 20000", "sent") == "sent 0");
   HOST_CHECK(a.ask("local 127.3.2.1", "local") == "local 1");
   HOST_CHECK(a.ask("local ::1", "local") == "local 1");
   HOST_CHECK(a.ask("local 192.0.2.1", "local") == "local 0");
 }
 
-// Waits until packets for `to` reach it without a detour. Every packet must arrive in any case. Steering asks all
-// processes every 100 ms at most, and anew where one did not answer within 20: so by the clock, not by the number of
+// Waits until packets for `to` reach it without a detour. Every packet must arrive in any case. Steering queries all
+// processes at most every 100 ms, and again if one did not reply within 20 ms: so the limit is a time, not a number of
 // packets.
 void settle(Node& from, Node& to, const std::vector<Node*>& all) {
   const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
@@ -83,7 +83,7 @@ void steering() {
   const std::vector<Node*> all = {a.get(), &b, &c, &d};
   for (Node* to : all)
     for (Node* from : {a.get(), &d}) settle(*from, *to, all);
-  // Everything lands at one process: it forwards, notices, and puts the steering right.
+  // All packets arrive at one process: it forwards them, notices, and corrects the steering.
   const long forwarded = a->counter("slot_tx_forwarded");
   HOST_CHECK(b.ask("missteer 0", "missteered") == "missteered 1");
   settle(b, c, all);
@@ -119,16 +119,16 @@ void deaths() {
   HOST_CHECK(std::to_string(again.slot) == slotB);
   HOST_CHECK(a.ask("watch " + slotB, "watch") == "watch 1");
   HOST_CHECK(a.ask("watch " + slotC, "watch") == "watch 1");
-  c->quit();  // a clean end is an end too
+  c->quit();  // an orderly end is an end as well
   HOST_CHECK(a.expect("gone") == "gone " + slotC + " goodbye");
   HOST_CHECK(a.countUntilNow("gone") == 0);
   HOST_CHECK(a.counter("slot_peers_gone") == 2);
-  // Packets for a slot without a process are lost, not trouble.
+  // Packets for a slot without a process are lost, without an error.
   a.ask("send 127.0.0.1 127.0.0.1 4d0042 5 100", "sent 5");
   HOST_CHECK(a.alive());
 }
 
-// The slot's owner has changed twice before anybody looked: the end of the one before is not the end of the next.
+// The slot's owner has changed twice before this process looked: the end of the first is not the end of the next.
 void slotOfAnother() {
   Node a;
   auto b = std::make_unique<Node>();
@@ -152,8 +152,8 @@ void slotOfAnother() {
   HOST_CHECK(a.expect("gone") == "gone " + slot + " lost");
 }
 
-// A process that was not looking finds packets in its socket, and beside them the news that ends the connection: a
-// message that slot 0 has handed over (`link=wire`) or that came by the slots, or that the peer is gone. The packets
+// A process that was not polling finds packets in its socket, and beside them the event that ends the connection: a
+// message that slot 0 has handed over (`link=wire`) or that came through the slots, or the end of the peer. The packets
 // were first.
 void order(const std::string& link) {
   constexpr int kPackets = 400;
@@ -175,9 +175,9 @@ void order(const std::string& link) {
   };
   ::kill(receiver.pid(), SIGSTOP);
   const long handedOver = zero.counter("mad_handed_over");
-  // Each question goes through the other process, which works meanwhile.
+  // Each request goes through the other process, which runs meanwhile.
   const auto handsOver = [&](long count) {
-    if (link.empty()) return true;  // sent when its status is told
+    if (link.empty()) return true;  // sent when its status is reported
     return zero.counterFrom("mad_handed_over", count) >= count;
   };
   // An earlier message makes the connection from slot 0 the first that is ready.
@@ -225,7 +225,7 @@ void ports() {
     HOST_CHECK(!has(seen, name));
     seen += name;
   }
-  // Release: by hand, with the kernel, with the process.
+  // Release: explicit, with the kernel, with the process.
   unsigned id = 0;
   std::sscanf(a.ask("claim 2 106 * 7100", "claim").c_str(), "claim 0 port 7100 id %u", &id);
   HOST_CHECK(has(b->ask("claim 1 106 * 7100", "claim"), taken));
@@ -291,18 +291,18 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
       }
       mad(*from, address, "18", "0 " + idBytes(baseB | 5));  // SIDR_REP names the request
       arrives(*b, 1, "18");
-      // A REJ that withdraws a REQ goes to everybody.
+      // A REJ that withdraws a REQ goes to all.
       mad(*from, address, "12", "4 00000000 10 0004");
       arrives(a, 1, "12");
       arrives(a, 2, "12");
       arrives(*b, 1, "12");
     }
   }
-  // A claim of the address beats one of all addresses; here the two are in one process.
+  // A claim of the address takes precedence over one of all addresses; here the two are in one process.
   HOST_CHECK(has(a.ask("claim 1 106 127.0.0.5 7005", "claim"), "claim 0 "));
   a.ask("mad 127.0.0.1 127.0.0.5 10 fff 8 0000000001061b5d", "mad-status 0");
   HOST_CHECK(has(a.expect("mad"), "kernel=1 attr=10 tag=fff"));
-  // A DREQ for an id of a process that is gone: any kernel answers for it.
+  // A DREQ for an id of a process that is gone: any kernel replies for it.
   b->kill();
   mad(a, "127.0.0.1", "15", "4 " + idBytes(baseB | 5));
   arrives(a, 1, "15");
@@ -315,21 +315,21 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   const long before = a.counter("mad_unroutable");
   mad(a, "127.0.0.1", "14", "4 " + idBytes(baseA1 | 5));
   while (a.counter("mad_unroutable") == before && a.alive()) continue;
-  // LAP is no message of RoCE.
+  // LAP is not a message of RoCE.
   mad(a, "127.0.0.1", "19", "4 00000000");
   while (a.counter("mad_rx_malformed") == 0 && a.alive()) continue;
-  // Nor is what CM says in another version, or asks by another method, or another class: counted, and in silence.
+  // Nor are CM messages of another version, with another method, or of another class: counted, without a reply.
   for (const char* other : {"-22 01", "-21 01", "-23 04"}) mad(a, "127.0.0.1", "10", other);
   while (a.counter("mad_rx_foreign") < 3 && a.alive()) continue;
   HOST_CHECK(a.counter("mad_rx_malformed") == 1);
-  // No way out of this host, and no address of ours as a source.
+  // No route out of this host, and no local address as the source.
   HOST_CHECK(a.ask("mad 192.0.2.7 127.0.0.1 10 1", "mad-status") == "mad-status c0000141");
   const std::string away = a.ask("mad 127.0.0.1 192.0.2.7 10 1", "mad-status");
   HOST_CHECK(away != "mad-status 0");
 }
 
 void withoutWire() {
-  // Somebody has the port and does not share it.
+  // Another process has the port and does not share it.
   const int blocker = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in any{};
   any.sin_family = AF_INET;
@@ -362,7 +362,7 @@ void withoutWire() {
 
 void foreignPackets() {
   Node a;
-  // A sender whose IPv4 IDs are its own: found from the ICRC, whatever DF says.
+  // A sender with its own IPv4 IDs: found from the ICRC, whatever DF says.
   const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   if (raw < 0) {
     std::printf("no raw sockets here: packets with foreign IPv4 IDs not tested\n");
@@ -414,7 +414,7 @@ void hostility() {
   unsigned seed = 12345;
   const auto random = [&] { return seed = seed * 1664525 + 1013904223, seed >> 8; };
   std::vector<uint8_t> bytes(9000);
-  // UDP: random bytes of all lengths, some with a right ICRC.
+  // UDP: random bytes of all lengths, some with a valid ICRC.
   const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in from{}, to{};
   from.sin_family = to.sin_family = AF_INET;
@@ -448,7 +448,7 @@ void hostility() {
     if (i % 200 == 0) HOST_CHECK(a.alive() && b.alive());
   }
   close(udp);
-  // Slots and ports: random frames, frames that look right, descriptors attached, silence, many connections.
+  // Slots and ports: random frames, frames that look valid, attached descriptors, silence, many connections.
   std::vector<int> silent;
   for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     for (int i = 0; i < 300; i++) {

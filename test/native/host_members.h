@@ -1,5 +1,5 @@
-// Host sides of one process that are played against each other by hand: what each poll delivers, and that the system
-// gives each of them what is for it.
+// Host sides of one process that a test drives by hand: what each poll delivers, and that the OS gives each its own
+// packets.
 #pragma once
 #include <poll.h>
 
@@ -35,7 +35,7 @@ inline uint64_t counterOf(Host& host, const char* name) {
 struct Member;
 inline std::vector<Member*> members;
 
-// A host side of its own, in this process. Remembers what polls deliver.
+// A separate host side in this process. Records what polls deliver.
 struct Member final : PacketSink, KernelPort {
   RealClock clock;
   Host host{clock};
@@ -77,8 +77,8 @@ struct Member final : PacketSink, KernelPort {
     pollfd p = {host.pollFd(), POLLIN, 0};
     return ::poll(&p, 1, milliseconds) == 1;
   }
-  // Something has come. What the system gave to another member, on a slow machine whose steering was not found out in
-  // time, that one hands over.
+  // Something has arrived. A packet that the OS gave to another member, on a slow machine whose steering was not
+  // settled in time, is handed over by that member.
   bool arrives() {
     for (int waited = 0; waited < kPatienceMs / 10; waited++) {
       if (readable(10)) return true;
@@ -87,7 +87,7 @@ struct Member final : PacketSink, KernelPort {
     }
     return false;
   }
-  // Until `n` packets have been delivered. Then a look in vain: what comes next may come untold.
+  // Until `n` packets have been delivered, and one more poll was empty: the next arrival may come without a wake-up.
   void take(size_t n) {
     while (seen.size() < n && arrives()) poll();
     poll();
@@ -128,7 +128,7 @@ inline Path pathOf(const char* address) {
   return path;
 }
 
-// A sender's own socket, as of a process of this host: connected, so that its IPv4 IDs count, or not.
+// A sender's own socket, like that of a process of this host: connected, so that its IPv4 IDs count, or not.
 struct Sender {
   UniqueFd fd;
   Path path;
@@ -173,8 +173,8 @@ bool isReadable(M& m) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-// Until nobody has anything to do. Whoever is asked something answers in its next turn, and hears the answers before it
-// finds out that they are late.
+// Until no member has anything to do. A member replies to a request in its next turn, and gets the replies before it
+// concludes that they are late.
 template <typename M, typename Poll>
 void settle(const std::vector<M*>& all, const Poll& poll) {
   const auto busy = [&] {
@@ -195,10 +195,9 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
     }
 }
 
-// Until the system gives each what is for it. Where the others are slow to answer, the steering does not find their
-// order out, and asks anew when something has gone astray, every 100 ms at most. The senders are many, as the system
-// goes by their ports where it does not know better; and unreliable, and their IDs do not count, so that nobody
-// remembers them.
+// Until the OS gives each member its own packets. If the others reply slowly, the steering does not learn their order,
+// and queries again after a misdirected packet, at most every 100 ms. There are many senders, because the OS hashes
+// their ports where it has no rule; they are unreliable, and their IDs do not count, so that no state is kept for them.
 template <typename M, typename Poll>
 void steer(const std::vector<M*>& all, const Poll& poll) {
   constexpr uint32_t kSenders = 16;

@@ -1,5 +1,5 @@
-// Datagrams and multicast groups on real sockets: two processes' HCAs on one host, one on another at the end of a
-// cable, and hosts whose RoCEv2 port somebody else holds. All run in this process, each in its network namespace.
+// Datagrams and multicast groups on real sockets: two processes' HCAs on one host, one on another at the other end of a
+// cable, and hosts whose RoCEv2 port another program holds. All run in this process, each in its own network namespace.
 #include <fstream>
 #include <functional>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kQkey = 0x11111111, kEntries = 64, kStride = 128, kReceiveStride = 32, kSlot = 256;
 
 struct Receiver final : KernelPort {
-  std::vector<uint16_t> pkeys;  // of the MADs that came
+  std::vector<uint16_t> pkeys;  // of the MADs that arrived
   void onMad(const PacketMeta&, bool, uint16_t pkey, const uint8_t*) override { pkeys.push_back(pkey); }
   void onEvent(const HcaEvent&) override {}
 };
@@ -83,7 +83,7 @@ struct Side : RingUser {
     std::lock_guard<nd::EngineLock> lock(engine.lock());
     engine.poll(Stepper::kEngine);
   }
-  // What has come since the last time.
+  // Arrivals since the last call.
   std::vector<Message> messages() {
     std::vector<Message> out;
     for (uint32_t cqe[kCqeBytes / 4]; completion(cqe);) {
@@ -111,8 +111,8 @@ bool until(const std::function<bool()>& done) {
   return true;
 }
 
-// Sends, then something to everybody that follows it by the same way; what each got until all of that, and as many
-// copies as are expected, have come (one that is handed over may be overtaken).
+// Sends, then sends something to all that follows it on the same path. Returns what each got until all of that, and as
+// many copies as expected, have arrived (a forwarded one may be overtaken).
 std::vector<std::vector<Message>> cast(Side& from, const Gid& source, const Gid& destination, const std::string& text,
                                        const std::function<Gid(Side&)>& unicastOf, size_t copies,
                                        uint32_t qpn = wire::kMulticastQpn) {
@@ -151,7 +151,7 @@ uint32_t index(Side& side, const char* name) {
   return if_nametoindex(name);
 }
 
-// A member's process id stands for its namespace until the end of this test.
+// A member's process id represents its namespace until the end of this test.
 pid_t otherHost() {
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) std::abort();
@@ -178,7 +178,7 @@ uint64_t counterOf(Side& side, const char* name) {
   std::abort();
 }
 
-// How many sockets on the port of IPv4 have something that nobody has read.
+// The number of sockets on the IPv4 port with unread data.
 int unread(Side& side) {
   side.enter();
   std::ifstream table("/proc/thread-self/net/udp");
@@ -192,8 +192,8 @@ int unread(Side& side) {
   return n;
 }
 
-// Two members of one host, of which one leaves before it has taken its copy out of its socket, and then passes it on as
-// one that the system gave to the wrong process. The other delivers it once, whether its own copy comes first or last.
+// Two members of one host: one leaves before it has read its copy from its socket, and then forwards it as one that the
+// OS gave to the wrong process. The other delivers it once, whether its own copy comes first or last.
 void whoLeavesRepeatsNothing(Side& stays, Side& leaves, Side& sender) {
   const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.10");
   const auto unicastOf = [&](Side& s) { return &s == &sender ? far : own; };
@@ -245,7 +245,7 @@ void onTheWire(int here, int there) {
       const auto got = cast(a1, own, unicastOf(*to), "hello", unicastOf, 1, to->qpn);
       for (size_t i = 0; i < sides.size(); i++) HOST_CHECK(sides[i] == to ? once(got[i], "hello", a1) : got[i].empty());
     }
-    // To a group: nobody, some, all; each once.
+    // To a group: with no members, some, all; each gets it once.
     auto got = cast(a1, own, group, "nobody", unicastOf, 0);
     HOST_CHECK(got[0].empty() && got[1].empty() && got[2].empty());
     HOST_CHECK(a2.engine.attachMulticast(a2.qp, group, cable) == Status::kSuccess);
@@ -258,7 +258,7 @@ void onTheWire(int here, int there) {
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, loop) == Status::kSuccess);
     got = cast(a1, own, group, "everybody", unicastOf, 3);
     for (const auto& g : got) HOST_CHECK(once(g, "everybody", a1));
-    // What came is what the far side answers to: hop limit, addresses.
+    // What the far side needs to reply: hop limit, addresses.
     if (got[2].size() == 1) {
       const std::vector<uint8_t>& grh = got[2][0].grh;
       HOST_CHECK(v4 ? grh[20] == 0x45 && grh[28] == 64 : grh[0] >> 4 == 6 && grh[7] == 64);
@@ -267,7 +267,7 @@ void onTheWire(int here, int there) {
     }
     got = cast(b, far, group, "back", unicastOf, 3);
     for (const auto& g : got) HOST_CHECK(once(g, "back", b));
-    // An interface is an interface: the loopback's members hear what is sent there.
+    // An interface is an interface: the loopback's members receive what is sent there.
     a1.enter();
     HOST_CHECK(a2.engine.attachMulticast(a2.qp, other, loop) == Status::kSuccess);
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, other, cable) == Status::kSuccess);
@@ -280,13 +280,13 @@ void onTheWire(int here, int there) {
       HOST_CHECK(got[0].empty() && once(got[1], "by loop", a1));
       sides = {&a1, &a2, &b};
     }
-    // Who leaves hears nothing, and the others still do.
+    // A member that leaves receives nothing, and the others still do.
     HOST_CHECK(a2.engine.detachMulticast(a2.qp, group, cable) == Status::kSuccess);
     got = cast(b, far, group, "fewer", unicastOf, 2);
     HOST_CHECK(once(got[0], "fewer", b) && got[1].empty() && once(got[2], "fewer", b));
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, 9999) == Status::kNetworkUnreachable);
   }
-  // A lone member's packets arrive, whichever process of the host the system gives them to; nothing comes twice.
+  // A lone member's packets arrive, whichever process of the host the OS gives them to; nothing arrives twice.
   {
     const Gid far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.9");
     const auto unicastOf = [&](Side& s) { return &s == &b ? far : parseAddress("10.50.0.1"); };
@@ -307,7 +307,7 @@ void onTheWire(int here, int there) {
   HOST_CHECK(member());
   HOST_CHECK(a1.engine.destroyQp(a1.qp) == Status::kSuccess);
   HOST_CHECK(!member());
-  // Linux lets a socket join 20 IPv4 groups unless it is told otherwise.
+  // Linux lets a socket join 20 IPv4 groups unless it is configured otherwise.
   Status status = Status::kSuccess;
   for (uint32_t i = 0; i < 4096 && status == Status::kSuccess; i++) {
     Gid many = parseAddress("239.9.0.0");
@@ -336,7 +336,7 @@ void onTheWire(int here, int there) {
   HOST_CHECK(b.engine.queryPkeyTable(b.id, table, &v) == Status::kSuccess && v.badPkeys == 2);
 }
 
-// Somebody holds the port: the processes of this host hand each other what is for a group.
+// Another program holds the port: the processes of this host forward group datagrams to each other.
 void withoutWire(int ns) {
   HOST_CHECK(setns(ns, CLONE_NEWNET) == 0);
   const UniqueFd holder(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -372,7 +372,7 @@ int main() {
     std::printf("host_multicast: skipped, it may not make interfaces here\n");
     return 0;
   }
-  // One processor has one queue of packets: what is sent later arrives later, by the same socket.
+  // One CPU has one queue of packets: what is sent later arrives later, on the same socket.
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
@@ -382,7 +382,7 @@ int main() {
   const std::string pid = std::to_string(far);
   const int there = namespaceOf(("/proc/" + pid + "/ns/net").c_str());
   if (!shell("ip link add m0 type veth peer name m1 netns " + pid)) {
-    std::printf("host_multicast: only the part without a wire, there are no cables (veth) here\n");
+    std::printf("host_multicast: only the part without a wire: no veth interfaces here\n");
     withoutWire(here);
   } else {
     HOST_CHECK(shell(kUp + "m0 up && ip addr add 10.50.0.1/24 dev m0 && ip addr add fd50::1/64 dev m0 nodad"));

@@ -42,7 +42,7 @@ void say(const std::string& line) {
   if (write(1, whole.data(), whole.size()) < 0) _exit(3);
 }
 
-// What kernels hear while their process is in sendMad() comes behind its status.
+// What kernels receive while their process is in sendMad() comes after its status.
 thread_local std::string* heldBack = nullptr;
 
 struct Kernel final : KernelPort {
@@ -130,7 +130,7 @@ struct Child {
         p.payloadLength = bytes;
         p.padLength = (4 - bytes % 4) % 4;
         p.header[1] = static_cast<uint8_t>(p.padLength << 4);
-        // In two pieces, as scattered memory would come.
+        // In two pieces, as from scattered memory.
         p.pieceCount = 2;
         p.pieces[0] = {payload.data(), bytes / 3};
         p.pieces[1] = {payload.data() + bytes / 3, bytes - bytes / 3};
@@ -142,7 +142,7 @@ struct Child {
     } else if (verb == "mad") {  // mad <source> <destination> <attribute> <tag> <offset> <value as hex bytes>
       std::string source, destination, bytes;
       uint32_t attribute = 0, tag = 0;
-      int offset = 0;  // in the message; below 0 in the header before it
+      int offset = 0;  // in the message; a negative one is in the header before it
       in >> source >> destination >> std::hex >> attribute >> tag;
       uint8_t m[256] = {1, 7, 2, 3};
       m[17] = static_cast<uint8_t>(attribute);
@@ -227,7 +227,7 @@ struct Child {
 
   int run(const HostOptions& options) {
     const Status status = host.start(options, engine);
-    if (status == Status::kSuccess) host.openWire();  // what is tested here is the wire
+    if (status == Status::kSuccess) host.openWire();  // the wire is tested here
     std::ostringstream out;
     out << "started " << static_cast<uint32_t>(status) << " slot " << host.slot() << " wire " << host.wireReady()
         << " problem " << host.wireProblem();
@@ -327,7 +327,7 @@ std::string Node::expect(const std::string& prefix) {
       if (line.compare(0, prefix.size(), prefix) == 0) return line;
     }
     if (!readMore(kPatienceMs)) {
-      // What follows would wait as long each time; the children end with their input.
+      // The following lines would wait as long each time; the children end with their input.
       report(false, ("child says '" + prefix + "'").c_str(), __FILE__, __LINE__);
       std::exit(1);
     }

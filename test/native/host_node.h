@@ -1,5 +1,5 @@
-// A process with a host side, driven by lines on its standard input; it answers and reports on its standard output.
-// The tests start several (their own binary, with the argument "node") and play them against each other.
+// A process with a host side, driven by lines on its standard input; it replies and reports on its standard output. The
+// tests start several (their own binary, with the argument "node") and let them interact.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ std::string addressText(const Gid& gid);
 
 inline uint8_t pattern(uint32_t seed, uint32_t i) { return static_cast<uint8_t>(seed * 31 + i * 7 + (i >> 8)); }
 
-// Children of the RoCEv2 group by hand: steer everything to one index, whatever the slot.
+// Rewrites the steering of the RoCEv2 group: everything goes to one index, whatever the slot.
 bool missteer(uint32_t index);
 
 // The child's main function.
@@ -61,18 +61,18 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   void tell(const std::string& line);
-  // Waits for a line that starts with `prefix`, dropping others before it. Ends the test when none comes
-  // within kPatienceMs.
+  // Waits for a line that starts with `prefix`, dropping others before it. Ends the test if none arrives within
+  // kPatienceMs.
   std::string expect(const std::string& prefix);
-  // Asks and waits for the answer.
+  // Sends a command and waits for its reply.
   std::string ask(const std::string& line, const std::string& prefix) {
     tell(line);
     return expect(prefix);
   }
   long counter(const std::string& name);
-  // As soon as it has come to `least`; what it is then, or when none of that comes within kPatienceMs.
+  // As soon as it has reached `least`; its value then, or after kPatienceMs.
   long counterFrom(const std::string& name, long least);
-  // Lines with the prefix that have come until everything told so far was done.
+  // The number of lines with the prefix that arrived until all commands so far were done.
   int countUntilNow(const std::string& prefix);
   void kill();
   void quit();

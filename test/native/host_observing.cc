@@ -1,6 +1,6 @@
-// Processes of this user that are asked for their statistics and answer anything (slots/observing.h): whoever asks
-// takes a text of at most 2 MiB that cannot change any more, or none, keeps nothing, and hears the others meanwhile.
-// And askers beyond all measure.
+// Processes of this user that return anything when their statistics are requested (slots/observing.h): the requester
+// accepts a text of at most 2 MiB that cannot change any more, or none, keeps nothing, and receives the others
+// meanwhile. Also more requesters than are allowed.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ using Answer = Observed::Answer;
 
 constexpr uint64_t kPage = 4096, kMost = 2u << 20;
 const std::string kText = "{\"form\":1}";
-// Of a file that nobody can shrink or write any more, as sealPages() leaves it.
+// Of a file that can neither be shrunk nor written any more, as sealPages() leaves it.
 constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 int descriptors() {
@@ -54,7 +54,7 @@ void say(int to, uint64_t bytes, uint64_t fileBytes, const std::vector<int>& fds
   sendAs(to, FrameKind::kObserved, &body, sizeof body, fds);
 }
 
-// With a file of its own.
+// With its own file.
 void sayWith(int to, uint64_t bytes, uint64_t fileBytes, uint64_t size = kPage, int seals = kSealed,
              bool whole = true) {
   const UniqueFd file = fileOf(size, seals, size == 0 ? std::string() : kText, whole);
@@ -142,7 +142,7 @@ const Case kCases[] = {
     {"the end", [](int) {}, Answer::kSilent},
 };
 
-// A process in name alone, that has been asked.
+// A process that exists in name only, and has received the request.
 struct Asked {
   const uint32_t slot;
   UniqueFd listener, asker;
@@ -173,7 +173,7 @@ const Observed* ofSlot(const std::vector<Observed>& all, uint32_t slot) {
   return nullptr;
 }
 
-// Each beside one that answers as it should.
+// Each beside one that replies correctly.
 void answersOfAllKinds() {
   for (const Case& one : kCases) {
     const int before = descriptors();
@@ -197,7 +197,7 @@ void answersOfAllKinds() {
   }
 }
 
-// The first message is the answer. What follows is for nobody.
+// The first message is the reply. What follows is ignored.
 void answersTwice() {
   Asked twice(7);
   const auto all = observed([&] {
@@ -209,7 +209,7 @@ void answersTwice() {
   HOST_CHECK(all.size() == 1 && all[0].answer == Answer::kRefused && all[0].text.empty());
 }
 
-// One that never answers costs the time that the asker has, and no more; the other's answer is there.
+// One that never replies costs the requester's time limit, and no more; the other's reply is there.
 void neverAnswers() {
   Asked silent(7), honest(9);
   const uint64_t begun = clockNow();
@@ -225,7 +225,7 @@ void neverAnswers() {
   HOST_CHECK(all.size() == 2 && all[1].answer == Answer::kText && all[1].text == kText);
 }
 
-// Any bytes are a text to this layer; the one above reads them.
+// This layer treats any bytes as text; the one above parses them.
 void anyBytes() {
   std::string bytes;
   for (int i = 0; i < 256; i++) bytes.push_back(static_cast<char>(i));
@@ -238,7 +238,7 @@ void anyBytes() {
   HOST_CHECK(all.size() == 1 && all[0].text == bytes);
 }
 
-// What an asker hears: the text's bytes, 0: it was refused, -1: nothing.
+// What a requester receives: the number of bytes of the text, 0: it was refused, -1: nothing.
 int64_t heard(int fd) {
   uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText) + 1];
   UniqueFd fds[kMostPassed];
@@ -263,8 +263,8 @@ struct Way {
   }
 };
 
-// Beyond the limit they are refused at once, and one that has its answer makes room. Answers to nobody, and twice to
-// one, go nowhere.
+// Beyond the limit they are refused at once, and one that has its reply makes room. Replies without a requester, or a
+// second one to the same, go nowhere.
 void manyAskers() {
   const int before = descriptors();
   {

@@ -1,5 +1,5 @@
-// A peer of this user that keeps to nothing: what it offers, or does with what it is offered, costs it its pair and
-// nobody anything else. It is made by hand, in this process.
+// A peer of this user that follows no rules: what it offers, or does with an offer, costs it its pair and no other
+// process anything. It is simulated in this process.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@ using namespace hosttest;
 
 namespace {
 
-// Not while the engine's thread is at something, for which it may have opened one.
+// Not while the engine's thread is working, because it may have opened one.
 int descriptors() {
   const auto hold = hca().engine()->hold();
   int n = 0;
@@ -29,8 +29,9 @@ bool comesTo(const char* counter, uint64_t value) {
   return hostCounter(counter) == value;
 }
 
-// Whether the process can sleep: whatever makes its descriptors readable is seen to. Not asked while the engine's
-// thread is at something: a connection that it has taken and not yet added to what it waits for makes nothing readable.
+// Whether the process can sleep: everything that makes its descriptors readable is handled. Not checked while the
+// engine's thread is working: a connection that it has accepted and not yet added to what it waits for makes nothing
+// readable.
 bool rests() {
   pollfd p{hca().host().pollFd(), POLLIN, 0};
   const auto quiet = [&p] {
@@ -46,8 +47,8 @@ bool rests() {
   return true;
 }
 
-// Whether so many are open once the engine is done: what wakes nobody any more may have companions that it has yet to
-// close.
+// Whether this many are open once the engine is done: a descriptor that no longer wakes any thread may have companions
+// that are yet to be closed.
 bool holds(int count) {
   const uint64_t end = clockNow() + kPatienceNs;
   while (descriptors() != count && clockNow() < end) sched_yield();
@@ -88,7 +89,7 @@ const std::map<const char*, std::function<void(Offer&)>> kBadOffers = {
     {"a set of descriptors to be woken by", [](Offer& o) { o.theirs.reset(epoll_create1(EPOLL_CLOEXEC)); }},
 };
 
-// From the lower slot: whatever is wrong with it, it is answered, and leaves nothing behind.
+// From the lower slot: whatever is wrong with it, it gets a reply, and leaves nothing behind.
 int offersMain() {
   auto impostor = std::make_unique<Impostor>(0);
   startProcess();
@@ -120,7 +121,7 @@ int offersMain() {
     anew();
   }
   {
-    // Withdrawn before it was taken: nobody says anything, and nobody is woken by what was offered.
+    // Withdrawn before it was accepted: there is no reply, and the offered descriptors wake no thread.
     Offer offer;
     offer.mapping.get()->state = LocalSegment::kWithdrawn;
     const uint64_t refused = hostCounter("local_link_refused_system");
@@ -131,7 +132,7 @@ int offersMain() {
     anew();
   }
   {
-    // A name that is not the sender's, words that are missing, an answer to nothing.
+    // A slot that is not the sender's, missing words, a reply to nothing.
     LocalHello hello;
     hello.slot = 1;
     const uint64_t bad = hostCounter("slot_bad_frames");
@@ -148,7 +149,7 @@ int offersMain() {
   return hosttest::failures;
 }
 
-// One that is right goes up, and is closed for what is nonsense in the ring. Then it wakes nobody any more.
+// A valid one goes up, and is closed because of nonsense in the ring. Then it no longer wakes any thread.
 int nonsenseMain() {
   Impostor impostor(0);
   startProcess();
@@ -167,7 +168,7 @@ int nonsenseMain() {
   return hosttest::failures;
 }
 
-// From the higher slot: it is made an offer, says no, keeps what it was given, and goes on waking.
+// From the higher slot: it receives an offer, refuses, keeps the descriptors, and continues waking.
 int refusalMain() {
   startProcess();
   Impostor impostor(1);
@@ -180,7 +181,7 @@ int refusalMain() {
   HOST_CHECK(comesTo("local_link_refused_option", 1));
   HOST_CHECK(eventfd_write(kept[1].get(), 1) == 0);
   HOST_CHECK(rests());
-  // A yes that comes after that, or that nothing was done for, is none.
+  // A yes that comes after that, or without an offer, has no effect.
   impostor.say(0, FrameKind::kPairAnswer);
   impostor.say(0, FrameKind::kPairAsk);
   HOST_CHECK(impostor.hears(FrameKind::kPairAnswer, &hello) && hello.reason == LocalHello::kOption);
@@ -188,12 +189,12 @@ int refusalMain() {
   return hosttest::failures;
 }
 
-// From the higher slot: it ends while it is asked, with and without an offer in its hands.
+// From the higher slot: it ends while the request is pending, with and without an offer received.
 int deathMain() {
   startProcess();
   const int before = descriptors();
   for (uint64_t round = 1; round <= 4; round++) {
-    // Who only asks may have gone before it was looked at; it counts as a peer that has gone only if not.
+    // A peer that only requests may be gone before it is examined; otherwise it counts as one that has gone.
     const uint64_t gone = hostCounter("slot_peers_gone");
     {
       Impostor impostor(1);

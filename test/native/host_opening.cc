@@ -1,4 +1,5 @@
-// The sockets of port 4791 are opened at the first need, once, whoever needs them at the same time (Host::openWire).
+// The sockets of port 4791 are opened when first needed, once, however many threads need them at the same time
+// (Host::openWire).
 #include <dirent.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ void local() {
   HOST_CHECK(hca.claim(nullptr) == Status::kNotSupported && hca.claim(&other) == Status::kNotSupported);
   HOST_CHECK(hca.host().openWire() == Status::kNotSupported);
   HOST_CHECK(hca.host().wireState() == Host::WireState::kNever && socketsOnPort() == before);
-  // Another kernel of the thread cannot have it otherwise, and not get it either where it is not so.
+  // Another kernel of the thread cannot change it, and does not get it where it was not opened.
   HostOptions options;
   HOST_CHECK(hca.context.start({}, options, nullptr) == Status::kSuccess);
   options.link = LinkChoice::kWire;
@@ -75,7 +76,7 @@ void local() {
   HOST_CHECK(other2.context.start({}, options, &problem) == Status::kNotSupported);
 }
 
-// Threads that need it at once, while the engine's own thread goes on; and several HCAs, which take turns.
+// Threads that need it at once, while the engine's own thread continues; and several HCAs, which alternate.
 void together() {
   const uint32_t before = socketsOnPort();
   for (uint32_t round = 0; round < kRounds; round++) {
@@ -96,8 +97,8 @@ void together() {
   HOST_CHECK(socketsOnPort() == before);
 }
 
-// Another process of this user is opening the port and does not finish, as one that is stopped. Whoever needs the port
-// waits a second for it by the engine's clock, which stands here, and without the engine's lock.
+// Another process of this user is opening the port and does not finish, because it is stopped. A thread that needs the
+// port waits a second for it on the engine's clock, which stands still here, and without the engine's lock.
 void behindOther() {
   struct : Clock {
     std::atomic<uint64_t> time{1};
@@ -127,7 +128,7 @@ void behindOther() {
     opener.join();
     HOST_CHECK(host.wireState() == (finishes ? Host::WireState::kOpen : Host::WireState::kHeld));
     HOST_CHECK(host.wireProblem().empty() == finishes && socketsOnPort() == before + (finishes ? 2 : 0));
-    HOST_CHECK(host.openWire() == Status::kSuccess);  // at once: it is tried a single time
+    HOST_CHECK(host.openWire() == Status::kSuccess);  // at once: it is tried only once
     host.stop();
   }
 }

@@ -1,5 +1,5 @@
-// The local link between processes: how pairs come about or are refused, a peer that sleeps, stops or is killed in the
-// middle of copies, and memory that is given back while it is being written.
+// The local link between processes: how pairs are set up or refused, a peer that sleeps, stops or is killed in the
+// middle of copies, and memory that is freed while it is being written.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ using namespace hosttest;
 
 namespace {
 
-// WRITE and READ back, of a size that may be named and of one that is not.
+// WRITE and READ back, of a size that may be named and of one that may not.
 void exchange(Side& side, const Peer& peer) {
   for (const uint32_t bytes : {64u, kMessage}) {
     for (uint32_t i = 0; i < bytes; i++) side.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 11) + bytes);
@@ -25,13 +25,13 @@ void exchange(Side& side, const Peer& peer) {
   }
 }
 
-// But for the probes of the steering, of which there are more where answers are late.
+// Except for the steering probes, of which there are more if replies are late.
 uint64_t packetsOnTheWire() {
   const uint64_t packets = hostCounter("wire_tx_packets");
   return packets - std::min(packets, hostCounter("steering_probes"));
 }
 
-// Whichever side begins, and when both do: one pair.
+// Whichever side starts, and when both do: one pair.
 void pairsComeUp() {
   for (int round = 0; round < 6; round++) {
     const uint64_t before = hostCounter("local_link_pairs_up"), wire = packetsOnTheWire();
@@ -40,7 +40,7 @@ void pairsComeUp() {
     peer.connect(side, kRest);
     exchange(side, peer);
     HOST_CHECK(hostCounter("local_link_pairs_up") == before + 1);
-    HOST_CHECK(packetsOnTheWire() <= wire + 64);  // probes that had yet to leave, no megabytes
+    HOST_CHECK(packetsOnTheWire() <= wire + 64);  // probes that were still to be sent, no megabytes
     peer.end();
     HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
     HOST_CHECK(hostCounter("local_link_pairs_ended") == before + 1);
@@ -50,7 +50,7 @@ void pairsComeUp() {
 void optionWire() {
   const uint64_t up = hostCounter("local_link_pairs_up");
   Side side;
-  // As connection management does, when the peer's REQ or REP says that it uses the wire.
+  // As connection management does when the peer's REQ or REP announces the wire.
   HOST_CHECK(hca().host().openWire() == Status::kSuccess);
   Peer peer("wire");
   peer.connect(side, kRest);
@@ -61,8 +61,8 @@ void optionWire() {
   peer.end();
 }
 
-// Another user's process has slots of its own user, maybe of the same number, and no wire, as the port is taken. It can
-// connect to this one's name; nothing is taken from it.
+// Another user's process has slots of its own user, maybe with the same number, and no wire, because the port is taken.
+// It can connect to this one's name; nothing is accepted from it.
 void otherUser() {
   const uint64_t up = hostCounter("local_link_pairs_up"), refused = hostCounter("slot_refused_connections");
   Side side;
@@ -76,7 +76,7 @@ void otherUser() {
   HOST_CHECK(hostCounter("slot_refused_connections") > refused);
 }
 
-// Queue pairs of one process, too.
+// The same for queue pairs of one process.
 void oneProcess() {
   Side a, b;
   const uint64_t wire = packetsOnTheWire();
@@ -92,9 +92,9 @@ void oneProcess() {
   HOST_CHECK(packetsOnTheWire() <= wire + 64);
 }
 
-// A thread that polls once and then does something else leaves its process to be woken as before.
+// A thread that polls once and then does something else does not stop its process from being woken.
 void sleeper() {
-  constexpr uint32_t kLongAckTimeout = 22;  // a busy machine answers within it, and nobody who was not woken does
+  constexpr uint32_t kLongAckTimeout = 22;  // a busy machine replies within it, a thread that was not woken does not
   Side side;
   Peer peer;
   peer.connect(side, kPollOnce, kLongAckTimeout);
@@ -109,7 +109,7 @@ void sleeper() {
   peer.end();
 }
 
-// A peer that stops for longer than the ACK timer, and goes on: nothing is repeated.
+// A peer that stops for longer than the ACK timer, and continues: nothing is retransmitted.
 void stopped() {
   Side side;
   Peer peer;
@@ -128,8 +128,8 @@ void stopped() {
   peer.end();
 }
 
-// The peer writes into our memory without pause, through the ring or by name, and is killed in the middle or not, while
-// the memory is taken away from it: from then on nobody writes there.
+// The peer keeps writing to this side's memory, through the ring or by name, and is killed in the middle or not, while
+// the memory is withdrawn from it: from then on no peer writes there.
 void hammer(const char* memory) {
   for (int round = 0; round < 12; round++) {
     Side side;
@@ -137,7 +137,7 @@ void hammer(const char* memory) {
     uint8_t* const last = &side.memory[kMessage - 1];
     const auto untouched = [&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) != 0; };
     peer.connect(side, kStream);
-    // It has begun when a first message is whole: its memory is zero, ours is not.
+    // It has started when a first message is whole: its memory is zero, this side's is not.
     __atomic_store_n(last, uint8_t(1), __ATOMIC_RELEASE);
     const uint64_t end = clockNow() + kPatienceNs;
     while (untouched() && clockNow() < end) {
@@ -159,7 +159,7 @@ void hammer(const char* memory) {
   }
 }
 
-// How much of our memory of allocate() the peer has mapped: for reading only, as its kernel tells.
+// How much of this side's memory of allocate() the peer has mapped: for reading only, as its kernel reports.
 int mappings(const Peer& peer) {
   std::FILE* file = std::fopen(("/proc/" + std::to_string(peer.pid) + "/maps").c_str(), "re");
   if (file == nullptr) return -1;
@@ -178,20 +178,19 @@ bool becomes(const Peer& peer, int expected) {
 }
 
 // Memory of allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is
-// freed. Not `readable`: where processes may not read each other's memory, so that no list of the peer's mappings is to
-// be had.
+// freed. Not `readable`: processes may not read each other's memory, so the peer's mappings cannot be listed.
 void mapsMemory(const char* words, bool readable) {
   const uint64_t before = hostCounter("local_link_memory_mapped"), ended = hostCounter("local_link_memory_unmapped");
   Peer peer(words);
   {
     Side side(true);
     peer.connect(side, kRest);
-    exchange(side, peer);  // by ordinary copies, perhaps
+    exchange(side, peer);  // with ordinary copies, perhaps
     if (readable) HOST_CHECK(becomes(peer, 1));
     const uint64_t limit = clockNow() + kPatienceNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
     HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
-    // The peer names it from when it has our answer.
+    // The peer names it once it has this side's reply.
     uint64_t mapped = hostCounter("local_link_mapped_copy_bytes");
     for (const uint64_t none = mapped; mapped == none && clockNow() < limit;) {
       exchange(side, peer);
@@ -203,11 +202,11 @@ void mapsMemory(const char* words, bool readable) {
     if (readable) HOST_CHECK(mappings(peer) == 1);
   }
   if (readable) HOST_CHECK(becomes(peer, 0));
-  HOST_CHECK(hostCounter("local_link_memory_unmapped") == ended);  // that of the peer's is there
+  HOST_CHECK(hostCounter("local_link_memory_unmapped") == ended);  // that for the peer's memory is there
   peer.end();
 }
 
-// We write from memory of allocate() without pause, and take it away in the middle, or the peer is killed.
+// This side keeps writing from memory of allocate() and withdraws it in the middle, or the peer is killed.
 void freeing() {
   for (int round = 0; round < 12; round++) {
     Peer peer;
@@ -222,7 +221,7 @@ void freeing() {
       HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
       std::memset(side.memory.data(), 0xA5, kBytes);
       if (round % 3 == 1) {
-        // What was posted and not done yet fails; nothing of it hangs.
+        // What was posted and not done yet fails; none of it hangs.
         uint32_t status = kWcSuccess, done = 0;
         for (; done < 64 && status == kWcSuccess; done++) status = side.polled();
         HOST_CHECK(status == kWcSuccess || status == kWcLocalProtection);
@@ -235,7 +234,7 @@ void freeing() {
   }
 }
 
-// Processes that may not read each other's memory need not: payload goes through the ring, or is in memory of
+// Processes that may not read each other's memory do not need to: payload goes through the ring, or is in memory of
 // allocate().
 int unprivilegedMain() {
   if (!becomeNobody()) return 0;
@@ -261,11 +260,11 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "unprivileged") == 0) return unprivilegedMain();
   hosttest::privateNetwork();
-  if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
+  if (geteuid() == 0) apart("unprivileged");  // only root can become another user
   startProcess();
   pairsComeUp();
   optionWire();
-  if (geteuid() == 0) otherUser();  // else there is nobody to become
+  if (geteuid() == 0) otherUser();  // otherwise it cannot become another user
   oneProcess();
   sleeper();
   stopped();

@@ -1,5 +1,5 @@
-// Another process with the whole HCA, which does what it is told: for tests of the local link. A program that uses it
-// lets its main() begin with peerMain() where the first argument is "peer".
+// Another process with the whole HCA, which executes commands: for tests of the local link. A program that uses it lets
+// its main() start with peerMain() if the first argument is "peer".
 #pragma once
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ inline HostOptions optionsFrom(const std::string& words) {
   return options;
 }
 
-// As another user; false: it may not.
+// As another user; false: not permitted.
 inline bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0; }
 
 // Whether its connection was lost.
@@ -80,8 +80,8 @@ inline void tryInVain(const Hello& other) {
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 
-// Writes one message after the other until one fails. Tells when the first has gone without a packet, and the status of
-// the last.
+// Writes one message after the other until one fails. Reports when the first has gone without a packet, and the status
+// of the last.
 inline void writeUntilRefused(Side& side, const Hello& other) {
   bool heard = false;
   for (uint8_t round = 1;; round = static_cast<uint8_t>(round % 100 + 1)) {
@@ -96,13 +96,13 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
-// Takes the pages of the side's memory away: from now on an access to one of them waits. The result is readable when a
-// thread waits; it is -1 where this user may not use userfaultfd.
+// Removes the pages of the side's memory: from now on an access to one of them waits. The result is readable when a
+// thread waits; it is -1 if this user may not use userfaultfd.
 inline int withhold(Side& side) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
   const uint64_t bytes = (reinterpret_cast<uint64_t>(side.memory.end()) - from) / page * page;
-  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));  // as long as the process
+  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));  // as long as the process lives
   uffdio_api api{UFFD_API, 0, 0};
   uffdio_register range{{from, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
   const bool done = fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0 &&
@@ -203,7 +203,7 @@ struct Peer : Child {
   }
 };
 
-// In a process of its own.
+// In its own process.
 inline void apart(const char* what) {
   const pid_t pid = fork();
   if (pid == 0) {

@@ -1,5 +1,5 @@
-// Sockets connected to single senders: what comes by them is the same, in the same order, as by the socket that hears
-// everybody, while they are opened as well; packets that came in one piece, marks, MADs, strays, IDs that jump.
+// Sockets connected to single senders: they deliver the same, in the same order, as the socket that receives from all,
+// even while they are being opened. Also packets that arrived in one piece, marks, MADs, strays, IDs that jump.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void checkOrder(const Member& m, size_t count, uint32_t first = 0) {
   HOST_CHECK(wrong == 0);
 }
 
-// Until what a sends to b comes by a peer socket.
+// Until what a sends to b arrives on a peer socket.
 void warm(Member& a, Member& b, const Path& path) {
   const uint64_t before = b.counter("rx_peer_socket_opened");
   for (uint32_t i = 0; i < 256 && b.counter("rx_peer_socket_opened") == before; i++) {
@@ -49,7 +49,7 @@ void warm(Member& a, Member& b, const Path& path) {
   b.seen.clear();
 }
 
-// Bursts, so that the peer socket is opened while there is more: nothing is lost and nothing overtakes.
+// Bursts, so that the peer socket is opened while more is queued: nothing is lost and nothing overtakes.
 void opensInOrder(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -63,7 +63,7 @@ void opensInOrder(const char* address) {
   b.take(sent);
   checkOrder(b, sent);
   HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);
-  // Then each message is there at the next poll, by whichever socket it comes.
+  // Then each message is there at the next poll, whichever socket it uses.
   b.seen.clear();
   const Path others[] = {path, path, pathOf("::1"), path, pathOf("127.0.0.9")};
   for (int round = 0; round < 20; round++)
@@ -78,8 +78,8 @@ void opensInOrder(const char* address) {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
-// Packets in one piece, which is told of none: two, several, a short one last; long ones; payload that looks like a
-// BTH.
+// Packets in one piece, none of which has a wake-up of its own: two, several, a short one last; long ones; payload that
+// looks like a BTH.
 void joined(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -100,7 +100,7 @@ void joined(const char* address) {
   }
   checkOrder(b, 40 * 7 + 4 * 4, first);
   HOST_CHECK(b.counter("rx_icrc_errors") == 0);
-  // Payload with BTHs to the same queue pair in it.
+  // Payload that contains BTHs for the same queue pair.
   b.seen.clear();
   for (int round = 0; round < 20; round++) {
     std::vector<uint8_t> payload(64);
@@ -117,7 +117,7 @@ void joined(const char* address) {
   HOST_CHECK(b.seen.size() == 20 && b.counter("rx_icrc_errors") == 0);
 }
 
-// Traffic class is looked at now and then; once there is a mark, in each.
+// The traffic class is examined now and then, and after a mark in each datagram.
 void marks(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -131,7 +131,7 @@ void marks(const char* address) {
   for (const Seen& each : b.seen) HOST_CHECK(each.trafficClass == 2);
 }
 
-// A mark comes by the same socket: seen within 16 datagrams, and then each of them.
+// A mark arrives on the same socket: seen within 16 datagrams, and then in each of them.
 void markOnTheWay() {
   Member a, b;
   quiet({&a, &b});
@@ -149,7 +149,7 @@ void markOnTheWay() {
   HOST_CHECK(last <= PeerSockets::kWithoutMetadata);
 }
 
-// Datagrams that never came: the next IDs are others, and are found.
+// Datagrams that never arrived: the next IDs differ, and are found.
 void idsJump() {
   Member a, b;
   quiet({&a, &b});
@@ -165,12 +165,12 @@ void idsJump() {
       b.take(++n);
     }
   }
-  // The sender's ICRCs count with IDs that are behind: solved.
+  // The sender's ICRCs use IDs that are behind: solved.
   checkOrder(b, n, first);
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_ipv4_id_solved") > 0);
 }
 
-// Corrupt ones are not delivered, alone or in one piece: such as are right with no IPv4 ID.
+// Corrupt ones are not delivered, alone or in one piece: no IPv4 ID makes them valid.
 void corrupt() {
   Member a, b;
   quiet({&a, &b});
@@ -196,7 +196,7 @@ void corrupt() {
   HOST_CHECK(b.counter("rx_icrc_errors") == 2 * (PeerSockets::kWithoutMetadata + 1));
 }
 
-// A MAD by the other socket does not overtake what was sent before it.
+// A MAD on the other socket does not overtake what was sent before it.
 void madsComeAfter(const char* address) {
   Member b, a;  // QP1 is steered to the first
   quiet({&a, &b});
@@ -214,7 +214,8 @@ void madsComeAfter(const char* address) {
   }
 }
 
-// A sender that sends to another process from the same port: handed over, and heard by the other socket from then on.
+// A sender that sends to another process from the same port: handed over, and received by the other socket from then
+// on.
 void strays() {
   Member a, b, c;
   quiet({&a, &b, &c});
@@ -253,8 +254,8 @@ void strays() {
   HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // and not again
 }
 
-// What comes while a peer socket is opened, from its peer and from others, which the system gives to one of the port's
-// sockets by a hash of their ports: all of it, and what one has sent in order.
+// Arrivals while a peer socket is opened, from its peer and from others, which the OS gives to one of the port's
+// sockets by a hash of their ports: all arrive, in order for each sender.
 void othersMeanwhile(const char* address) {
   constexpr uint32_t kOthers = 32, kEach = 64;  // PSNs of each
   Member b;
@@ -294,7 +295,7 @@ void othersMeanwhile(const char* address) {
   HOST_CHECK(wrong == 0 && b.counter("rx_icrc_errors") == 0);
 }
 
-// The group's order, by which the system steers, stays.
+// The group's order, which the OS steers by, stays.
 void steeringStays() {
   Member a, b, c;
   const Members all = {&a, &b, &c};

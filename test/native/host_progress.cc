@@ -1,5 +1,5 @@
-// What has arrived is delivered by the next poll, whichever way it came and whatever was busy before. The packets
-// of a test are on their way only when the descriptor says that they are there, so nothing here waits for a time.
+// What has arrived is delivered by the next poll, whatever its path and whatever was busy before. The packets of a test
+// are in flight only when the descriptor reports them, so nothing here waits for a time.
 #include <poll.h>
 
 #include "host_members.h"
@@ -10,7 +10,7 @@ using namespace nd;
 
 namespace {
 
-// A host side of its own, in this process: its slot, its sockets, and what one poll delivers.
+// A separate host side in this process: its slot, its sockets, and what one poll delivers.
 struct Member final : PacketSink {
   RealClock clock;
   Host host{clock};
@@ -32,7 +32,7 @@ struct Member final : PacketSink {
     host.flush();
     return packets;
   }
-  // What looking out delivers.
+  // What polling the whole engine delivers.
   uint32_t found(uint32_t wanted = 0) {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     const std::atomic<uint32_t> commands{wanted};
@@ -60,7 +60,7 @@ struct Member final : PacketSink {
   }
 };
 
-// Until both have done what `pending` tells of, or patience ends.
+// Until both have done what `pending` covers, or the time limit is over.
 template <typename Pending>
 void work(Member& a, Member& b, const Pending& pending) {
   const uint64_t end = a.clock.now() + kPatienceNs;
@@ -68,7 +68,7 @@ void work(Member& a, Member& b, const Pending& pending) {
   HOST_CHECK(!pending());
 }
 
-// Until nobody has anything to say any more: steering probes and their answers, new connections.
+// Until nothing is left to exchange: steering probes and their replies, new connections.
 void quiet(Member& a, Member& b) {
   const auto due = [](Member& m) {
     std::lock_guard<nd::EngineLock> guard(m.engine.lock());
@@ -81,7 +81,7 @@ void nextPollDelivers() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   for (int round = 0; round < 20; round++) {
-    // IPv4 and IPv6 in turn: whatever was busy last, the other is seen as soon.
+    // IPv4 and IPv6 alternate: whichever was busy last, the other is seen as soon.
     for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
       a.send(address, b.host.slot());
       HOST_CHECK(b.readable(kPatienceMs));
@@ -91,8 +91,8 @@ void nextPollDelivers() {
   }
 }
 
-// Who waits looks out where packets came last, unless somebody wants the lock; not after others have come elsewhere, as
-// they may again, nor while the local link may bring something sooner.
+// A waiting thread polls where packets arrived last, unless another thread wants the lock; not after others have
+// arrived elsewhere, as they may again, nor while the local link may deliver something sooner.
 void looksOutWherePacketsCome() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
@@ -117,14 +117,14 @@ void looksOutWherePacketsCome() {
       HOST_CHECK(b.found() == 0 && b.polled() == 0);
     }
   }
-  HOST_CHECK(hosttest::missteer(0));  // to a, who hands it over
+  HOST_CHECK(hosttest::missteer(0));  // to a, which hands it over
   a.send("127.0.0.1", b.host.slot());
   HOST_CHECK(a.readable(kPatienceMs) && a.polled() == 0);
   const uint64_t end = b.clock.now() + kPatienceNs;
   uint32_t got = 0;
   while (got == 0 && b.clock.now() < end) got = b.readable(kPatienceMs) ? b.polled() : 0;
   HOST_CHECK(got == 1);
-  // At first it came elsewhere last, and what the steering asks and answers meanwhile does, too.
+  // At first the last arrival was elsewhere, and so are the steering requests and replies meanwhile.
   uint32_t round = 0;
   for (arrives("::1"); b.found() == 0 && round < 20; round++) {
     while (b.polled() == 0 && b.clock.now() < end) continue;
@@ -147,7 +147,7 @@ void looksOutWherePacketsCome() {
   HOST_CHECK(b.found() == 0);
 }
 
-// A packet that the system gave to another process, and that comes by way of the slots.
+// A packet that the OS gave to another process, and that comes through the slots.
 void nextPollDeliversForwarded() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
@@ -162,7 +162,8 @@ void nextPollDeliversForwarded() {
     HOST_CHECK(b.readable(kPatienceMs));
     uint32_t got = b.polled();
     atOnce += got;
-    // The first comes behind the connection; others, where rounds take long, behind the steering's looks at the group.
+    // The first comes behind the connection; others, where rounds take long, behind the steering's queries of the
+    // group.
     if (got == 0) work(a, b, [&] { return (got = b.packets) == 0; });
     HOST_CHECK(got == 1);
     quiet(a, b);
@@ -172,8 +173,8 @@ void nextPollDeliversForwarded() {
   HOST_CHECK(b.host.slot() != a.host.slot());
 }
 
-// A thread that polls sees what ends the sleep of the engine's thread before that has woken up: it stays awake all
-// the same, for the peer, who has rung, does not ring again until it is told of a sleeper anew.
+// A polling thread sees what ends the sleep of the engine's thread before that thread has woken up: it stays awake
+// nevertheless, because the peer, which has rung, does not ring again until a new sleeper is announced.
 void pollerLeavesTheRing() {
   Member a, b;
   const auto pair = [](Member& of, Member& with) {
@@ -215,7 +216,7 @@ void pollerLeavesTheRing() {
     HOST_CHECK(!asleep());
     HOST_CHECK(b.polled() == 1);
   }
-  // Two sleep, and one has fallen asleep anew before the other has seen that it was woken: that one is told.
+  // Two sleep, and one has fallen asleep again before the other has seen that it was woken: that one is notified.
   HOST_CHECK(asleep() && asleep(&second));
   HOST_CHECK(told == 0);
   send();
@@ -228,7 +229,7 @@ void pollerLeavesTheRing() {
   b.host.forget(second);
 }
 
-// Rings that are never empty do not keep what comes by the sockets waiting, nor does one socket another.
+// Rings that are never empty do not delay what arrives on the sockets, nor does one socket delay another.
 void fullRingsLeaveTurns() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
@@ -249,7 +250,7 @@ void fullRingsLeaveTurns() {
     a.host.flush();
   };
   for (int round = 0; round < 20; round++) {
-    fill(130);  // more than a poll takes, twice
+    fill(130);  // more than two polls handle
     for (const char* address : {"127.0.0.1", "::1"}) a.send(address, b.host.slot());
     uint32_t wire = 0;
     for (int polls = 0; polls < 2; polls++) {

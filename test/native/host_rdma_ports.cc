@@ -1,5 +1,5 @@
-// Ports in blocks: two processes never have the same one, whoever asked by number, for one address or all; the block of
-// a process that is gone or does not answer; all blocks taken.
+// Ports in blocks: two processes never have the same one, whether it was requested by number, for one address or for
+// all. Also the block of a process that is gone or does not reply, and the case that all blocks are taken.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -25,7 +25,7 @@ struct Claim {
   bool ok() const { return status == 0; }
 };
 
-// Refused as well where the answers of others took all the time that there is for them.
+// Refused as well if the replies of others took all the time that there is for them.
 Claim claimOnce(Node& node, const std::string& service, const std::string& address, unsigned port) {
   const int64_t start = nd::monotonicMs();
   const std::string line = node.ask("claim 1 " + service + " " + address + " " + std::to_string(port), "claim");
@@ -35,7 +35,7 @@ Claim claimOnce(Node& node, const std::string& service, const std::string& addre
   return c;
 }
 
-// What it ends in when others answer in time.
+// The result when others reply in time.
 Claim claim(Node& node, const std::string& service, const std::string& address, unsigned port) {
   const int64_t end = nd::monotonicMs() + kPatienceMs;
   Claim c = claimOnce(node, service, address, port);
@@ -61,7 +61,7 @@ void byNumber() {
   const Claim all = claim(a, "106", "*", 0), one = claim(a, "106", "127.0.0.1", 0);
   HOST_CHECK(all.ok() && one.ok() && all.port >= kFirst && all.port != one.port);
   HOST_CHECK(all.port / kBlock == one.port / kBlock);
-  // What a has, by the rules of names.
+  // What a has, according to the rules of names.
   for (Node* who : {&a, &b}) {
     HOST_CHECK(claim(*who, "106", "*", all.port).status == kTaken);
     HOST_CHECK(claim(*who, "106", "127.0.0.1", all.port).status == kTaken);
@@ -72,7 +72,7 @@ void byNumber() {
   HOST_CHECK(claim(a, "106", "127.0.0.2", one.port).status == kTaken);
   HOST_CHECK(claim(a, "106", "127.0.0.3", one.port).ok());
   HOST_CHECK(claim(b, "111", "*", all.port).ok());  // another port space
-  // What it does not have b can have, and a never hands it out, not even when b has let it go.
+  // A port that it does not have is available to b, and a never hands it out, not even when b has released it.
   const unsigned lent = besides(all.port) == one.port ? one.port ^ 32 : besides(all.port);
   const Claim borrowed = claim(b, "106", "*", lent);
   HOST_CHECK(borrowed.ok() && borrowed.port == lent);
@@ -85,13 +85,13 @@ void byNumber() {
   }
   HOST_CHECK(handedOut.count(lent) == 0);
   HOST_CHECK(claim(a, "106", "*", lent).ok());  // by number it can
-  // A port that comes back is anybody's.
+  // A port that is returned is available to all.
   release(a, all);
   HOST_CHECK(claim(b, "106", "*", all.port).ok());
   HOST_CHECK(claim(a, "106", "*", all.port).status == kTaken);
 }
 
-// REQs reach who listens, and nobody who does not.
+// REQs reach a process that listens, and no other.
 void listening() {
   Node a, b;
   a.ask("kernel", "kernel 1");
@@ -112,7 +112,7 @@ void listening() {
   request("a3");
   b.expect("mad kernel=1 attr=10 tag=a3");
   HOST_CHECK(openPort(a, c) == kBadClaim);
-  // By number it is open at once.
+  // A port claimed by number is open at once.
   const Claim lent = claim(b, "106", "*", besides(c.port));
   std::snprintf(fields, sizeof fields, "8 000000000106%04x", lent.port);
   HOST_CHECK(a.ask(std::string("mad 127.0.0.1 127.0.0.1 10 a4 ") + fields, "mad-status") == "mad-status 0");
@@ -126,7 +126,7 @@ void ownersThatGo() {
   b.ask("kernel", "kernel 1");
   const Claim c = claim(*a, "106", "*", 0);
   b.ask("watch " + std::to_string(a->slot), "watch 1");
-  // One that does not answer keeps it.
+  // One that does not reply keeps it.
   ::kill(a->pid(), SIGSTOP);
   HOST_CHECK(claimOnce(b, "106", "*", besides(c.port)).status == kTaken);
   ::kill(a->pid(), SIGCONT);
@@ -141,7 +141,7 @@ void noBlockLeft() {
   Node a, b;
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
-  // Those that have names already are no block's.
+  // Ports that already have names belong to no block.
   const std::set<unsigned> named = {kFirst, kFirst + 1000, 65535};
   for (unsigned port : named) HOST_CHECK(claim(b, "106", "127.0.0.1", port).ok());
   std::map<unsigned, Claim> had;
@@ -153,7 +153,7 @@ void noBlockLeft() {
   HOST_CHECK(had.size() == kPorts - named.size());
   HOST_CHECK(claimOnce(b, "106", "127.0.0.1", 0).status == kNoneFree);
   HOST_CHECK(claim(b, "106", "127.0.0.2", had.begin()->first).ok());  // of another address
-  // A port of another block than the one that was asked last is found again.
+  // A port of another block than the one that was last queried is found again.
   Claim& early = std::next(had.begin(), 70)->second;
   release(a, early);
   const Claim again = claim(a, "106", "127.0.0.1", 0);
@@ -164,14 +164,14 @@ void noBlockLeft() {
   release(a, back->second);
   Claim got = claimOnce(b, "106", "127.0.0.1", 0);
   for (; got.late && nd::monotonicMs() < end; got = claimOnce(b, "106", "127.0.0.1", 0)) {
-    // It may have been lent to who gave up, and is found by its number only: another one then.
+    // It may have been lent to a process that gave up, and is found by its number only: another one then.
     back->second = claim(a, "106", "127.0.0.1", back->first);
     HOST_CHECK(back->second.ok());
     release(a, (++back)->second);
   }
   HOST_CHECK(got.ok() && got.port == back->first);
   HOST_CHECK(claimOnce(b, "106", "*", 0).status == kNoneFree);
-  // All of a block come back: it is given up, and b has it.
+  // All ports of a block are returned: it is given up, and b has it.
   const unsigned first = kFirst + 5 * kBlock;
   const auto blocks = [] { return nd::listLocalListeners(nd::ownName("ports/0106/")).value().size(); };
   HOST_CHECK(blocks() == kPorts / kBlock);
@@ -185,7 +185,7 @@ void noBlockLeft() {
   HOST_CHECK(claimOnce(b, "106", "127.0.0.1", 0).status == kNoneFree);
 }
 
-// A signal to the thread that asks is no answer: it waits on.
+// A signal to the requesting thread is not a reply: it continues to wait.
 void signalsWhileAsking() {
   nd::UniqueFd listener, connection;
   HOST_CHECK(nd::listenLocal(nd::ownName("ports/0106/") + std::to_string(kFirst), &listener) == 0);
@@ -215,8 +215,7 @@ void signalsWhileAsking() {
   HOST_CHECK(answer.verdict == nd::PortVerdict::kYours && answer.port == kFirst + 1);
 }
 
-// Whoever has a block's name and closes each connection, without an answer, is asked for a second, and not all the
-// time.
+// A holder of a block's name that closes each connection without a reply is queried for a second, but not continuously.
 void ownerThatOnlyCloses() {
   Node b;
   b.ask("kernel", "kernel 1");
@@ -235,13 +234,13 @@ void ownerThatOnlyCloses() {
   stop = true;
   owner.join();
   for (nd::UniqueFd connection; nd::acceptLocal(listener.get(), &connection) == 0;)
-    questions++;  // it may not have come to it
+    questions++;  // it may not have accepted it yet
   HOST_CHECK(questions > 0 && questions < 64);
   listener.reset();
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());
 }
 
-// Questions that are none, on a block's name.
+// Invalid requests, on a block's name.
 void nonsense() {
   Node a, b;
   a.ask("kernel", "kernel 1");
@@ -272,8 +271,8 @@ void nonsense() {
   HOST_CHECK(claim(b, "106", "*", besides(c.port)).ok());
 }
 
-// Many frames for services of nobody: they cost no looks any more, and nobody is said to be absent for want of one. Who
-// has begun to listen meanwhile is found all the same.
+// Many frames for services without a listener: they cost no lookups any more, and none is reported as absent without
+// one. A process that has started to listen meanwhile is found nevertheless.
 void manyForNobody() {
   using HandOver = nd::RdmaPorts::HandOver;
   nd::LocalNames listenersNames, askersNames;
@@ -300,15 +299,15 @@ void manyForNobody() {
     found = ask(4002, kNow);
   }
   HOST_CHECK(found == HandOver::kDone);
-  // A look each millisecond.
+  // One lookup per millisecond.
   for (uint64_t ms = 1; ms <= 10; ms++) {
     HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kNobody);
     HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kUnsure);
   }
 }
 
-// What the recent list lacks is absent without a system call: who listens meanwhile is not found by it, but by a look
-// now, and as soon as somebody new is heard of.
+// What the recent list lacks is absent without a system call: a new listener is not found with it, but with a lookup
+// now, and as soon as a new name is noticed.
 void absentForAMoment() {
   const std::string name = "slot/9999";
   bool held = false;
@@ -319,7 +318,7 @@ void absentForAMoment() {
     using Look = nd::LocalNames::Look;
     HOST_CHECK(names.connect(name, &connection, &pid, Look::kRecent) == ECONNREFUSED);
     HOST_CHECK(others.listenAt(name, &listener) == 0);
-    // A machine that is busy may take longer than the list is recent for.
+    // On a busy machine it may take longer than the list is recent.
     held = names.connect(name, &connection, &pid, Look::kRecent) == ECONNREFUSED;
     HOST_CHECK(names.connect(name, &connection, &pid) == 0);
     names.forget();

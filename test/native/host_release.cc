@@ -1,4 +1,5 @@
-// A port that one process gives back and another claims: who is still connected to the first is not refused by it.
+// A port that one process releases and another claims: a process that is still connected to the first is not refused by
+// it.
 #include <sys/syscall.h>
 
 #include <functional>
@@ -30,7 +31,7 @@ namespace {
 
 constexpr uint32_t kService = 0x0106;
 
-// A host side of its own, in this process.
+// A separate host side in this process.
 struct Member final : PacketSink, KernelPort {
   RealClock clock;
   Host host{clock};
@@ -94,7 +95,7 @@ int listenerOf(uint16_t port) {
   return -1;
 }
 
-// `release` gives the port back; `again`: another process has it, and the peer asks once more, before that has
+// `release` releases the port; `again`: another process has it, and the peer requests it once more before that has
 // returned.
 void releases(void (*release)(Member& owner, uint32_t claim)) {
   Member owner, next, peer;
@@ -109,7 +110,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   closing = listenerOf(port);
   HOST_CHECK(closing >= 0);
   afterClose = [&] {
-    // Another's, who has claimed it and listens. It does not accept.
+    // That of another process, which has claimed it and listens. It does not accept.
     UniqueFd listener;
     HOST_CHECK(listenLocal(nameOf(port), &listener) == 0);
     peer.request(port);
@@ -128,11 +129,11 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   poller.join();
   owner.poll();
   HOST_CHECK(owner.mads == 1);
-  // From then on the peer finds who has it now.
+  // From then on the peer finds the new owner.
   std::thread answering([&] {  // whose block it is
     while (!claimed) owner.poll();
   });
-  // It is refused as well where the owner's answer has taken all the time that there is for it.
+  // It is refused as well if the owner's reply has taken all the time that there is for it.
   Status status;
   int64_t asked;
   const int64_t end = monotonicMs() + kPatienceMs;

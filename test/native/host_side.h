@@ -1,4 +1,4 @@
-// A process with the whole HCA: its engine, one queue pair, and the steps of a connection that a test makes by hand.
+// A process with the whole HCA: its engine, one queue pair, and the connection steps that a test performs by hand.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -88,13 +88,13 @@ inline bool readable(int fd, int ms) {
   return ::poll(&p, 1, ms) == 1 && read(fd, &count, sizeof count) == sizeof count;
 }
 
-// What the two sides tell each other before they connect.
+// What the two sides exchange before they connect.
 struct Hello {
   uint32_t qpn, rkey;
   uint64_t address;
 };
 
-// What a side registers: the heap's, or of allocate().
+// What a side registers: heap memory, or that of allocate().
 struct Registered {
   std::vector<uint8_t> heap;
   std::shared_ptr<const SharedRange> shared;
@@ -182,7 +182,7 @@ struct Side : RingUser {
     publish();
     engine.doorbell(qp);
   }
-  // Polls for one: moves the engine itself. Status, 99 after kPatienceNs.
+  // Polls for one, driving the engine itself. Returns its status, 99 after kPatienceNs.
   uint32_t polled() {
     uint32_t cqe[16];
     const uint64_t end = clockNow() + kPatienceNs;

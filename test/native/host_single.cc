@@ -1,5 +1,5 @@
-// Small messages that are alone on the wire: that they take the fast path, and that whatever is out of the ordinary
-// goes the way of all others, with the same outcome and in the same order.
+// Single small messages over the network: they use the fast path, and everything unusual takes the path of all others,
+// with the same outcome and in the same order.
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -18,10 +18,10 @@ namespace {
 
 constexpr uint32_t kEntries = 16, kStride = 256, kReceiveStride = 64, kCqEntries = 256, kInline = 128;
 constexpr uint32_t kAccess = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
-constexpr uint32_t kMemory = 8192, kFrom = 0, kTo = 4096;  // where messages come from, and go to
+constexpr uint32_t kMemory = 8192, kFrom = 0, kTo = 4096;  // source and destination of messages
 constexpr uint32_t kWarm = 200;                            // messages after which both have sockets for each other
 
-// A process of its own, but for the operating system: host, engine and one queue pair.
+// A complete process, except for the OS: host, engine and one queue pair.
 struct Peer final : KernelPort, hosttest::RingUser {
   RealClock clock;
   Host host{clock};
@@ -120,7 +120,7 @@ struct Two {
     a.engine.progress();
     b.engine.progress();
   }
-  // Of the next receive, or of the newest request; 99 when none comes.
+  // Of the next receive, or of the newest request; 99 if none completes.
   uint32_t status(Peer& peer, bool ofReceive, uint32_t* cqe) {
     const uint64_t end = peer.clock.now() + kPatienceNs;
     for (;;) {
@@ -141,7 +141,7 @@ struct Two {
       if (to.memory[kTo + i] != hosttest::pattern(seed, i)) return false;
     return to.memory[kTo + length] == 0;
   }
-  // One message, whole at its place.
+  // One message, whole and in its position.
   void exchange(Peer& from, Peer& to, uint32_t opcode, uint32_t flags, uint32_t length) {
     uint32_t cqe[kCqeBytes / 4];
     fill(from, length);
@@ -161,7 +161,7 @@ struct Two {
   }
 };
 
-// Every length that takes the fast path, and the first that does not; pieces and inline; Writes as well.
+// Every length that uses the fast path, and the first that does not; pieces and inline; Writes as well.
 void fastPath(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];
@@ -173,7 +173,7 @@ void fastPath(const char* address) {
       const uint32_t most = opcode == kOpSend ? send : write;
       for (uint32_t length = opcode == kOpSend ? 0 : 1; length <= most + 1; length++) {
         const uint64_t before = w.a.counter("sent_fast");
-        // So that the window and the queue stay open; its answer is waited for.
+        // So that the window and the queue stay open, its acknowledgement is waited for.
         const bool signals = length % 4 == 3;
         w.exchange(w.a, w.b, opcode, flags | (signals ? kSendFlagSignaled : 0), length);
         if (signals) HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess && cqe[kCqeOpcode] == opcode);
@@ -184,7 +184,7 @@ void fastPath(const char* address) {
         if (length % 8 == 0) w.exchange(w.b, w.a, kOpSend, length % 16 == 0 ? kSendFlagSignaled : 0, 8);
       }
     }
-  // Not those among which something was asked for once more, or an IPv4 ID was looked at.
+  // Except those among which something was requested again, or an IPv4 ID was examined.
   HOST_CHECK(fast > expected - expected / 10);
   HOST_CHECK(w.b.counter("rcvd_fast") > 5 * 90 && w.a.counter("rcvd_fast") > 100);
   HOST_CHECK(w.a.counter("rx_icrc_errors") == 0 && w.b.counter("rx_icrc_errors") == 0);
@@ -212,7 +212,7 @@ void together() {
   HOST_CHECK(lengths == 400);
 }
 
-// Faults and capture see every packet; what is lost, comes twice, late or changed, arrives once and whole.
+// Faults and capture see every packet; a lost, duplicated, late or modified one arrives once and whole.
 void faults() {
   Two w("127.0.0.1");
   HostOptions options;
@@ -243,7 +243,7 @@ void faults() {
     w.exchange(w.b, w.a, kOpSend, kSendFlagSignaled, 8);
   }
   HOST_CHECK(w.a.counter("sent_fast") == before && w.a.counter("rcvd_fast") == alone);
-  // A capture that has ended by itself, here at the limit of a file's size, does not stand in the way any more.
+  // A capture that has ended by itself, here at the file size limit, does not prevent it any more.
   rlimit limit{};
   HOST_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
   const rlimit none{1, limit.rlim_max};
@@ -259,10 +259,10 @@ void faults() {
   unlink(path);
 }
 
-// What is refused is refused as ever.
+// Refusals are as usual.
 void refusals() {
   uint32_t cqe[kCqeBytes / 4];
-  {  // No receive: RNR, and the message comes when there is one.
+  {  // No receive: RNR, and the message arrives when there is one.
     Two w("127.0.0.1");
     for (int i = 0; i < 3; i++) {
       const uint64_t before = w.a.counter("rcvd_rnr_err");
@@ -289,7 +289,7 @@ void refusals() {
     w.a.post(kOpWrite, kSendFlagSignaled, 8, &w.b, w.b.rkey ^ 1);
     HOST_CHECK(w.status(w.a, false, cqe) == kWcRemoteAccess);
   }
-  {  // A local key of nobody.
+  {  // An unknown local key.
     Two w("127.0.0.1");
     w.a.lkey ^= 1;
     w.a.post(kOpSend, kSendFlagSignaled, 8);
@@ -297,7 +297,7 @@ void refusals() {
   }
 }
 
-// The socket by which `from` sends to `to`: a datagram that is nobody's, sent by it, is counted by the other.
+// The socket on which `from` sends to `to`: a stray datagram sent on it is counted by the other.
 int flowOf(Two& w, Peer& from, Peer& to) {
   for (const int fd : flows()) {
     const uint8_t nobodys[24] = {};
@@ -312,7 +312,7 @@ int flowOf(Two& w, Peer& from, Peer& to) {
   return -1;
 }
 
-// Every bit that the ICRC covers, changed on the way: refused, and nothing happens to the connection or its memory.
+// Every bit that the ICRC covers, flipped in flight: refused, and nothing happens to the connection or its memory.
 void corrupt(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];
@@ -365,7 +365,7 @@ void corrupt(const char* address) {
   HOST_CHECK(w.b.counter("rcvd_fast") >= before + 8);
 }
 
-// An ICRC of another flow, length or ID is another.
+// An ICRC of another flow, length or ID differs.
 void icrcs() {
   uint32_t state = 12345;
   const auto random = [&state] { return state = state * 1664525 + 1013904223, state >> 8; };

@@ -1,4 +1,4 @@
-// The UDP sockets of this process, found among its descriptors: for tests that send by them what no host side would.
+// The UDP sockets of this process, found among its descriptors: for tests that send what no host side would.
 #pragma once
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,14 +9,14 @@
 
 namespace hosttest {
 
-// The port is at the same place in both families.
+// The port is at the same offset in both families.
 inline uint16_t ownPort(int fd) {
   sockaddr_in6 own{};
   socklen_t bytes = sizeof own;
   return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 ? ntohs(own.sin6_port) : uint16_t(0);
 }
 
-// Those connected to port 4791, by which a process sends to others of its host.
+// Those connected to port 4791, which a process uses to send to others of its host.
 inline std::vector<int> flows() {
   std::vector<int> found;
   for (int fd = 3; fd < 512; fd++) {

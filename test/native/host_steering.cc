@@ -1,4 +1,4 @@
-// A member that joins the RoCEv2 group leaves the group's steering as it is until it knows better.
+// A member that joins the RoCEv2 group leaves the group's steering as it is until it knows more.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -18,7 +18,7 @@ int member() {
   return bind(s, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 ? s : -1;
 }
 
-// Sends packets from many ports, which the system alone would spread; answers how many came to `to`.
+// Sends packets from many ports, which the OS alone would spread; returns how many arrived at `to`.
 int arrivedAt(int to, int count) {
   sockaddr_in group{};
   group.sin_family = AF_INET;
@@ -58,11 +58,11 @@ int main() {
   steering.start(third, 2, now);
   HOST_CHECK(probes > 0);
   HOST_CHECK(arrivedAt(second, 32) == 32);
-  // Nobody answers: the program there knows no probes. Another try has the rule for them.
+  // There is no reply: the program there knows no probes. Another attempt has the rule for them.
   const int before = probes;
   steering.onTime(now = steering.deadline());
   HOST_CHECK(probes > before);
-  // Nor then: that was all, and the host spreads the packets.
+  // Not then either: there are no more attempts, and the host spreads the packets.
   const int after = probes;
   steering.onTime(now = steering.deadline());
   HOST_CHECK(probes == after && steering.deadline() == UINT64_MAX);

@@ -1,6 +1,5 @@
-// Another user who holds every name that this user's processes would have: as a listener, bound only, with a queue of
-// connections that is full. Nobody is kept from anything, and names have one owner, whatever the stranger lets go
-// meanwhile.
+// Another user who holds every name that this user's processes would have: as a listener, bound only, or with a full
+// queue of connections. Nothing is blocked by that, and names have one owner, whatever the stranger releases meanwhile.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -17,7 +16,7 @@ namespace {
 
 enum class Manner { kListens, kBinds, kFull };
 
-// A process of another user with names of this one's, until it is told to end.
+// A process of another user with names of this one, until it is stopped.
 class Stranger {
  public:
   Stranger(Manner manner, const std::vector<std::string>& names) {
@@ -76,7 +75,7 @@ std::vector<std::string> slots() {
   return names;
 }
 
-// And the names that the test's claims by number have.
+// And the names of the test's claims by number.
 std::vector<std::string> ports() {
   std::vector<std::string> names;
   for (const char* service : {"0106", "0111"})
@@ -120,7 +119,7 @@ void works(Manner manner) {
   HOST_CHECK(a.slot != b.slot);
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
-  // By number, of one address and of all; free ones, in both port spaces.
+  // By number, for one address and for all; free ones, in both port spaces.
   const Claim one = claim(a, "127.0.0.1", 7000), all = claim(b, "*", 7001), free = claim(a, "*", 0),
               other = claim(b, "*", 0);
   HOST_CHECK(one.status == 0 && all.status == 0 && free.status == 0 && other.status == 0);
@@ -133,7 +132,7 @@ void works(Manner manner) {
   reaches(b, a, free.port, "a3");
   // To a slot, and its end.
   b.ask("watch " + std::to_string(a.slot), "watch 1");
-  // The usual names are free now. What they stand for is not.
+  // The usual names are free now. What they represent is not.
   stranger.letGo();
   Node c;
   c.ask("kernel", "kernel 1");

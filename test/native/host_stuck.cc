@@ -1,6 +1,6 @@
-// Peers that do not go on: stopped in the middle of a copy, at fifty points, with room to take the memory back and
-// without; and memory whose pages never come. A neighbour of the same HCA keeps its connection, and is served all the
-// time. `host_stuck <points>`, which test/attack runs, also prints figures, as JSON.
+// Peers that do not continue: stopped in the middle of a copy, at fifty points, with and without room to withdraw the
+// memory; and memory whose pages never arrive. A neighbor on the same HCA keeps its connection, and is served
+// throughout. `host_stuck <points>`, which test/attack runs, also prints figures as JSON.
 #include <sys/resource.h>
 
 #include <thread>
@@ -35,7 +35,7 @@ struct Figures {
   }
 } figures;
 
-// An honest peer, into whose memory a thread of this process writes one message after the other.
+// An honest peer, to whose memory a thread of this process writes one message after the other.
 struct Neighbour {
   Side side;
   Peer peer;
@@ -94,7 +94,7 @@ struct Writer {
     *served += neighbour.rounds - before;
     return status;
   }
-  // It goes on, and changes nothing.
+  // It continues, and changes nothing.
   void goOn() {
     std::memset(side.memory.data(), kOwn, kBytes);
     ::kill(peer.pid, SIGCONT);
@@ -124,7 +124,7 @@ void stoppedAtPoints(uint32_t points) {
 // `ulimit -v`: the command fails in time, and succeeds when there is room.
 void stoppedWithoutRoom() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return;  // a sanitizer needs memory of the system at any time
+  return;  // a sanitizer may need memory of the OS at any time
 #endif
   Neighbour neighbour;
   uint64_t served = 0;
@@ -149,7 +149,7 @@ void stoppedWithoutRoom() {
   neighbour.end();
 }
 
-// Nobody but their owner ever reads them: the peer's own Write waits.
+// Only their owner ever reads them: the peer's own Write waits.
 void pagesThatNeverCome() {
   Neighbour neighbour;
   Side side;
@@ -160,7 +160,7 @@ void pagesThatNeverCome() {
     figures.withheld++;
     neighbour.awaitRounds(100);
   } else {
-    std::printf("host_stuck: skipped pages that never come: the system has no userfaultfd for this user\n");
+    std::printf("host_stuck: skipped pages that never arrive: this user may not use userfaultfd\n");
   }
   stuck.kill();
   neighbour.end();

@@ -1,5 +1,5 @@
-// Checks and a private network namespace for the tests of the host side. UDP port 4791 and abstract socket names
-// are the host's, so each test binary takes a network of its own where it may.
+// Checks and a private network namespace for the tests of the host side. UDP port 4791 and abstract socket names belong
+// to the host, so each test binary uses its own network if it may.
 #pragma once
 #include <net/if.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// What has not come by then has not come at all; a busy machine takes many seconds.
+// What has not arrived by then will not arrive; a busy machine takes many seconds.
 constexpr int kPatienceMs = 60'000;
 constexpr uint64_t kPatienceNs = kPatienceMs * 1'000'000ull;
 

@@ -1,5 +1,5 @@
-// An engine without a thread, which nobody but the program's own threads moves, and a peer on the local link: ends that
-// nobody saw when they came, and threads that wait (progress/waiting_thread.h).
+// An engine without a thread, driven only by the program's own threads, and a peer on the local link: ends that were
+// not seen when they occurred, and threads that wait (progress/waiting_thread.h).
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ using namespace hosttest;
 
 namespace {
 
-// Somebody has the wire's port and does not share it: without a wire, only peers' rings wake those who sleep.
+// Another program has the wire's port and does not share it: without a wire, only the peers' rings wake sleeping
+// threads.
 struct PortTaken {
   const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   PortTaken() {
@@ -26,10 +27,10 @@ struct PortTaken {
   ~PortTaken() { ::close(socket); }
 };
 
-// An engine without a thread: it looks when it is polled.
+// An engine without a thread: it works when it is polled.
 struct Unwatched {
   struct : Clock {
-    mutable uint64_t slow = 0;  // not 0: the time, of which every look at the clock takes a little
+    mutable uint64_t slow = 0;  // not 0: the time, which every reading of the clock advances a little
     uint64_t now() const override { return slow != 0 ? slow += 50 : clockNow(); }
   } clock;
   Host host{clock};
@@ -41,8 +42,8 @@ struct Unwatched {
   ~Unwatched() { host.stop(); }
 };
 
-// The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
-// connection to the other begins, and does not end that.
+// The peer is killed and another process gets its slot while no thread here polls: the end of the first is reported
+// before a connection to the second starts, and does not end that one.
 int unseenMain() {
   Unwatched here;
   Engine& engine = here.engine;
@@ -93,9 +94,9 @@ int modifiedMain() {
   return hosttest::failures;
 }
 
-// A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other
-// ways than the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not
-// leave in between.
+// A waiting thread that always has something to do, so that it never sleeps, still sees what does not arrive through
+// the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not leave in
+// between.
 void busy(bool again) {
   Unwatched here;
   Side side(false, here.engine);
@@ -121,7 +122,7 @@ int busyMain() {
   return hosttest::failures;
 }
 
-// A thread that looks on before it sleeps, on a clock that goes with its looks.
+// A thread that spins before it sleeps, on a clock that advances with its polls.
 int looksOnMain() {
   const PortTaken taken;
   Unwatched here;
@@ -138,7 +139,7 @@ int looksOnMain() {
     return entry;
   };
   constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
-  // Who only sleeps leaves no mark: the engine's thread would give way to it with timers that are due meanwhile.
+  // A thread that only sleeps sets no mark: the engine's thread would leave timers to it that are due meanwhile.
   const uint64_t marked = here.engine.owner().marked();
   HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(here.engine.owner().marked() == marked);
@@ -149,18 +150,18 @@ int looksOnMain() {
   HOST_CHECK(asked == kLookAndStep);
   HOST_CHECK(enter(kNever, true) == WaitingThread::Entry::kSleep);
   HOST_CHECK(asked > kSoon);
-  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // it was in vain the last time
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // the last time it had no result
   HOST_CHECK(asked == kLookAndStep);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
-  // Who comes from sleeping sees to all else before it sleeps again.
+  // A thread that comes from sleeping handles everything else before it sleeps again.
   HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);
   HOST_CHECK(asked == kLookAndStep);
   return hosttest::failures;
 }
 
-// A message that ends a sleep, and for which its sender waits, is acknowledged at once; acknowledgements of others may
-// go along with an answer, but leave before the thread sleeps.
+// A message that ends a sleep and for which its sender waits is acknowledged at once; acknowledgements of others may go
+// with a reply, but leave before the thread sleeps.
 void acknowledges(char how) {
   Unwatched here;
   Side side(false, here.engine);
@@ -183,7 +184,7 @@ void acknowledges(char how) {
     HOST_CHECK(hears());
     if (!sleeps) waiting.leave();
     HOST_CHECK(waiting.enter(came, false) == WaitingThread::Entry::kDone);
-    // The first may have waited for the local link, and then asks as longer messages do.
+    // The first may have waited for the local link, and then requests one as longer messages do.
     const bool atOnce = sleeps && how == kOnceEach;
     HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
     waiting.leave();

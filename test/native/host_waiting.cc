@@ -1,6 +1,6 @@
 // Threads of the program that own progress while they wait (progress/waiting_thread.h), beside the engine's thread and
-// threads that poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that has the claim and
-// does not come.
+// polling threads: nothing that arrives is lost, whichever thread sleeps, and none relies on a thread that has the
+// claim and does not come.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ struct Waiting {
   };
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   WaitingThread thread{hca().progress(), [](void* self) { ring(*static_cast<int*>(self)); }, &fd};
-  const bool looksOn;              // before it sleeps
+  const bool looksOn;              // spins before it sleeps
   uint32_t owned = 0, served = 0;  // sleeps
   uint32_t awake = 0;              // did not have to sleep
 
@@ -84,8 +84,8 @@ struct Waiting {
   }
 };
 
-// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it looks on
-// before it sleeps), or writes into our memory as often as it is told ('w').
+// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it spins
+// before it sleeps), or writes to this side's memory as often as it is commanded ('w').
 int peerMain() {
   startProcess();
   char how = 0;
@@ -107,7 +107,7 @@ int peerMain() {
     return hosttest::failures;
   }
   for (uint32_t echoed = 0;;) {
-    // The end is the other's: its process goes, or it takes its queue pair away.
+    // The other side ends: its process, or its queue pair.
     if (waiting.next(side, cqe) != kWcSuccess) return hosttest::failures;
     if ((cqe[kCqeFlags] & kCqeFlagReceiveQueue) == 0) continue;
     const uint32_t offset = echoed++ % 16 * kMessage;
@@ -132,8 +132,8 @@ struct Peer : Child {
   }
 };
 
-// Round trips, both sides asleep in between. Now and then something else is done before waiting, for longer than
-// a mark is good, so that the engine's thread takes over and is displaced again.
+// Round trips, both sides asleep in between. Now and then something else is done before waiting, for longer than a mark
+// is valid, so that the engine's thread takes over and is displaced again.
 void play(Side& side, Waiting& waiting, uint32_t rounds) {
   uint32_t cqe[16];
   for (uint32_t n = 0; n < rounds; n++) {
@@ -156,13 +156,13 @@ void waiters(uint32_t rounds) {
   Peer peer('e', side);
   Waiting waiting;
   play(side, waiting, rounds);
-  // The waiting thread has taken messages itself. How many is up to the scheduler: the engine's thread takes those that
-  // come while this thread does not run.
+  // The waiting thread has received messages itself. How many is up to the scheduler: the engine's thread receives
+  // those that arrive while this thread does not run.
   for (uint32_t n = 0; n < 100 && waiting.owned + waiting.awake == 0; n++) play(side, waiting, rounds);
   HOST_CHECK(waiting.owned + waiting.awake != 0);
 }
 
-// Threads that look on before they sleep: some messages come before a sleep, some end one.
+// Threads that spin before they sleep: some messages arrive before a sleep, some end one.
 void lookingOn(uint32_t rounds) {
   Side side;
   Peer peer('l', side);
@@ -170,7 +170,7 @@ void lookingOn(uint32_t rounds) {
   play(side, waiting, rounds);
 }
 
-// It is looked on for as long as that is worth it, and tried ever less often where it is not.
+// It spins for as long as that is worthwhile, and tries ever less often otherwise.
 void spinPayoff() {
   SpinPayoff spin;
   const auto passes = [&] {
@@ -187,7 +187,7 @@ void spinPayoff() {
   HOST_CHECK(passes() == 0);
   spin.failed();
   HOST_CHECK(passes() == 1);
-  // What comes after an interruption counts as in vain: others want the processor.
+  // An arrival after an interruption counts as no result: others need the CPU.
   for (uint32_t n = 2; n < 4 * progress::kMostSkips; n *= 2) {
     spin.found(progress::kPreemptionNs + 1);
     HOST_CHECK(passes() == std::min(n, progress::kMostSkips));
@@ -202,7 +202,7 @@ void pollHint() {
   uint64_t now = 1'000'000;
   uint32_t taken = 0;
   const uint64_t step = progress::kLoopSpinNs / 10;
-  // Polls of a wait that brings nothing; 1: it did not spin.
+  // Polls of a wait without a result; 1: it did not spin.
   const auto inVain = [&] {
     uint32_t polls = 1;
     for (; hint.shouldPoll(taken, now); now += step) polls++;
@@ -217,26 +217,26 @@ void pollHint() {
   HOST_CHECK(inVain() == 12);
   for (uint32_t n = 1; n < 4 * progress::kMostSkips; n *= 2)
     HOST_CHECK(waitsWithoutSpin() == std::min(n, progress::kMostSkips));
-  // What is there at the first poll says nothing of spinning.
+  // A completion that is there at the first poll gives no information about spinning.
   for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(!hint.shouldPoll(taken++, now));
   for (uint32_t n = 0; n < 10; n++) HOST_CHECK(hint.shouldPoll(taken++, now));
   HOST_CHECK(inVain() == 12 && waitsWithoutSpin() == progress::kMostSkips);
   for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(inVain() == 1);
-  // Completions that spinning has brought: it pays again.
+  // Completions found by spinning: it pays again.
   for (uint32_t n = 0; n < 10; n++) {
     HOST_CHECK(hint.shouldPoll(taken, now));
     HOST_CHECK(hint.shouldPoll(taken, now += step));
     taken++;
   }
   HOST_CHECK(inVain() == 12 && inVain() == 1 && inVain() == 12);
-  // Others had the CPU before the completion: others want it.
+  // Others had the CPU before the completion: others need it.
   HOST_CHECK(inVain() == 1 && inVain() == 1);
   HOST_CHECK(hint.shouldPoll(taken, now) && hint.shouldPoll(taken, now += progress::kPreemptionNs + 1));
   taken++;
   HOST_CHECK(!hint.shouldPoll(taken, now));
 }
 
-// Another thread polls now and then, takes what is for others, and goes away in the middle of it.
+// Another thread polls now and then, takes what is for others, and leaves in the middle of it.
 void besidePollers(uint32_t rounds) {
   Side side, other;
   Peer peer('e', side);
@@ -259,7 +259,7 @@ void claim(Waiting& waiting) {
   while (waiting.thread.enter(never, false) != WaitingThread::Entry::kSleep) waiting.thread.leave();
 }
 
-// Two threads of one process wait; one of them has the claim, and goes without telling the other.
+// Two threads of one process wait; one of them has the claim, and leaves without notifying the other.
 void twoWait(uint32_t rounds) {
   Side a, b;
   Peer peerA('e', a), peerB('e', b);
@@ -276,7 +276,7 @@ void twoWait(uint32_t rounds) {
   HOST_CHECK(waitingB.served > served);
 }
 
-// A thread that has the claim, and computes instead of coming when it is rung for.
+// A thread that has the claim, and computes instead of responding to a wake-up.
 void claimsAndDoesNotCome() {
   Side side;
   Peer peer('w', side);
@@ -287,11 +287,11 @@ void claimsAndDoesNotCome() {
     HOST_CHECK(write(peer.in, &word, 1) == 1);
     HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
   }
-  // It may not even have seen that the descriptor was readable: the engine's thread, which took that away, told it.
+  // It may not even have seen that the descriptor was readable: the engine's thread, which cleared that, notified it.
   HOST_CHECK(readable(waiting.fd, kPatienceMs));
 }
 
-// As long as there is one, all threads of this process share one processor.
+// While it exists, all threads of this process share one CPU.
 struct OneProcessor {
   cpu_set_t before;
   OneProcessor() {
@@ -312,7 +312,7 @@ struct OneProcessor {
   }
 };
 
-// A thread that begins with `first` and then computes, until this ends.
+// A thread that starts with `first` and then computes, until this ends.
 struct Computing {
   std::atomic<bool> stop{false};
   std::atomic<ThreadId> id{0};
@@ -333,7 +333,7 @@ struct Computing {
   }
 };
 
-// A thread that is ready, and for which there is no processor, differs from one that runs, waits, or has ended.
+// A thread that is ready but has no CPU differs from one that runs, waits, or has ended.
 void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(currentThread()));
   HOST_CHECK(!lacksProcessor(0) && processorTimeNs(0) == 0);
@@ -345,7 +345,7 @@ void whoLacksAProcessor() {
     char byte;
     HOST_CHECK(read(ends[0], &byte, 1) == 1);
   });
-  // It may not have come to its read() yet.
+  // It may not have reached its read() yet.
   const auto sleeps = [&] { return id != 0 && !lacksProcessor(id); };
   for (const uint64_t end = clockNow() + kPatienceNs; !sleeps() && clockNow() < end;) sched_yield();
   HOST_CHECK(sleeps());
@@ -366,8 +366,8 @@ void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(computing.id));
 }
 
-// A thread that has the claim, or polls, and then computes on the only processor: whenever the engine's thread looks,
-// that thread seems to lack the processor. It is not waited for.
+// A thread that has the claim, or polls, and then computes on the only CPU: whenever the engine's thread checks, that
+// thread seems to lack the CPU. It is not waited for.
 void computesOnTheOnlyProcessor() {
   Side side;
   Peer peer('w', side);
@@ -399,8 +399,7 @@ uint64_t left(const ProgressOwner& owner) {
   return static_cast<uint64_t>(at.it_value.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(at.it_value.tv_nsec);
 }
 
-// The alarm is put off by marks of the second half of its time, to the end of theirs, and by none once the thread is
-// awake.
+// Marks in the second half of the alarm's time postpone it to their end, and none does once the thread is awake.
 void alarmIsPutOff() {
   constexpr uint64_t kHour = 3'600'000'000'000u;
   const struct : Clock {
@@ -419,7 +418,7 @@ void alarmIsPutOff() {
   owner.poll(start + 3 * kHour);
   HOST_CHECK(owner.marked() == start + 3 * kHour);
   HOST_CHECK(left(owner) <= 2 * kHour + progress::kMarkNs);
-  // Marks that are valid for longer put it off for as long.
+  // Marks that are valid for longer postpone it for as long.
   for (uint64_t valid = progress::kMarkNs; valid < progress::kMostMarkNs; valid *= 2) {
     HOST_CHECK(owner.markNs() == valid);
     owner.trustLonger();

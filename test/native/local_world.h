@@ -1,4 +1,4 @@
-// Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and of the
+// Two HCAs of one process that a test connects over the local link: each has its own mapping of one segment, and of the
 // other's memory of allocate().
 #pragma once
 #include <unistd.h>
@@ -26,7 +26,7 @@ struct Told {
 
 std::vector<Told> tellings(LocalPair& pair, bool carried = true);
 
-// What LocalPairs does by the slots' connections. The number of offers that were taken.
+// Does what LocalPairs does over the connections of slots. Returns the number of offers that were accepted.
 uint32_t exchange(LocalPair& from, LocalPair& to);
 
 // Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose

@@ -1,5 +1,5 @@
 // The transport's tests. With "--single" first, over links that have the fast path of small packets, and without the
-// tests of long windows: their messages of 1 MiB do not take that path, and they are half of the time of all.
+// tests of long windows: their messages of 1 MiB do not use that path, and they take half of the total time.
 #include "check.h"
 #include "world_net.h"
 

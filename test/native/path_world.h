@@ -1,5 +1,5 @@
-// Two HCAs at the ends of a path: a delay each way, and from `a` to `b` a rate, a queue and losses by seed, under a
-// clock that jumps from event to event.
+// Two HCAs at the ends of a path: a delay in each direction, and from `a` to `b` a rate, a queue and seeded losses,
+// with a clock that jumps from event to event.
 #pragma once
 #include <deque>
 
@@ -10,9 +10,9 @@ namespace world {
 struct PathShape {
   uint64_t delayNs = 10'000'000;  // one way
   uint64_t bytesPerSecond = 125'000'000;
-  uint32_t queue = 1000;  // frames that wait
+  uint32_t queue = 1000;  // waiting frames
   double loss = 0, reorder = 0, duplicate = 0;
-  uint64_t lateNs = 0;  // both hosts wake so much later than they want to
+  uint64_t lateNs = 0;  // both hosts wake this much later than they want to
 };
 
 // IP, UDP and ICRC.
@@ -38,12 +38,12 @@ struct PathWorld : World {
   void carry(Frame& f);
   static void put(Way& way, Late&& late);
   void arrive(Way& way);
-  // Runs until `done` or for so long. False: the time is over.
+  // Runs until `done` or for the given time. False: the time is over.
   bool run(
       uint64_t ns, const std::function<bool()>& done = [] { return false; });
 };
 
-// A connection that has requests of `bytes` under way all the time.
+// A connection that always has requests of `bytes` in flight.
 struct Flow {
   PathWorld& w;
   TestQp qa, qb;
@@ -54,7 +54,7 @@ struct Flow {
   Flow(PathWorld& world, const Link2& link, uint32_t size, uint32_t op = kOpWrite, uint64_t seed = 0);
   ~Flow();
   void post();
-  // Takes completions, and posts as many again.
+  // Consumes completions, and posts as many again.
   void turn(bool more = true);
 };
 

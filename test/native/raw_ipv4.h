@@ -1,4 +1,4 @@
-// A raw socket that sees RoCEv2's IPv4 datagrams with their headers, as they leave or come.
+// A raw socket that sees RoCEv2's IPv4 datagrams with their headers, as they are sent or received.
 #pragma once
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,8 +12,8 @@ namespace nd {
 struct Raw {
   UniqueFd fd{socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP)};
   uint8_t bytes[65536];
-  // The next to port 4791 that is not empty; 0: there is none. The system may be behind with what has been sent
-  // already.
+  // The next one to port 4791 that is not empty; 0: there is none. The OS may be behind with what has already been
+  // sent.
   uint32_t next(int patienceMs = 0) {
     for (pollfd waited = {fd.get(), POLLIN, 0};;) {
       const ssize_t n = poll(&waited, 1, patienceMs) == 1 ? recv(fd.get(), bytes, sizeof bytes, 0) : -1;
@@ -23,7 +23,7 @@ struct Raw {
   }
   uint16_t id() const { return static_cast<uint16_t>(bytes[4] << 8 | bytes[5]); }
   uint16_t port() const { return static_cast<uint16_t>(bytes[20] << 8 | bytes[21]); }
-  // One datagram of one packet with these fields and a right ICRC.
+  // One datagram of one packet with these fields and a valid ICRC.
   bool sees(const IcrcHeaders& headers) {
     const uint32_t n = next(kPatienceMs);
     return n != 0 && id() == headers.ipv4Id && port() == headers.sourcePort &&

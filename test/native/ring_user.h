@@ -26,7 +26,7 @@ struct RingUser {
 
   RingUser(nd::Engine& e, const RingShape& s) : engine(e), shape(s) {}
 
-  // Makes the objects. The memory is the caller's.
+  // Creates the objects. The memory is the caller's.
   void open(nd::KernelPort& port, const void* memory, uint64_t length, uint32_t access) {
     using namespace nd::abi;
     base = reinterpret_cast<uint64_t>(memory);
@@ -60,7 +60,7 @@ struct RingUser {
     at[kSgeLength] = length;
     at[kSgeLkey] = lkey;
   }
-  // The next WQE of the send queue, all zero. It is the HCA's from publish() on.
+  // The next WQE of the send queue, all zero. It belongs to the HCA from publish() on.
   uint32_t* request() const {
     auto* wqe = reinterpret_cast<uint32_t*>(qpRing + nd::abi::kQpHeaderBytes + sent % shape.entries * shape.stride);
     std::memset(wqe, 0, shape.stride);

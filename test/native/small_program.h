@@ -1,5 +1,5 @@
-// A random program of work requests between two queue pairs, most of them small: what the fast paths of small messages
-// (fast_path.cc) are compared by. The same seed does the same by any way.
+// A random program of work requests between two queue pairs, most of them small, which the fast paths of small messages
+// (fast_path.cc) are compared with. The same seed does the same on any path.
 #pragma once
 #include <map>
 
@@ -7,7 +7,7 @@
 
 namespace world {
 
-// All that anybody can see of a run.
+// All that is visible of a run.
 struct Outcome {
   std::vector<std::vector<uint8_t>> frames;
   std::vector<std::vector<uint32_t>> completions;
@@ -17,7 +17,7 @@ struct Outcome {
   uint64_t fast = 0, single = 0;
 };
 
-// In a World, or what is derived from one.
+// In a World, or a class derived from it.
 template <typename Base>
 struct SmallProgram : Base {
   static constexpr uint32_t kArena = 8192, kRemote = 4096;
@@ -29,7 +29,7 @@ struct SmallProgram : Base {
   Handle table;
   TestSrq srq{*b, 64};
   TestQp qa, qb;
-  // Aligned, so that an altered bit of an address comes to the same place, or outside, wherever they are.
+  // Aligned, so that a flipped bit of an address leads to the same offset, or outside, wherever they are.
   Buffer ma{*a, kArena, kAllAccess, 3, kArena}, mb{*b, kArena, kAllAccess, 4, kArena};
   Link2 l;
 
@@ -48,10 +48,10 @@ struct SmallProgram : Base {
     connect(qa, qb, l);
   }
   virtual ~SmallProgram() = default;
-  // What happens to what is on its way: one of so many kinds.
+  // What happens to packets in flight: one of these kinds.
   static constexpr uint32_t kKinds = 5;
   virtual void disturb(uint32_t kind) = 0;
-  // Whether the program goes on.
+  // Whether the program continues.
   virtual bool goesOn() const { return true; }
 
   static Handle tableOf(Node& n) {
@@ -72,7 +72,7 @@ struct SmallProgram : Base {
     return s;
   }
 
-  // A memory window of each side, bound or not when all that was posted is done.
+  // A memory window of each side, bound or not when everything posted is done.
   struct TurnedWindow : Window {
     Buffer& memory;
     bool bound = false;
@@ -88,7 +88,7 @@ struct SmallProgram : Base {
   std::unique_ptr<TurnedWindow> wa = std::make_unique<TurnedWindow>(*a, ma),
                                 wb = std::make_unique<TurnedWindow>(*b, mb);
 
-  // How many of its work requests each side knows to be over.
+  // How many of its work requests each side knows to be finished.
   struct Books {
     uint32_t sends = 0, receives = 0;
   };
@@ -139,7 +139,7 @@ struct SmallProgram : Base {
       qp.receive(sges);
     }
   }
-  // Both begin anew, as after a failure.
+  // Both start afresh, as after a failure.
   void revive() {
     for (TestQp* qp : {&qa, &qb}) {
       CHECK(qp->toState(kQpsReset) == Status::kSuccess);
@@ -222,11 +222,11 @@ struct SmallProgram : Base {
     for (uint32_t i = 0; i < steps && goesOn(); i++) {
       act();
       const uint32_t failed = (qa.state() == kQpsError) + (qb.state() == kQpsError);
-      // What has not failed learns of the other by its silence, or never.
+      // A side that has not failed learns of the other from its silence, or never.
       if (failed == 2 || (failed == 1 && random.below(30) == 0)) revive();
     }
   }
-  // Until nothing is under way any more, and what there is then.
+  // Until nothing is in flight any more, and what there is then.
   Outcome outcome() {
     this->until([] { return false; }, 3'000'000'000ull);
     drain(qa);

@@ -1,4 +1,4 @@
-// What happens in the middle of a copy: a page that does something when it is first touched.
+// Actions in the middle of a copy: a page that does something when it is first accessed.
 #pragma once
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ namespace world {
 
 const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
 
-// Calls `then` when a page is first touched, in the middle of whatever touches it.
+// Calls `then` when a page is first accessed, in the middle of that access.
 struct Trap {
   static inline Trap* armed = nullptr;
   uint8_t* page;
@@ -36,7 +36,7 @@ struct Trap {
     CHECK(mprotect(page, kPage, PROT_NONE) == 0);
   }
   ~Trap() {
-    CHECK(armed == nullptr);  // it was touched
+    CHECK(armed == nullptr);  // it was accessed
     sigaction(SIGSEGV, &before, nullptr);
   }
 };

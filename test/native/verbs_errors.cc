@@ -1,4 +1,4 @@
-// Every call into libibverbs and librdmacm fails once: the caller hears of it, nothing is left behind, and nothing
+// Every call into libibverbs and librdmacm fails once: the caller is notified, nothing is left behind, and nothing
 // crashes.
 #include <cerrno>
 #include <cstring>
@@ -18,7 +18,7 @@ bool ends(const std::string& call) {
   return false;
 }
 
-// A program that uses all there is, and goes on after a failure with what it has.
+// A program that uses everything, and after a failure continues with what it has.
 class Program {
  public:
   explicit Program(World& world) : w(world) {}
@@ -112,7 +112,7 @@ class Program {
     }
     look();
   }
-  // What completions and events tell.
+  // What completions and events report.
   void look() {
     for (TestCq* cq : {&sendCq_, &receiveCq_}) {
       if (cq->handle == 0) continue;
@@ -186,7 +186,7 @@ class Program {
   }
   void end() {
     look();
-    // What a failure has left under way is flushed.
+    // Requests that a failure has left in flight are flushed.
     for (TestQp* qp : {&rc_, &shared_, &ud_, &connected_})
       ended(qp->handle, [&] { return host().destroyQp(qp->handle); });
     ended(srq_.handle, [&] { return host().destroySrq(srq_.handle); });
@@ -218,20 +218,20 @@ TEST(verbs_each_call_of_a_program_fails_once) {
     if (at < 0) CHECK(!program.told);
     else (program.told ? heard : silent).insert(failed);
     w.close();
-    // An id that librdmacm does not end is its own. All else is gone, whichever call it was.
+    // An id that librdmacm does not destroy belongs to it. All else is gone, whichever call it was.
     if (failed == "rdma_destroy_id") w.rdma.reset();
     CHECK(w.rdma.left().empty());
   }
   check::note = "";
   CHECK(all > 80);
   CHECK(names.size() > 35);
-  // Options of connections are wishes: an old kernel has none. P_Keys are also read where only addresses matter, and
+  // Options of connections are optional: an old kernel has none. P_Keys are also read where only addresses matter, and
   // CQs are polled once more for a queue pair that ends.
   for (const std::string& name : silent) {
     const bool expected =
         name == "rdma_destroy_id" || name == "rdma_set_option" || name == "ibv_query_pkey" || name == "poll_cq";
     CHECK(expected);
-    if (!expected) std::fprintf(stderr, "nobody heard of %s\n", name.c_str());
+    if (!expected) std::fprintf(stderr, "%s was not reported\n", name.c_str());
   }
   CHECK(heard.count("poll_cq") == 1 && heard.count("ibv_query_pkey") == 1 && heard.count("req_notify_cq") == 1);
 }
@@ -247,7 +247,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     if (w.host != nullptr) w.device = w.host->openDevice("fake0", &why);
     const std::string failed = w.rdma.failed();
     if (at + 1 == all && !failed.empty()) ++all;  // there may be one more
-    // Queue pairs are tried until the device makes one, and whether queues can grow.
+    // Queue pairs are tried until the device creates one, and whether queues can grow.
     const bool needed = !failed.empty() && failed != "ibv_create_qp" && failed != "ibv_resize_cq" && !ends(failed);
     check::note = failed.c_str();
     CHECK_EQ(w.device == nullptr, needed);
@@ -257,7 +257,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     w.rdma.neverFail();
     w.close();
     check::note = "";
-    // What libibverbs does not end goes with the device.
+    // Objects that libibverbs does not destroy go with the device.
     if (ends(failed)) w.rdma.reset();
   }
   CHECK(all > 10);
@@ -337,7 +337,7 @@ TEST(verbs_a_device_says_what_it_lacks_before) {
   const HcaLimits& limits = w.device->limits;
   CHECK_EQ(limits.maxMw, 0u);
   CHECK_EQ(limits.maxSrq, 0u);
-  CHECK_EQ(limits.maxQpWr, 64u);  // one more is ours
+  CHECK_EQ(limits.maxQpWr, 64u);  // one more belongs to this package
   CHECK_EQ(limits.maxSge, 3u);
   CHECK_EQ(limits.maxReadSge, 1u);
   CHECK_EQ(limits.maxInline, 32u);
@@ -351,7 +351,7 @@ TEST(verbs_a_device_says_what_it_lacks_before) {
   TestCq cq, beyond;
   CHECK(w.make(&cq, 64) == Status::kSuccess);
   CHECK(w.make(&beyond, 256) == Status::kInvalidParameter);
-  // The device's queue is made as large as the ring may become, so that it need not grow.
+  // The device's queue is created as large as the ring may become, so that it need not grow.
   const uint64_t bytes = kCqHeaderBytes + 128 * uint64_t{kCqeBytes};
   CHECK(w.host->resizeCq(cq.handle, reinterpret_cast<uintptr_t>(w.ring(bytes)->base), bytes, 128) == Status::kSuccess);
   CHECK(w.rdma.failed().empty());

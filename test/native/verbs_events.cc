@@ -1,4 +1,4 @@
-// Asynchronous events of devices, events of connections, and queues that overrun, on their way to the kernel.
+// Asynchronous events of devices, events of connections, and overrunning queues, on their way to the kernel.
 #include "verbs_world.h"
 
 using namespace verbstest;
@@ -54,7 +54,7 @@ TEST(verbs_limit_of_a_shared_queue) {
   CHECK(w.host->querySrq(srq.handle, &now) == Status::kSuccess);
   CHECK_EQ(now.limit, 5u);
   CHECK(w.events().empty());
-  // Fewer than that are there: told at once, and not armed.
+  // Fewer than that are there: reported at once, and not armed.
   wanted.limit = 6;
   CHECK(w.host->modifySrq(srq.handle, srqmask::kLimit, wanted) == Status::kSuccess);
   const Seen event = w.await(Event::Kind::kSrq);
@@ -64,7 +64,7 @@ TEST(verbs_limit_of_a_shared_queue) {
   CHECK_EQ(now.limit, 0u);
 }
 
-// Whether the device tells the last request, too, or not: its owner hears of it once, and again after RESET.
+// Whether or not the device reports the last request as well, its owner is notified once, and again after RESET.
 TEST(verbs_last_request_of_a_shared_queue) {
   for (const bool tells : {false, true}) {
     World w;
@@ -121,7 +121,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (qp.state() != kQpsError && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK_EQ(qp.state(), kQpsError);
-    for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // told once
+    for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // reported once
   }
   check::note = "";
 }
@@ -171,7 +171,7 @@ TEST(verbs_attributes_of_a_queue_pair_that_sends) {
   CHECK_EQ(out.initiatorDepth, a.initiatorDepth);
   CHECK_EQ(out.responderResources, a.responderResources);
   CHECK_EQ(out.rnrRetry, a.rnrRetry);
-  // The device has the same, in its own words.
+  // The device has the same, in its own terms.
   const ibv_qp_attr last = r.world.rdma.attributesOf(r.qp.qpn);
   CHECK_EQ(last.qp_state, 3);
   CHECK_EQ(last.timeout, 14);
@@ -265,7 +265,7 @@ TEST(verbs_events_of_connections) {
   }
   host.cmDestroy(request.handle);
   CHECK(host.cmAccept(request.handle, parameters) == Status::kInvalidHandle);
-  // Requests that nobody took go with their listener.
+  // Requests that were not accepted end with their listener.
   w.rdma.cmEvent(listener, kCmConnectRequest, 0, param);
   CHECK_EQ(w.await(Event::Kind::kCm).listener, listener);
   host.cmDestroy(listener);

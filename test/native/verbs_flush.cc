@@ -6,7 +6,7 @@ using namespace nd::verbs;
 
 namespace {
 
-// Each index once, in order, in these statuses.
+// Each index once, in order, with these statuses.
 void inOrder(const std::vector<Cqe>& cqes, uint32_t count, uint32_t status) {
   CHECK_EQ(cqes.size(), count);
   for (uint32_t i = 0; i < cqes.size(); ++i) {
@@ -52,7 +52,7 @@ TEST(verbs_error_waits_for_the_flush_of_datagrams) {
     if (destroyed) CHECK(r.world.host->destroyAh(ah) == Status::kSuccess);
     r.world.rdma.flushAfterPolls = 7;
     CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
-    // Without the address no marker is behind them: then they come when the device gives them.
+    // Without the address no marker is behind them: then they complete when the device reports them.
     if (!destroyed) inOrder(take(r.sendCq), 4, kWcFlushed);
     std::vector<Cqe> late;
     for (int i = 0; destroyed && i < 20; ++i)
@@ -71,7 +71,7 @@ TEST(verbs_a_device_that_does_not_flush_is_not_waited_for) {
   CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(400));
   inOrder(take(r.sendCq), 5, kWcFlushed);
   inOrder(take(r.receiveCq), 6, kWcFlushed);
-  // It does so at last: they have completed already.
+  // It finally does so: they have completed already.
   r.world.rdma.completeSends(r.qp.qpn, 6, kIbFlushed);
   CHECK(poll(r.sendCq).empty());
   CHECK(poll(r.receiveCq).empty());
@@ -119,7 +119,7 @@ TEST(verbs_one_failure_does_not_touch_others) {
   if (!cqes.empty()) CHECK_EQ(cqes[0].status(), kWcSuccess);
 }
 
-// The end of a queue pair's flush is fetched when another one of the same CQ goes.
+// The end of a queue pair's flush is fetched when another one of the same CQ ends.
 TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flush) {
   Ready r;
   TestQp other;
@@ -132,7 +132,7 @@ TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flus
   post(r, 1, 0);
   CHECK(take(r.sendCq).empty());
   CHECK(r.world.host->destroyQp(other.handle) == Status::kSuccess);
-  // Nobody polls. The event thread may have fetched the flush as well, and completes the third then.
+  // The program does not poll. The event thread may have fetched the flush as well, and completes the third then.
   std::vector<Cqe> all;
   for (const auto end = std::chrono::steady_clock::now() + kPatience;
        all.size() < 3 && std::chrono::steady_clock::now() < end; std::this_thread::yield())
@@ -187,7 +187,7 @@ TEST(verbs_a_device_that_goes_flushes_all) {
   inOrder(take(r.sendCq), 3, kWcFlushed);
   inOrder(take(r.receiveCq), 2, kWcFlushed);
   CHECK(r.world.rdma.left().empty() || r.world.rdma.alive(fake::kContext) == 0);
-  // Its owners find out, and end what they have.
+  // Its owners notice, and destroy what they have.
   VerbsHca& host = *r.world.host;
   Handle other = 0;
   uint32_t key = 0;

@@ -1,4 +1,5 @@
-// Programs' threads, the kernel's, the event thread and the device at once. What counts: every request completes once.
+// Concurrent threads of programs, of the kernel, of events and of the device. The criterion: every request completes
+// once.
 #include <thread>
 
 #include "verbs_world.h"
@@ -8,7 +9,7 @@ using namespace nd::verbs;
 
 namespace {
 
-// A queue pair that posts as fast as it may, and counts what completes.
+// A queue pair that posts as fast as it may, and counts completions.
 struct Traffic {
   TestQp qp;
   TestCq cq;

@@ -17,7 +17,7 @@ fake::Send posted(Ready& r, const Wqe& wqe) {
   return sends.empty() ? fake::Send{} : sends[0];
 }
 
-// The queue pair failed with this request, which the device never saw.
+// The queue pair failed with this request, which never reached the device.
 void refused(const Wqe& wqe, uint32_t status, uint32_t type = kQptRc) {
   Ready r(16, type);
   write(r.qp, wqe);
@@ -69,7 +69,7 @@ TEST(verbs_every_opcode) {
   wqe.flags = kSendFlagSignaled;
   send = posted(r, wqe);
   CHECK_EQ(send.wr.opcode, kWrWrite);
-  CHECK_EQ(send.wr.immediate, 0u);  // not the one before
+  CHECK_EQ(send.wr.immediate, 0u);  // not the previous one
   wqe.opcode = kOpRead;
   CHECK_EQ(posted(r, wqe).wr.opcode, kWrRead);
   wqe.opcode = kOpCompareExchange;
@@ -88,7 +88,7 @@ TEST(verbs_every_opcode) {
   wqe.immediate = 0x777;
   send = posted(r, wqe);
   CHECK_EQ(send.wr.opcode, kWrSendInvalidate);
-  CHECK_EQ(send.wr.immediate, 0x777u);  // a key is no wire number
+  CHECK_EQ(send.wr.immediate, 0x777u);  // a key is not in network byte order
 }
 
 TEST(verbs_inline_data) {
@@ -130,7 +130,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK_EQ(send.wr.bind_mw.bind_info.mw_access_flags, kRemoteWriteBit | kRemoteReadBit);
   r.world.rdma.completeSends(r.qp.qpn, 1);
   CHECK_EQ(poll(r.sendCq).size(), 1u);
-  // Bound again, its key is the last one; and lists are such that each bind has its own.
+  // Bound again, its key is the last one; and in lists each bind has its own.
   r.world.rdma.takePostSizes();
   for (uint32_t key = windowKey + 1; key < windowKey + 3; ++key) {
     write(r.qp, Wqe());
@@ -152,7 +152,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK_EQ(ended.wr.immediate, windowKey + 3);
   r.world.rdma.completeSends(r.qp.qpn, 1);
   CHECK_EQ(poll(r.sendCq).size(), 1u);
-  // The peer's Send has ended it: a device of rdma_rxe must not be asked once more.
+  // The peer's Send has ended it: a device of rdma_rxe must not be called once more.
   wqe.swap = uint64_t{windowKey + 4} << 32 | (windowKey + 3);
   posted(r, wqe);
   writeReceive(r.qp);
@@ -173,7 +173,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK(host.deallocateMw(window) == Status::kSuccess);
   CHECK(host.deregisterMr(r.world.pd, lkey) == Status::kSuccess);
   Ranges::all().remove(range);
-  // Neither is there any more.
+  // Neither exists any more.
   write(r.qp, wqe);
   ringSends(r.qp.handle);
   CHECK(r.world.rdma.takeSends(r.qp.qpn).empty());
@@ -187,7 +187,7 @@ TEST(verbs_what_cannot_be_handed_over_completes_in_error) {
   wqe.opcode = 99;
   refused(wqe, kWcLocalOp);
   wqe = Wqe();
-  wqe.sges.assign(5, {0, {1, 1}});  // one more than the queue pair has
+  wqe.sges.assign(5, {0, {1, 1}});  // one more than the queue pair supports
   refused(wqe, kWcLocalOp);
   wqe = Wqe();
   wqe.flags |= kSendFlagInline;
@@ -354,7 +354,7 @@ TEST(verbs_completions_of_receives) {
   CHECK_EQ(cqes[0].words[kCqeLength], 100u);
   CHECK_EQ(cqes[0].words[kCqeImmediate], 0xCAFEu);
   CHECK_EQ(cqes[0].words[kCqeSourceQpn], 0x55u);
-  // A GRH is for datagrams: rdma_rxe tells it of all.
+  // A GRH is for datagrams: rdma_rxe reports one for all.
   CHECK_EQ(cqes[0].flags(), kCqeFlagImmediate | kCqeFlagReceiveQueue);
   CHECK_EQ(cqes[1].opcode(), kOpReceiveRdmaWrite);
   for (const size_t i : {2, 3}) {
@@ -404,7 +404,7 @@ TEST(verbs_every_status_of_a_completion) {
     const Seen event = r.world.await(Event::Kind::kQp);
     CHECK_EQ(event.reason, ours);
     CHECK_EQ(event.event, static_cast<uint32_t>(ours == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal));
-    CHECK_EQ(r.world.events().size(), 0u);  // told once
+    CHECK_EQ(r.world.events().size(), 0u);  // reported once
   }
   check::note = "";
 }
@@ -432,7 +432,7 @@ TEST(verbs_shared_receives) {
     CHECK_EQ(cqes[1].flags(), kCqeFlagReceiveQueue | kCqeFlagSharedReceive);
   }
   CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 2u);
-  // A bigger ring: its places go on from the same counters.
+  // A bigger ring: its indexes continue from the same counters.
   SrqAttributes bigger;
   bigger.entries = 16;
   bigger.ringBytes = kSrqHeaderBytes + 16 * uint64_t{srq.create.stride};
@@ -464,7 +464,7 @@ TEST(verbs_a_full_shared_queue_looks_at_what_its_queue_pairs_have_taken) {
   ringReceives(kSharedBit | srq.handle);
   CHECK(w.rdma.completeReceive(one.qpn, ibv_wc{}));
   CHECK(w.rdma.completeReceive(two.qpn, ibv_wc{}));
-  CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 0u);  // nobody has polled
+  CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 0u);  // the queue was not polled
   nd::verbs::progress(kSharedBit | srq.handle);
   CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 2u);
   CHECK_EQ(take(first).size(), 1u);

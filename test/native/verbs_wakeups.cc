@@ -1,4 +1,4 @@
-// No wake-up is lost: the device completes at every moment of arming, polling and being told.
+// No wake-up is lost: the device completes at every moment of arming, polling and notification.
 #include <thread>
 
 #include "verbs_world.h"
@@ -20,7 +20,7 @@ ibv_wc message(Way way) {
   return wc;
 }
 
-// A device that completes a receive at certain moments, counted from the beginning of the trial.
+// A device that completes a receive at certain moments, counted from the start of the trial.
 class Device1 {
  public:
   Device1(Ready& ready, Way way, long first, long second) : r_(ready), way_(way), at_{first, second} {
@@ -33,11 +33,11 @@ class Device1 {
   }
   ~Device1() {
     r_.world.rdma.hasMoment = false;
-    // The event thread may be in the hook still: closing joins it.
+    // The event thread may still be in the hook: closing joins it.
     r_.world.close();
     r_.world.rdma.onMoment = nullptr;
   }
-  // What has not come by its moment comes now.
+  // What has not completed by its moment completes now.
   void finish() {
     const long now = moment_.fetch_add(1000);
     for (const long at : at_)
@@ -52,7 +52,7 @@ class Device1 {
   void complete() { CHECK(r_.world.rdma.completeReceive(r_.qp.qpn, message(way_))); }
 };
 
-// Takes `count` messages, sleeping in between as a program does: poll, arm, poll, sleep.
+// Receives `count` messages, sleeping in between as a program does: poll, arm, poll, sleep.
 size_t consume(Ready& r, Way way, size_t count, Device1& device) {
   size_t taken = 0;
   bool finished = false;
@@ -100,8 +100,8 @@ TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
   check::note = "";
 }
 
-// The event thread is late with an event whose completion was polled since. The program has asked for the next one
-// meanwhile; the device was not asked again, since it had been asked already.
+// The event thread is late with an event whose completion was polled since. The program has armed the next one
+// meanwhile; the device was not armed again, because it already was.
 TEST(verbs_a_late_event_asks_again) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
@@ -114,7 +114,7 @@ TEST(verbs_a_late_event_asks_again) {
     if (std::this_thread::get_id() == program) return;
     if (moment == fake::Moment::kAfterEvent && !told.exchange(true))
       while (!armed.load()) std::this_thread::yield();
-    // Behind the look at the queue, and before the device is asked.
+    // After the queue was checked, and before the device is armed.
     if (moment == fake::Moment::kBeforeArm && armed.load() && !completed.exchange(true))
       CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
   };
@@ -122,7 +122,7 @@ TEST(verbs_a_late_event_asks_again) {
   CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
   while (!told.load()) std::this_thread::yield();
   CHECK_EQ(poll(r.receiveCq).size(), 1u);
-  // The completion that was polled was one that the first arm waited for.
+  // The polled completion was one that the first arm waited for.
   r.world.events();
   CHECK(armCq(r.receiveCq.handle, false) == Status::kSuccess);
   armed = true;

@@ -28,7 +28,7 @@ using nd::verbs::RingMemory;
 using nd::verbs::Rings;
 using nd::verbs::VerbsHca;
 
-// What has not come by then does not come.
+// What has not arrived by then will not arrive.
 constexpr auto kPatience = std::chrono::seconds(30);
 
 // The fake, which the library under test loads from the same file: beside this program.
@@ -74,7 +74,7 @@ struct TestSrq {
   uint32_t* words() const { return reinterpret_cast<uint32_t*>(memory->base); }
 };
 
-// A send WQE by its words.
+// A send WQE with its words.
 struct Wqe {
   uint32_t opcode = kOpSend, flags = kSendFlagSignaled;
   std::vector<std::pair<uint64_t, std::pair<uint32_t, uint32_t>>> sges;  // address, (length, lkey)
@@ -95,12 +95,12 @@ struct Cqe {
 
 void writeSge(uint32_t* to, uint64_t address, uint32_t length, uint32_t lkey);
 
-// Writes a WQE at the ring's end; nobody hears of it before the doorbell.
+// Writes a WQE at the ring's end; it is not announced before the doorbell.
 uint32_t write(const TestQp& qp, const Wqe& w);
 uint32_t writeReceive(const TestQp& qp, uint64_t address = 0, uint32_t length = 0, uint32_t lkey = 0);
 uint32_t writeReceive(const TestSrq& srq, uint64_t address = 0, uint32_t length = 0, uint32_t lkey = 0);
 
-// The CQEs that are in the ring and were not taken, without fetching more.
+// The CQEs that are in the ring and were not consumed, without fetching more.
 std::vector<Cqe> take(const TestCq& cq);
 
 // Fetches, as a poll of an empty ring does.
@@ -129,7 +129,7 @@ class World {
   explicit World(bool opened = true);
   ~World();
   void open();
-  // Ends all with the host.
+  // Destroys everything with the host.
   void close();
   std::shared_ptr<RingMemory> ring(uint64_t bytes);
 
@@ -139,11 +139,11 @@ class World {
               uint32_t type = kQptRc, uint32_t entries = 16);
   uint32_t initiatorDepth = 2;  // of queue pairs that are moved from now on
   QpAttributes attributes(uint32_t state) const;
-  // One step to a state of the way to RTS.
+  // One step to a state on the way to RTS.
   Status step(const TestQp& qp, uint32_t state);
   Status run(const TestQp& qp);
   static Gid localGid();
-  // The next event of this kind; others are dropped. kNone: none came.
+  // The next event of this kind; others are dropped. kNone: none arrived.
   Seen await(Event::Kind kind);
   // Events that are there.
   std::vector<Seen> events();
@@ -152,7 +152,7 @@ class World {
   uint32_t tokens_ = 100;
 };
 
-// A pair of queues that is ready to send: most tests begin with it.
+// A pair of queues that is ready to send: most tests start with it.
 struct Ready {
   World world;
   TestCq sendCq, receiveCq;

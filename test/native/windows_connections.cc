@@ -1,4 +1,4 @@
-// Connections between processes of one user: who is admitted, what goes along, and how they end.
+// Connections between processes of one user: which are admitted, what is transferred along, and how they end.
 #include "platform/windows/system.h"
 
 #include <sddl.h>
@@ -51,7 +51,7 @@ UniqueFd acceptOne(Descriptor listener) {
   return accepted;
 }
 
-// The access list of an object, as the system has it.
+// The access list of an object, as the OS has it.
 std::string accessOf(HANDLE object) {
   uint64_t room[128];
   DWORD bytes = 0;

@@ -1,4 +1,4 @@
-// Parts of tests that run in processes of their own: PART(name) { … } is started by Process("name", word).
+// Parts of tests that run in separate processes: PART(name) { … } is started by Process("name", word).
 #pragma once
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// Sets with more members than one wait of the system takes.
+// Sets with more members than one wait call of the OS supports.
 #include <thread>
 #include <vector>
 
@@ -15,7 +15,7 @@ using nd::Readiness, nd::UniqueFd;
 constexpr uint32_t kMany = 200;
 constexpr uint64_t kPatienceNs = 60'000'000'000, kMomentNs = 50'000'000;
 
-// Takes until the member of this tag is there; how many others came.
+// Consumes until the member of this tag is there; returns how many others came.
 uint32_t takeUntil(Readiness& set, uint64_t tag) {
   const nd::Descriptor fd = set.fd();
   for (uint32_t others = 0, turns = 0; turns < 100; turns++) {
@@ -42,7 +42,7 @@ void pause() {
 bool isQuiet(Readiness& set) {
   Readiness::Event events[Readiness::kMostEvents];
   const nd::Descriptor fd = set.fd();
-  // The system may report once more what was there before.
+  // The OS may report once more what was there before.
   for (uint32_t turn = 0; turn < 3; turn++) {
     if (set.take(events) != 0) return false;
     if (nd::waitReadable(&fd, 1, kMomentNs) == 0) return true;

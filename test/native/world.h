@@ -1,4 +1,4 @@
-// Two (or more) HCAs on a network in memory, under a clock moved by hand, with seeded faults.
+// Two (or more) HCAs on an in-memory network, with a manually advanced clock and seeded faults.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -168,11 +168,11 @@ struct TestQp {
   uint32_t unfencedWord() { return __atomic_load_n(header() + kQpUnfenced, __ATOMIC_ACQUIRE); }
   uint32_t state();
   static void putSges(uint32_t* w, const std::vector<Sge>& sges);
-  // Writes the WQE without telling anybody.
+  // Writes the WQE without a doorbell.
   uint32_t write(const Wr& r);
   uint32_t post(const Wr& r);
   uint32_t receive(const std::vector<Sge>& sges);
-  // Writes the WQE without telling anybody.
+  // Writes the WQE without a doorbell.
   uint32_t writeReceive(const std::vector<Sge>& sges);
   Status modify(uint32_t mask, const QpAttributes& a);
   Status toState(uint32_t state);
@@ -220,7 +220,7 @@ struct World {
   explicit World(EngineOptions options = {});
   ~World();
   void connect(TestQp& qa, TestQp& qb, const Link2& l = {});
-  // Until nothing moves without time passing.
+  // Until nothing happens without time passing.
   void pump();
   bool advance();  // to the next timer; false: there is none
   bool until(const std::function<bool()>& done, uint64_t limitNs = 100'000'000'000ull);

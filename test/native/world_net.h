@@ -1,4 +1,5 @@
-// The network in memory between the HCAs of world.h: a clock moved by hand, frames under way, seeded faults, groups.
+// The in-memory network between the HCAs of world.h: a manually advanced clock, frames in flight, seeded faults,
+// groups.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -34,7 +35,7 @@ struct Random {
 
 struct ManualClock final : Clock {
   std::atomic<uint64_t> time{1'000'000'000};
-  std::function<void()> hook;  // called when somebody looks
+  std::function<void()> hook;  // called when the queue is polled
   uint64_t now() const override;
 };
 
@@ -51,7 +52,7 @@ struct Faults {
   double drop = 0, duplicate = 0, reorder = 0;
 };
 
-// All frames under way, in order. `filter` sees each frame sent and may change or drop (false) it.
+// All frames in flight, in order. `filter` sees each frame sent and may change or drop (false) it.
 struct Net {
   std::mutex mutex;
   std::deque<Frame> frames;
@@ -61,7 +62,7 @@ struct Net {
   std::function<bool(Frame&)> filter;
   std::vector<Frame> log;
   bool logging = false;
-  uint8_t ecn = 0;                                                                // as what arrives is marked
+  uint8_t ecn = 0;                                                                // the mark of arriving packets
   std::set<std::pair<std::array<uint8_t, 16>, std::array<uint8_t, 16>>> members;  // group, address
 
   Net();
@@ -71,7 +72,7 @@ struct Net {
   bool take(const Gid& gid, Frame* f);
 };
 
-// Whether links begin with the fast path of single small packets.
+// Whether links start with the fast path of single small packets.
 inline bool linksTakeAlone = false;
 
 struct FakeLink final : Link {
@@ -86,12 +87,12 @@ struct FakeLink final : Link {
   ~FakeLink() override;
   bool send(const Path& path, const OutPacket& p) override;
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length) override;
-  // The local link, where a test has made one.
+  // The local link, if a test has created one.
   std::shared_ptr<LocalPair> pair;
   bool pairAsked = false;
   std::shared_ptr<LocalPair> localPair(uint32_t) override;
   void revoke(uint64_t epoch) override;
-  // Direct access, where a test has begun it.
+  // Direct access, if a test has started it.
   HostCounters directCounters;
   std::unique_ptr<DirectOwner> board;
   bool publish();
@@ -101,7 +102,7 @@ struct FakeLink final : Link {
   bool selfPending() const override;
   void pollPair(PacketSink& sink, uint32_t budget);
   void flush() override;
-  // A poller is told that only the local link has anything.
+  // A poller is told that only the local link has something.
   bool localOnly = false;
   bool quiet(uint64_t) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>*) override;

@@ -14,7 +14,7 @@ namespace fake {
 
 using namespace nd::verbs;
 
-// What a program can forget to end.
+// Objects that a program can forget to destroy.
 enum Kind {
   kList,
   kContext,
@@ -35,7 +35,7 @@ enum Kind {
   kKinds
 };
 
-// Moments at which another thread or the device may come in between. Called without locks, on the thread of the call.
+// Moments at which another thread or the device may intervene. Called without locks, on the calling thread.
 enum class Moment { kBeforePoll, kAfterEmptyPoll, kBeforeArm, kAfterArm, kBeforeEvent, kAfterEvent };
 
 // A request that was posted: a copy, with its SGEs and inline bytes.
@@ -53,7 +53,7 @@ class Fake {
  public:
   virtual ~Fake() = default;
 
-  // ── The device. Changed before it is opened.
+  // ── The device. To be changed before it is opened.
   ibv_device_attr attributes{};
   bool iwarp = false;
   bool hasWindows = true, canResize = true;
@@ -62,12 +62,12 @@ class Fake {
   std::vector<uint16_t> pkeys;
 
   // ── Its behaviour
-  // Signaled sends complete in success when they are posted, and nothing of them is kept. Set by the variable
-  // FAKE_RDMA_ECHO, too.
+  // Signaled sends complete successfully when they are posted, and nothing of them is kept. The variable FAKE_RDMA_ECHO
+  // sets it as well.
   bool echo = false;
-  // What was posted is flushed by this many polls after the move to ERROR; -1: never.
+  // The number of polls after the move to ERROR that flush what was posted; -1: never.
   std::atomic<int> flushAfterPolls{0};
-  // Messages take the newest shared receive, as devices may that have several queue pairs on one.
+  // Messages consume the newest shared receive, as devices may if several queue pairs share one queue.
   bool takesNewest = false;
   std::function<void(Moment, ibv_cq*)> onMoment;
   std::atomic<bool> hasMoment{false};  // set after onMoment
@@ -75,20 +75,20 @@ class Fake {
     if (hasMoment.load(std::memory_order_acquire)) onMoment(moment, cq);
   }
 
-  // ── Failing: the call of that number from now on, counted from 0, answers `failWith`. With a name, only its calls
-  // count.
+  // Failures: the call of that number from now on, counted from 0, returns `failWith`. With a name, only calls of that
+  // function count.
   std::atomic<long> failAt{-1};
   int failWith = 12;  // ENOMEM
   std::string failName;
-  virtual long calls() const = 0;          // so far, those that count
+  virtual long calls() const = 0;          // so far, of those that count
   virtual std::string failed() const = 0;  // the name of the call that failed; empty: none
   virtual void neverFail() = 0;
 
   // ── What there is
   virtual int alive(Kind kind) const = 0;
-  // All that is alive, and what a device had when it was closed; empty: nothing.
+  // All live objects, and those that a device had when it was closed; empty: none.
   virtual std::string left() const = 0;
-  virtual void reset() = 0;  // as it was loaded; nothing may be alive
+  virtual void reset() = 0;  // as freshly loaded; nothing may be alive
 
   // ── Queue pairs by number; SRQs and CQs by their context, the handle
   virtual ibv_qp* qp(uint32_t qpn) = 0;
@@ -98,21 +98,21 @@ class Fake {
   virtual std::vector<int> takePostSizes() = 0;  // requests of each call that has posted some
   virtual int state(uint32_t qpn) = 0;
   virtual ibv_qp_attr attributesOf(uint32_t qpn) = 0;
-  // Completes the oldest sends. A bad status moves the queue pair to ERROR, and flushes the rest.
+  // Completes the oldest sends. A failure status moves the queue pair to ERROR and flushes the rest.
   virtual void completeSends(uint32_t qpn, int count, int status = 0) = 0;
   virtual bool completeReceive(uint32_t qpn,
                                ibv_wc like) = 0;  // the oldest receive; of the SRQ, if it has one. False: none
-  // What is in a CQ's queue, to be polled.
+  // Entries of a CQ's queue that can be polled.
   virtual int queued(uint32_t cqContext) = 0;
-  virtual void overrun(uint32_t cqContext) = 0;  // tells the asynchronous event
+  virtual void overrun(uint32_t cqContext) = 0;  // raises the asynchronous event
 
   // ── Events
   virtual void async(ibv_context* context, const ibv_async_event& event) = 0;
-  virtual ibv_context* context() = 0;  // the device that was opened last
+  virtual ibv_context* context() = 0;  // the most recently opened device
   virtual void qpEvent(uint32_t qpn, int type) = 0;
   virtual void srqEvent(uint32_t srqContext, int type) = 0;
   virtual void portEvent(int type) = 0;
-  // Of the id whose context this is; with kCmConnectRequest `id` is the listener, and a new id comes.
+  // For the id with this context; with kCmConnectRequest `id` is the listener, and a new id is created.
   virtual void cmEvent(uint32_t id, int type, int status, const rdma_conn_param& param) = 0;
   virtual rdma_conn_param lastParam() const = 0;  // of rdma_connect or rdma_accept; its data is in lastData()
   virtual std::vector<uint8_t> lastData() const = 0;

@@ -14,7 +14,7 @@ namespace {
 
 State& s() { return State::get(); }
 
-// Their calls answer -1 and errno.
+// Their calls return -1 and set errno.
 int answer(const char* name) { return s().fails(name) ? -1 : 0; }
 
 void keepAddress(const sockaddr* from, sockaddr_storage* to) {
@@ -43,7 +43,7 @@ CmId* makeId(rdma_event_channel* channel, void* context, int portSpace) {
 
 void drop(CmId* id) {
   std::lock_guard<std::mutex> hold(s().mutex);
-  if (s().ids.erase(id) == 0) std::abort();  // ended twice
+  if (s().ids.erase(id) == 0) std::abort();  // destroyed twice
   s().count(kCmId, -1);
   delete id;
 }
@@ -124,7 +124,7 @@ FAKE int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
   if (s().fails(__func__)) return -1;
   keepAddress(address, &id->source);
   id->verbs = s().context();
-  auto& port = reinterpret_cast<sockaddr_in&>(id->source).sin_port;  // at the same place in both families
+  auto& port = reinterpret_cast<sockaddr_in&>(id->source).sin_port;  // at the same offset in both families
   if (port == 0) port = htons(s().nextPort++);
   return 0;
 }

@@ -84,7 +84,7 @@ std::string State::left() const {
 }
 
 void State::reset() {
-  // What a test of failing ends has left.
+  // What a test of failing cleanup calls has left.
   for (Context* context : contexts) {
     endAll(*context);
     delete context;

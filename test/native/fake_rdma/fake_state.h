@@ -25,7 +25,7 @@ struct ibv_ah {
 
 namespace fake {
 
-// A descriptor that can be read from as often as add() was called.
+// A descriptor that can be read as often as add() was called.
 class Bell {
  public:
   Bell() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
@@ -37,7 +37,7 @@ class Bell {
     const uint64_t one = 1;
     if (write(fd_, &one, sizeof one) < 0) std::abort();
   }
-  // Blocks, unless the program has made the descriptor one that does not.
+  // Blocks, unless the program has made the descriptor non-blocking.
   bool take() {
     uint64_t one;
     return read(fd_, &one, sizeof one) == sizeof one;
@@ -58,7 +58,7 @@ class SpinLock {
   pthread_spinlock_t lock_;
 };
 
-// Events that were taken and not acknowledged keep their object, whose end waits for them.
+// Fetched events that are not acknowledged keep their object, whose destruction waits for them.
 struct Acknowledged {
   uint32_t taken = 0, acknowledged = 0;
 };
@@ -110,7 +110,7 @@ struct Context : ibv_context {
   Bell bell, commands;
   std::deque<ibv_async_event> events;
   uint32_t nextKey = 1, nextQpn = 0x11;
-  // Of what this context has, to end it at its own end.
+  // Objects of this context, to destroy them at its end.
   std::set<ibv_pd*> pds;
   std::set<ibv_mr*> mrs;
   std::set<ibv_mw*> mws;
@@ -176,12 +176,12 @@ class State final : public Fake {
 
   void push(CompletionQueue& cq, const ibv_wc& wc, bool solicited);
   void flush(QueuePair& qp);  // its lock is held
-  // Until all events of an object that were taken are acknowledged, which another thread does.
+  // Waits until another thread has acknowledged all fetched events of an object.
   void await(Acknowledged& events);
   QueuePair* find(uint32_t qpn);
   CmId* idOf(uint32_t context);
 
-  std::shared_mutex ends;  // of queue pairs: shared by who has a list of them; before `mutex`
+  std::shared_mutex ends;  // of queue pairs: shared while a list of them is in use; before `mutex`
   std::mutex mutex;        // all below, and the sets and queues of events of contexts and channels
   std::condition_variable acknowledged;
   std::set<Context*> contexts;
@@ -203,9 +203,9 @@ class State final : public Fake {
   Context* last_ = nullptr;
 };
 
-// Ends what a context has, and counts it as forgotten. The state is locked.
+// Destroys what a context has, and counts it as forgotten. The state is locked.
 void endAll(Context& context);
-// Its functions of the speed path.
+// Its data path functions.
 void fillOps(ibv_context_ops* ops);
 
 }  // namespace fake

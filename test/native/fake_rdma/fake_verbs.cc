@@ -12,7 +12,7 @@ namespace {
 State& s() { return State::get(); }
 Context& of(ibv_context* context) { return *static_cast<Context*>(context); }
 
-// An object of a context: made, and ended once.
+// An object of a context: created, and destroyed once.
 template <typename T, typename B>
 T* made(std::set<B*>& all, T* object, Kind kind) {
   std::lock_guard<std::mutex> hold(s().mutex);
@@ -25,7 +25,7 @@ template <typename B>
 int ended(std::set<B*>& all, B* object, Kind kind) {
   {
     std::lock_guard<std::mutex> hold(s().mutex);
-    if (all.erase(object) == 0) std::abort();  // ended twice
+    if (all.erase(object) == 0) std::abort();  // destroyed twice
     s().count(kind, -1);
   }
   delete object;
@@ -38,7 +38,7 @@ uint32_t powerFrom(uint32_t least) {
   return n;
 }
 
-// Events of an object that is about to end and were not taken go away with it.
+// Events of an object that is being destroyed are dropped unless they were fetched.
 void dropAsyncs(Context& context, const void* element) {
   std::lock_guard<std::mutex> hold(s().mutex);
   auto& events = context.events;
@@ -256,7 +256,7 @@ FAKE int ibv_get_cq_event(ibv_comp_channel* which, ibv_cq** out, void** user) {
     CompletionQueue* cq = nullptr;
     {
       std::lock_guard<std::mutex> hold(s().mutex);
-      if (channel->events.empty()) continue;  // of a CQ that has ended
+      if (channel->events.empty()) continue;  // of a CQ that was destroyed
       cq = channel->events.front();
       channel->events.pop_front();
       ++cq->events.taken;
@@ -394,7 +394,7 @@ FAKE int ibv_destroy_qp(ibv_qp* which) {
   dropAsyncs(of(qp.ibv_qp::context), static_cast<ibv_qp*>(&qp));
   s().await(qp.asyncs);
   for (ibv_cq* one : {qp.send_cq, qp.recv_cq}) {
-    // Its completions go with it.
+    // Its completions are dropped with it.
     auto& cq = static_cast<CompletionQueue&>(*one);
     std::lock_guard<SpinLock> hold(cq.lock);
     uint32_t to = cq.tail;
