@@ -209,7 +209,7 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
 
 // The same where the other thread notifies: the server learns of it while it is busy or stays, otherwise from its loop.
 // Requests pause until it has, because they would bring it back anyway.
-TEST(a_server_that_is_here_hears_who_notifies) {
+TEST(a_server_that_is_here_learns_of_a_notification) {
   struct Signal final : Wake {
     Parking& parking;
     Loop& loop;
@@ -450,7 +450,7 @@ TEST(output_is_bounded_and_discloses_nothing) {
   CHECK_EQ(channel->status(slot), kStatusInsufficientResources);
 }
 
-TEST(closing_the_user_side_tells_the_server_once) {
+TEST(closing_the_user_side_notifies_the_server_once) {
   auto channel = Channel::create(8, nullptr);
   auto kernelLoop = std::make_shared<Loop>();
   CHECK(channel->serve(kernelLoop));

@@ -41,7 +41,7 @@ TEST(acknowledgement_waits_for_the_next_poll) {
 }
 
 // The reply first: it is the longer one, and a shorter packet may end a run.
-TEST(acknowledgement_leaves_with_the_answer) {
+TEST(acknowledgement_leaves_with_the_reply) {
   Exchange x;
   x.ask();
   x.b->engine.progress();

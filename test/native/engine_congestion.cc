@@ -55,7 +55,7 @@ struct Stream : Pair {
 
 }  // namespace
 
-TEST(mark_is_answered_by_one_notification_in_50_us) {
+TEST(mark_causes_one_notification_in_50_us) {
   Stream s;
   s.net.ecn = wire::kCongestionExperienced;
   for (int i = 0; i < 5; i++) {
@@ -76,7 +76,7 @@ TEST(mark_is_answered_by_one_notification_in_50_us) {
   }
 }
 
-TEST(unmarked_is_not_answered) {
+TEST(unmarked_packets_cause_no_notification) {
   for (uint8_t ecn : {0, 1, 2}) {
     Stream s;
     s.net.ecn = ecn;
@@ -104,7 +104,7 @@ TEST(connections_are_marked_by_option_and_keep_their_dscp) {
   }
 }
 
-TEST(notifications_make_the_window_smaller_and_it_recovers) {
+TEST(notifications_shrink_the_window_and_it_recovers) {
   Stream s;
   CHECK_EQ(s.burst(), 128u);
   s.notify(s.qa.qpn);
@@ -227,7 +227,7 @@ TEST(probes_neither_use_up_retries_nor_delay_the_end) {
   }
 }
 
-TEST(no_probe_while_the_peer_asks_for_patience) {
+TEST(no_probe_while_the_peer_requests_a_wait) {
   Stream s;
   s.write(8);
   s.pump();

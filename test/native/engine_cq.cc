@@ -182,7 +182,7 @@ TEST(batch_counts_entries) {
   CHECK_EQ(late->calls, 1);
 }
 
-TEST(batch_leaves_others_what_they_asked_for) {
+TEST(batch_leaves_others_their_entries) {
   const auto armBatch = [](Notified& n, uint32_t count) {
     CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, count) == Status::kSuccess);
   };
@@ -306,7 +306,7 @@ TEST(waiters_can_leave) {
   CHECK(n.b->engine.armCq(12345, false) == Status::kInvalidHandle);
 }
 
-TEST(a_listener_is_told_of_every_event) {
+TEST(a_listener_is_notified_of_every_event) {
   Notified n;
   const std::vector<std::pair<Handle, CqEvent>>& told = n.b->port.cqEvents;
   const Handle cq = n.qb.receiveCq.handle;
@@ -331,7 +331,7 @@ TEST(a_listener_is_told_of_every_event) {
   CHECK_EQ(late->calls, 0);  // the listener was notified: nothing is kept
 }
 
-TEST(what_was_taken_before_somebody_listens_is_no_news) {
+TEST(entries_consumed_before_a_listener_comes_cause_no_event) {
   Notified n;
   n.arm();
   n.message();

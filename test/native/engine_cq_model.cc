@@ -130,7 +130,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
 
 }  // namespace
 
-TEST(cq_model_nobody_is_forgotten) {
+TEST(cq_model_no_waiter_is_forgotten) {
   check::note = "seed";
   for (uint64_t seed = 1; seed <= check::seeds(60'000); seed++) {
     check::noteNumber = seed;

@@ -551,7 +551,7 @@ TEST(direct_now_every_length) {
 }
 
 // They do not wait for outstanding requests, and these end as if nothing had been placed.
-TEST(direct_now_before_what_is_under_way) {
+TEST(direct_now_before_outstanding_requests) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
   Buffer own(*w.a, kBytes, kAllAccess, 3), to(*w.b, 64);
@@ -873,7 +873,7 @@ TEST(direct_now_no_bytes) {
 }
 
 // Memory that is not mapped yet is requested once, and none of its bytes change until it is there.
-TEST(direct_now_asks_for_the_memory) {
+TEST(direct_now_requests_the_memory) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096);
   std::memset(memory.data(), 0xAB, 4096);

@@ -174,6 +174,6 @@ void exploreAll(Patience patience) {
 
 }  // namespace
 
-TEST(direct_model_of_patience) { exploreAll(Patience::kForAll); }
-TEST(direct_model_of_patience_for_others) { exploreAll(Patience::kForOthers); }
+TEST(direct_model_with_a_wait) { exploreAll(Patience::kForAll); }
+TEST(direct_model_with_a_wait_for_others) { exploreAll(Patience::kForOthers); }
 TEST(direct_model_of_eviction) { exploreAll(Patience::kForNone); }

@@ -170,7 +170,7 @@ TEST(view_right_goes_with_reading) {
 
 // Each view uses a descriptor, which is requested from the peer each time; none is kept, and the mapping for requests
 // stays.
-TEST(view_asks_for_a_descriptor) {
+TEST(view_requests_a_descriptor) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
   w.meet(memory);  // without a view, its descriptor is closed

@@ -144,7 +144,7 @@ TEST(bounds_to_the_byte) {
                 {wire::kNakRemoteAccess, kWcRemoteAccess});
 }
 
-TEST(keys_of_another_domain_or_of_nobody) {
+TEST(keys_of_another_domain_or_of_none) {
   for (int kind = 0; kind < 4; kind++) {
     Pair p;
     Buffer a(*p.a, 64), b(*p.b, 64);

@@ -412,7 +412,7 @@ TEST(fast_protection) {
 }
 
 // Each header word with a wrong value: the message is not delivered.
-TEST(fast_words_that_are_nonsense) {
+TEST(fast_path_with_nonsense_words) {
   struct Wrong {
     uint32_t at, mask;
     const char* counter;

@@ -298,7 +298,7 @@ TEST(many_fast_registrations_of_one_range_come_and_go) {
 }
 
 // The most recently used key is not looked up again, and is invalid nevertheless.
-TEST(fast_registration_makes_the_key_before_it_useless) {
+TEST(fast_registration_invalidates_the_previous_key) {
   Fast f;
   f.post(f.request(kEverything));
   const uint32_t before = f.key;

@@ -109,7 +109,7 @@ TEST(fast_wire_changes_nothing) {
 
 // A bound memory window is queued between two messages and uses no PSN: acknowledging one packet of the second message,
 // which has three, does not complete it.
-TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
+TEST(fast_wire_acknowledgement_of_a_part_of_a_message_behind_local_work) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
   Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);
@@ -135,7 +135,7 @@ TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
 
 // A bound window is reported when the messages before it are acknowledged. If only a part of them is acknowledged, the
 // rest, which did not request it, requests it then and not after a timeout.
-TEST(fast_wire_answer_to_a_part_of_what_local_work_waits_for) {
+TEST(fast_wire_acknowledgement_of_a_part_of_what_local_work_waits_for) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
   Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);

@@ -151,7 +151,7 @@ TEST(short_packets_may_be_too_long_as_well) {
 
 // Concurrent READs whose responses are too long even in quarters: to a peer that requests each individually, and to one
 // that goes back.
-TEST(answers_beside_each_other_become_as_short_as_needed) {
+TEST(concurrent_responses_become_as_short_as_needed) {
   for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kAnswers)})
     for (uint32_t bytes : {700u, 4096u, kMessage}) {
       Narrow n(taken);
@@ -306,7 +306,7 @@ TEST(fragments_have_the_room_of_one_packet) {
 }
 
 // Fragments that no instance of this package sends: nothing happens, and the connection continues.
-TEST(fragments_that_make_no_sense_are_ignored) {
+TEST(nonsensical_fragments_are_ignored) {
   Random random(7);
   for (uint32_t taken : {0u, uint32_t(extensions::kAll)}) {
     Narrow n(taken);
@@ -349,7 +349,7 @@ TEST(connection_lives_where_long_packets_vanish_and_others_are_lost) {
 }
 
 // A SEND of `b` and its response to a READ have the same PSN and length, and parts of both are lost.
-TEST(fragments_of_requests_and_of_answers_are_told_apart) {
+TEST(fragments_of_requests_and_of_responses_are_distinguished) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     Narrow n(extensions::kAll, Narrow::quiet(), seed, kMtu, kFirst);
     n.longestBack = 1252;

@@ -179,7 +179,7 @@ TEST(reports_without_news_do_not_put_off_the_end) {
 }
 
 // Every second response is missing, and the response to the newest request says that all others are lost.
-TEST(questions_under_way_are_bounded) {
+TEST(outstanding_re_requests_are_bounded) {
   EngineOptions options;
   options.window = 1 << 14;
   Pair p(agreed(256), {}, options);
@@ -204,7 +204,7 @@ TEST(questions_under_way_are_bounded) {
 
 // Requests for overlapping parts of one READ, each a little longer than the one before: what is queued for a response
 // is not sent twice.
-TEST(overlapping_questions_are_answered_once) {
+TEST(overlapping_re_requests_are_served_once) {
   constexpr uint32_t kPackets = 1000, kSize = 256;
   EngineOptions options;
   options.window = 1 << 14;

@@ -169,7 +169,7 @@ TEST(local_stalled_queue_pairs_go_away) {
 }
 
 // READ: memory that the responder frees between naming it and the copy does not count.
-TEST(local_read_is_asked_again_when_memory_was_given_back) {
+TEST(local_read_is_requested_again_when_memory_was_freed) {
   for (const bool same : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 100'000;
@@ -232,7 +232,7 @@ TEST(local_flushed_send_is_not_copied) {
 
 // So does one that has responded to a READ: its program may now use the memory for something else, though the key is
 // still valid.
-TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
+TEST(local_response_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 100'000;
@@ -357,7 +357,7 @@ TEST(local_connection_moves_to_the_wire) {
 
 // The report that a payload could not be copied waits because the ring is full when the connection changes its path:
 // there is no receiver for it any more.
-TEST(local_connection_moves_while_it_has_something_to_tell) {
+TEST(local_connection_moves_while_it_has_something_to_report) {
   QpShape shape;
   shape.sendEntries = 2048;
   shape.cqEntries = 4096;
@@ -483,7 +483,7 @@ TEST(local_waits_for_the_pair) {
 }
 
 // A packet from the network for a connection on the local link does not belong to it.
-TEST(local_connection_takes_nothing_from_the_wire) {
+TEST(local_connection_accepts_nothing_from_the_network) {
   LocalConnection w;
   Frame f;
   f.source = w.a->gid;

@@ -19,7 +19,7 @@ struct Exchange : LocalConnection {
 
 }  // namespace
 
-TEST(carried_acknowledgement_takes_no_entry) {
+TEST(carried_acknowledgement_needs_no_entry) {
   Exchange x;
   x.ask();
   CHECK(x.b->engine.progress());
@@ -82,7 +82,7 @@ TEST(carried_acknowledgement_of_nonsense) {
 }
 
 // One for a QP that requested nothing.
-TEST(carried_acknowledgement_that_nobody_waits_for) {
+TEST(carried_acknowledgement_that_no_request_waits_for) {
   Exchange x;
   x.answer();
   const uint32_t word = 100 | LocalEntry::kAcknowledges;
@@ -116,7 +116,7 @@ TEST(last_acknowledgement_comes_with_the_end_of_a_local_connection) {
   }
 }
 
-TEST(room_is_told_in_large_pieces) {
+TEST(room_is_reported_in_large_pieces) {
   Exchange x;
   const auto told = [&] { return __atomic_load_n(&x.segment().sides[1].consumed, __ATOMIC_ACQUIRE) & 0xFFFFFFFF; };
   struct Nobody final : PacketSink {
@@ -144,7 +144,7 @@ TEST(room_is_told_in_large_pieces) {
 
 // A sleeping peer is not woken for each READ while this side has enough responses left to copy, but in time before they
 // are done. Anything else wakes it at once.
-TEST(reads_wake_a_sleeping_peer_before_their_answers_run_out) {
+TEST(reads_wake_a_sleeping_peer_before_their_responses_run_out) {
   for (const bool urgent : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = LocalPair::kMtu * LocalPair::kNamedPackets, kReads = 12;

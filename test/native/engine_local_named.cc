@@ -19,7 +19,7 @@ Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
 }  // namespace
 
 // Carried, every PSN is an entry; named, eight of them are. The numbers are the same.
-TEST(named_payload_takes_several_psns) {
+TEST(named_payload_uses_several_psns) {
   for (const uint32_t opcode : {kOpSend, kOpWrite, kOpRead}) {
     for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
       LocalConnection w({}, {}, {}, payload);
@@ -131,7 +131,7 @@ TEST(both_ways_mixed) {
 }
 
 // A peer whose named response is longer than requested, or does not end at a packet boundary.
-TEST(named_answer_of_wrong_length) {
+TEST(named_response_of_wrong_length) {
   for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kNamed}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 2 * LocalPair::kMtu;
@@ -171,7 +171,7 @@ TEST(named_request_of_wrong_length) {
 
 // A large message is half in a full ring while its queue pair is to be drained: it waits, and what others have in the
 // ring stays as it is.
-TEST(nothing_is_asked_for_in_a_full_ring) {
+TEST(nothing_is_requested_in_a_full_ring) {
   LocalWorld w;
   TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2),
       atSecond(*w.b, QpShape(), 4);

@@ -110,7 +110,7 @@ TEST(turns_are_kept_by_the_fast_path) {
 }
 
 // And the data of a queue pair that waits in line to respond to a Read.
-TEST(turns_are_kept_by_the_fast_path_beside_answers) {
+TEST(turns_are_kept_by_the_fast_path_beside_responses) {
   LocalWorld w;
   TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
   w.connect(fillA, fillB);

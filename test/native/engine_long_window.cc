@@ -55,7 +55,7 @@ double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_
 }  // namespace
 
 // 1 Gbit/s over 20 and 100 ms takes 600 and 3,000 packets. PSNs wrap meanwhile.
-TEST(long_window_grows_to_what_the_path_takes) {
+TEST(long_window_grows_to_what_the_path_holds) {
   for (uint64_t delay : {10'000'000, 50'000'000}) {
     PathShape shape;
     shape.delayNs = delay;
@@ -71,7 +71,7 @@ TEST(long_window_grows_to_what_the_path_takes) {
 }
 
 // A peer that has not announced a larger window: rxe and network adapters support 128.
-TEST(long_window_of_any_other_peer_stays_what_all_take) {
+TEST(long_window_of_any_other_peer_stays_at_the_common_size) {
   PathShape shape;
   PathWorld w(shape);
   std::vector<std::unique_ptr<Flow>> flows;

@@ -404,7 +404,7 @@ TEST(loss_that_shows_is_repaired_without_the_timer) {
 
 // Responses in request order: the acknowledgement of a SEND behind a long READ waits for the READ's last response, and
 // a READ response implies the acknowledgement of what came before it.
-TEST(answers_leave_in_request_order) {
+TEST(responses_leave_in_request_order) {
   Pair p;
   Buffer a(*p.a, 64 * 1024), b(*p.b, 64 * 1024, kAllAccess, 4);
   p.qb.receive({});

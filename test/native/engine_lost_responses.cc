@@ -15,11 +15,11 @@ constexpr uint32_t kMtu = 1024, kMessage = 16 << 10, kPackets = kMessage / kMtu;
 constexpr uint64_t kSecond = 1'000'000'000, kRoundTrip = 4'000'000;  // of quiet()
 constexpr uint32_t kFirst = 0xFFFFF0;                                // PSNs wrap
 
-bool isAnswer(const Frame& f) {
+bool isResponse(const Frame& f) {
   const uint32_t op = f.bth().opcode;
   return (op >= wire::kOpReadFirst && op <= wire::kOpReadOnly) || op == wire::kOpAtomicAcknowledge;
 }
-bool isQuestion(const Frame& f) {
+bool isReadRequest(const Frame& f) {
   const uint32_t op = f.bth().opcode;
   return op == wire::kOpReadRequest || op == wire::kOpCompareSwap || op == wire::kOpFetchAdd;
 }
@@ -66,7 +66,7 @@ struct Reads {
     w.connect(qa, qb, l);
     const auto carry = w.net.filter;
     w.net.filter = [this, carry](Frame& f) {
-      if (f.source == w.b->gid && isAnswer(f)) {
+      if (f.source == w.b->gid && isResponse(f)) {
         answers++;
         again += f.bth().ackRequest;
         times[f.bth().psn]++;
@@ -94,13 +94,13 @@ uint32_t answerPsn(uint32_t n) { return wire::psnAdd(kFirst, n); }
 
 // The first, one in the middle, the last of a request, and runs of them: as many are retransmitted as were lost, and no
 // timeout is needed.
-TEST(lost_answers_are_asked_for_alone) {
+TEST(lost_responses_alone_are_re_requested) {
   const std::vector<std::vector<uint32_t>> cases = {
       {0}, {5}, {kPackets - 1}, {3, 4, 5}, {0, kPackets, 2 * kPackets}, {7, 9, 30, 31, 40}};
   for (const auto& lost : cases) {
     Reads r;
     r.lose = [&](Frame& f) {
-      if (f.source != r.w.b->gid || !isAnswer(f) || r.times[f.bth().psn] > 1) return false;
+      if (f.source != r.w.b->gid || !isResponse(f) || r.times[f.bth().psn] > 1) return false;
       for (uint32_t n : lost)
         if (f.bth().psn == answerPsn(n)) return true;
       return false;
@@ -116,11 +116,11 @@ TEST(lost_answers_are_asked_for_alone) {
 }
 
 // Nothing follows them: a probe detects the loss.
-TEST(lost_tail_of_answers_is_found_without_a_time_out) {
+TEST(lost_tail_of_responses_is_found_without_a_timeout) {
   for (uint32_t tail : {1u, 4u, kPackets, 3 * kPackets}) {
     Reads r;
     r.lose = [&](Frame& f) {
-      return f.source == r.w.b->gid && isAnswer(f) && r.times[f.bth().psn] == 1 &&
+      return f.source == r.w.b->gid && isResponse(f) && r.times[f.bth().psn] == 1 &&
              wire::psnDiff(f.bth().psn, answerPsn(8 * kPackets - tail)) >= 0;
     };
     for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
@@ -131,13 +131,13 @@ TEST(lost_tail_of_answers_is_found_without_a_time_out) {
 }
 
 // The re-request is lost, or the response to it: later re-requests are served, or a probe detects the loss.
-TEST(lost_questions_are_asked_again) {
+TEST(lost_re_requests_are_repeated) {
   for (bool question : {true, false}) {
     Reads r;
     uint32_t asked = 0, answered = 0;
     r.lose = [&](Frame& f) {
-      if (isAnswer(f) && f.bth().psn == answerPsn(5)) return ++answered == 1 || (!question && answered == 2);
-      return question && isQuestion(f) && f.bth().psn == answerPsn(5) && ++asked == 1;
+      if (isResponse(f) && f.bth().psn == answerPsn(5)) return ++answered == 1 || (!question && answered == 2);
+      return question && isReadRequest(f) && f.bth().psn == answerPsn(5) && ++asked == 1;
     };
     for (uint32_t i = 0; i < 64; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(64, kSecond, 64 * kMessage));
@@ -148,10 +148,10 @@ TEST(lost_questions_are_asked_again) {
 
 // The response to a re-request is lost, and those to three later ones arrive: it is requested again then. A probe would
 // take two more round trips.
-TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
+TEST(a_re_request_is_repeated_when_three_later_ones_are_served) {
   Reads r;
   r.lose = [&](Frame& f) {
-    if (!isAnswer(f)) return false;
+    if (!isResponse(f)) return false;
     const uint32_t sent = r.times[f.bth().psn];
     if (f.bth().psn == answerPsn(5)) return sent <= 2;
     for (uint32_t n : {20u, 40u, 60u, 80u})
@@ -166,14 +166,14 @@ TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
 // A READ request that has not arrived is sent again whole, however the responses to other re-requests reveal it: a part
 // of it would be mistaken for the whole. It is lost twice; the last response before it is lost and re-requested after
 // it.
-TEST(a_request_that_has_not_come_is_never_asked_for_in_part) {
+TEST(a_request_that_has_not_arrived_is_never_repeated_in_part) {
   for (uint32_t lost : {1u, 2u, 3u}) {
     Reads r;
     uint32_t asked = 0;
     bool whole = true;
     r.lose = [&](Frame& f) {
-      if (isAnswer(f)) return f.bth().psn == answerPsn(kPackets - 1) && r.times[f.bth().psn] == 1;
-      if (!isQuestion(f) || f.bth().psn != answerPsn(kPackets)) return false;
+      if (isResponse(f)) return f.bth().psn == answerPsn(kPackets - 1) && r.times[f.bth().psn] == 1;
+      if (!isReadRequest(f) || f.bth().psn != answerPsn(kPackets)) return false;
       if (r.times.count(f.bth().psn) == 0)
         whole &= wire::parseReth(f.bytes.data() + wire::kBthBytes).length == kMessage;
       return ++asked <= lost;
@@ -187,7 +187,7 @@ TEST(a_request_that_has_not_come_is_never_asked_for_in_part) {
 }
 
 // An atomic whose response is lost is executed once, and keeps its position in the order.
-TEST(lost_answers_of_atomics_are_asked_for) {
+TEST(lost_responses_of_atomics_are_re_requested) {
   Reads r;
   Buffer word(*r.w.b, 64), old(*r.w.a, 64);
   r.lose = [&](Frame& f) { return f.bth().opcode == wire::kOpAtomicAcknowledge && r.times[f.bth().psn] == 1; };
@@ -204,7 +204,7 @@ TEST(lost_answers_of_atomics_are_asked_for) {
 
 // A message behind them finds no receive. They alone are re-requested during the wait, and the message is retransmitted
 // when it is over. The wait is longer than fetching what is missing, shorter than a round trip, and ends early.
-TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
+TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
   constexpr uint64_t kMs = 1'000'000;
   struct {
     uint32_t timer, patience;
@@ -218,7 +218,7 @@ TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
     uint32_t copies = 0;
     r.lose = [&](Frame& f) {
       copies += f.bth().opcode == wire::kOpSendOnly;
-      return isAnswer(f) && (f.bth().psn == answerPsn(5) || f.bth().psn == answerPsn(40)) && r.times[f.bth().psn] == 1;
+      return isResponse(f) && (f.bth().psn == answerPsn(5) || f.bth().psn == answerPsn(40)) && r.times[f.bth().psn] == 1;
     };
     for (uint32_t i = 0; i < 4; i++) r.read(i * kMessage, kMessage);
     r.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 1000, from.lkey}}});
@@ -239,7 +239,7 @@ TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
 }
 
 // Everything a network does in both directions, to READs among all other requests.
-TEST(whatever_happens_to_answers_each_byte_comes_once) {
+TEST(whatever_happens_to_responses_each_byte_arrives_once) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     PathShape path = quiet();
     path.loss = seed % 3 * 0.02;
@@ -301,13 +301,13 @@ TEST(whatever_happens_to_answers_each_byte_comes_once) {
 }
 
 // Responses that overtake others by up to two do not indicate a loss.
-TEST(answers_that_overtake_say_nothing) {
+TEST(responses_that_overtake_are_not_a_loss) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Reads r;
     Frame late;
     uint32_t n = 0;
     r.lose = [&](Frame& f) {
-      if (f.source != r.w.b->gid || !isAnswer(f)) return false;
+      if (f.source != r.w.b->gid || !isResponse(f)) return false;
       const uint32_t at = n++;
       if (at == 5) {
         late = f;
@@ -333,8 +333,8 @@ TEST(peers_without_the_agreement_go_back) {
     Reads r(taken);
     uint32_t marked = 0;
     r.lose = [&](Frame& f) {
-      if (isQuestion(f)) marked += f.bth().solicited;
-      return isAnswer(f) && f.bth().psn == answerPsn(5) && r.times[f.bth().psn] == 1;
+      if (isReadRequest(f)) marked += f.bth().solicited;
+      return isResponse(f) && f.bth().psn == answerPsn(5) && r.times[f.bth().psn] == 1;
     };
     for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(8, kSecond, 8 * kMessage));
@@ -346,12 +346,12 @@ TEST(peers_without_the_agreement_go_back) {
 }
 
 // A response that cannot be kept is lost, and comes later.
-TEST(kept_answers_are_bounded) {
+TEST(kept_responses_are_bounded) {
   EngineOptions options;
   options.longWindowBytes = 8 << 10;
   options.window = 64;
   Reads r(extensions::kAll, quiet(), 1, options);
-  r.lose = [&](Frame& f) { return isAnswer(f) && f.bth().psn == answerPsn(1) && r.times[f.bth().psn] == 1; };
+  r.lose = [&](Frame& f) { return isResponse(f) && f.bth().psn == answerPsn(1) && r.times[f.bth().psn] == 1; };
   for (uint32_t i = 0; i < 16; i++) r.read(i * kMessage, kMessage);
   CHECK(r.ends(16, 10 * kSecond, 16 * kMessage));
   CHECK(r.w.a->counter("unkept_pkts") > 0);
@@ -368,7 +368,7 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   const auto carry = w.net.filter;
   std::vector<std::unique_ptr<TestQp>> alive;
   uint32_t answers = 0;
-  w.net.filter = [&](Frame& f) { return isAnswer(f) && ++answers == 2 ? false : carry(f); };
+  w.net.filter = [&](Frame& f) { return isResponse(f) && ++answers == 2 ? false : carry(f); };
   uint64_t kept = 0;
   for (uint32_t how : {0u, 1u, 2u, 0u, 1u, 2u}) {
     // They stay: their destruction would free everything.
@@ -400,13 +400,13 @@ TEST(ends_in_a_gap_free_what_is_kept) {
 
 // Re-requests for something never requested, with another key, beyond the request, or for half a packet get no
 // response.
-TEST(questions_that_make_no_sense_are_not_answered) {
+TEST(nonsensical_re_requests_get_no_response) {
   for (uint32_t kind = 0; kind < 6; kind++) {
     Reads r;
     uint32_t changed = 0;
     r.lose = [&](Frame& f) {
-      if (isAnswer(f) && f.bth().psn == answerPsn(5) && r.times[f.bth().psn] == 1) return true;
-      if (!isQuestion(f) || !f.bth().solicited || changed != 0) return false;
+      if (isResponse(f) && f.bth().psn == answerPsn(5) && r.times[f.bth().psn] == 1) return true;
+      if (!isReadRequest(f) || !f.bth().solicited || changed != 0) return false;
       changed = 1;
       wire::Reth reth = wire::parseReth(f.bytes.data() + wire::kBthBytes);
       if (kind == 0) reth.rkey ^= 0x100;
@@ -428,12 +428,12 @@ TEST(questions_that_make_no_sense_are_not_answered) {
 
 // Responses of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or continues, and
 // nothing is written elsewhere.
-TEST(answers_that_make_no_sense_do_no_harm) {
+TEST(nonsensical_responses_do_no_harm) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     Reads r;
     Random random(seed);
     r.lose = [&](Frame& f) {
-      if (f.source != r.w.b->gid || !isAnswer(f)) return false;
+      if (f.source != r.w.b->gid || !isResponse(f)) return false;
       if (f.bth().psn == answerPsn(1) && r.times[f.bth().psn] == 1) return true;
       if (!random.chance(0.1)) return false;
       wire::Bth bth = f.bth();
@@ -457,7 +457,7 @@ TEST(answers_that_make_no_sense_do_no_harm) {
 
 // The same READs over a path that loses responses: with the agreement little more travels than was requested, without
 // it whole windows do.
-TEST(losses_of_answers_cost_what_is_lost) {
+TEST(losses_of_responses_cost_what_is_lost) {
   uint64_t sent[2], took[2];
   for (uint32_t with : {0u, 1u}) {
     Reads r(with ? extensions::kAll : extensions::kAll & ~extensions::kAnswers);

@@ -60,7 +60,7 @@ TEST(mad_queue_processes_of_this_host_come_first_however_full_the_wire_is) {
   CHECK(queue.take(&mad) && mad == 0);
 }
 
-TEST(mad_queue_what_is_for_nobody_neither_fills_a_source_s_share_nor_goes_before_its_requests) {
+TEST(mad_queue_mads_for_no_service_neither_fill_a_share_nor_precede_requests) {
   Queue queue;
   for (int n = 0; n < 10'000; n++) {
     const auto verdict = queue.add(byWire(9), false, int(n));

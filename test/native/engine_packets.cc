@@ -104,7 +104,7 @@ TEST(packet_of_another_length_is_refused) {
 
 // READs whose responses are lost get them again from any packet on, whole or in parts, with and without the agreements
 // about that.
-TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
+TEST(parts_of_responses_begin_at_packets_of_the_agreed_length) {
   constexpr uint32_t kReads = 24, kEach = 150'001;
   const uint32_t agreements[] = {0, extensions::kRecovery, extensions::kAll};
   for (uint64_t seed = 0; seed < 36; seed++) {

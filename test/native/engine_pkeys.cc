@@ -80,7 +80,7 @@ TEST(pkeys_that_fit) {
   }
 }
 
-TEST(pkeys_decide_what_a_connection_takes) {
+TEST(pkeys_decide_what_a_connection_accepts) {
   struct Case {
     uint16_t a, b;
     uint32_t status;
@@ -114,7 +114,7 @@ TEST(pkeys_decide_what_a_connection_takes) {
   }
 }
 
-TEST(pkeys_of_answers_are_checked) {
+TEST(pkeys_of_responses_are_checked) {
   PkeyPair p({0x8123}, {0x8123});
   // B's responses have a key that A does not have.
   p.net.filter = [&](Frame& f) {

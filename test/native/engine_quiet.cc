@@ -62,7 +62,7 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK_EQ(link.polls, 2u);
 }
 
-TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
+TEST(a_poller_polls_the_whole_engine_after_a_while_without_result) {
   CountingLink link;
   HandClock clock;
   Engine engine(link, clock, EngineOptions());

@@ -104,7 +104,7 @@ TEST(late_receive_times_add_up_for_a_peer_that_counts) {
 }
 
 // Nor does the announcement of a receive use up the last retry of such a peer, which would count it.
-TEST(late_receive_is_told_while_a_retry_is_left) {
+TEST(late_receive_is_announced_while_a_retry_is_left) {
   for (uint32_t naks = 1; naks <= wire::kMostRnrRetries + 1; naks++) {
     check::note = "naks";
     check::noteNumber = naks;

@@ -143,7 +143,7 @@ TEST(whatever_the_network_does_each_byte_comes) {
 }
 
 // Lost responses as well.
-TEST(whatever_answers_are_lost_each_byte_comes) {
+TEST(whatever_responses_are_lost_each_byte_arrives) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     PathShape path = quiet();
     path.loss = 0.01;
@@ -170,7 +170,7 @@ TEST(reordering_is_no_loss) {
 
 // Two that overtake mean nothing, three mean that it is lost (RFC 6675's DupThresh). Each packet is reported, and the
 // last ones wait for the late one.
-TEST(two_may_overtake_and_three_say_lost) {
+TEST(two_may_overtake_and_three_mean_a_loss) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Mixed m(quiet(), 1, extensions::kAll, 1);
     constexpr uint32_t packets = 60, late = 40;
@@ -240,7 +240,7 @@ TEST(peers_without_the_agreement_get_the_standards_packets) {
 }
 
 // A report from a peer that has not agreed, or a nonsensical one, changes nothing.
-TEST(reports_that_make_no_sense_are_ignored) {
+TEST(nonsensical_reports_are_ignored) {
   Mixed m(quiet(), 1, extensions::kAll, 4);
   const auto carry = m.w.net.filter;
   Random random(9);

@@ -81,7 +81,7 @@ TEST(srq_messages_take_wqes_as_they_begin) {
   CHECK_EQ(s.srq.taken(), 2u);
 }
 
-TEST(srq_write_with_immediate_takes_one) {
+TEST(srq_write_with_immediate_consumes_one) {
   Shared s;
   s.receives(1);
   s.qa1.post({kOpWrite,
@@ -99,7 +99,7 @@ TEST(srq_write_with_immediate_takes_one) {
   CHECK_EQ(s.srq.taken(), 1u);
 }
 
-TEST(srq_empty_asks_for_patience) {
+TEST(srq_empty_sends_an_rnr_nak) {
   Shared s;
   s.net.logging = true;
   s.qa1.post(s.send(0, 100));
@@ -152,7 +152,7 @@ TEST(srq_limit_event_comes_once) {
   CHECK_EQ(events.size(), 3u);
 }
 
-TEST(srq_flush_leaves_what_was_not_taken) {
+TEST(srq_flush_leaves_unconsumed_receives) {
   Link2 l;
   l.mtu = 256;
   Shared s(8, kQptRc, l);

@@ -438,7 +438,7 @@ TEST(sqd_drains_holds_and_goes_on) {
 }
 
 // Requests that wait in SQD start with the attributes that were set there, even if they were examined before.
-TEST(sqd_attributes_are_of_what_begins_after) {
+TEST(sqd_attributes_apply_to_what_begins_after) {
   Pair p;
   Buffer a(*p.a, 64), b(*p.b, 64);
   p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
@@ -454,7 +454,7 @@ TEST(sqd_attributes_are_of_what_begins_after) {
 }
 
 // Fewer resources apply to later requests: earlier ones are served, and later ones beyond the limit are not.
-TEST(sqd_resources_are_of_what_is_asked_after) {
+TEST(sqd_resources_apply_to_later_requests) {
   for (const uint32_t resources : {0u, 1u}) {
     Pair p;
     Buffer a(*p.a, 64'000), b(*p.b, 16'000, kAllAccess, 3);

@@ -111,7 +111,7 @@ TEST(threads_post_poll_and_progress) {
 
 // A thread that polls without result yields to others, which may include the one that it waits for; not while packets
 // arrive, and not if it does other work between its polls.
-TEST(polling_in_vain_gives_way) {
+TEST(polling_without_result_yields) {
   World w;
   TestQp qa(*w.a), qb(*w.b);
   w.connect(qa, qb);

@@ -32,7 +32,7 @@ struct UcPair : Pair {
 
 }  // namespace
 
-TEST(uc_carries_and_nobody_answers) {
+TEST(uc_transfers_without_acknowledgements) {
   EngineOptions o;
   o.window = 4;  // no effect here
   UcPair p(o);

@@ -323,7 +323,7 @@ TEST(verbs_status_of_an_errno) {
   w.rdma.failWith = ENOMEM;
 }
 
-TEST(verbs_a_device_says_what_it_lacks_before) {
+TEST(verbs_a_device_reports_what_it_lacks_before) {
   World w(false);
   w.rdma.attributes.max_srq = 0;
   w.rdma.attributes.device_cap_flags = 0;

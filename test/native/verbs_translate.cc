@@ -450,7 +450,7 @@ TEST(verbs_shared_receives) {
   CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 16u);
 }
 
-TEST(verbs_a_full_shared_queue_looks_at_what_its_queue_pairs_have_taken) {
+TEST(verbs_a_full_shared_queue_polls_what_its_queue_pairs_have_consumed) {
   World w;
   TestCq first, second;
   TestSrq srq;

@@ -102,7 +102,7 @@ TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
 
 // The event thread is late with an event whose completion was polled since. The program has armed the next one
 // meanwhile; the device was not armed again, because it already was.
-TEST(verbs_a_late_event_asks_again) {
+TEST(verbs_a_late_event_arms_again) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
   for (int i = 0; i < 4; ++i) writeReceive(r.qp);
@@ -133,7 +133,7 @@ TEST(verbs_a_late_event_asks_again) {
   r.world.rdma.onMoment = nullptr;
 }
 
-TEST(verbs_a_batch_tells_with_its_last) {
+TEST(verbs_a_batch_notifies_with_its_last) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
   for (int i = 0; i < 8; ++i) writeReceive(r.qp);
@@ -149,7 +149,7 @@ TEST(verbs_a_batch_tells_with_its_last) {
   CHECK_EQ(take(r.receiveCq).size(), 3u);
 }
 
-TEST(verbs_what_is_not_solicited_wakes_nobody_who_waits_for_that) {
+TEST(verbs_unsolicited_entries_wake_no_waiter_for_solicited_ones) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
   for (int i = 0; i < 4; ++i) writeReceive(r.qp);
@@ -163,7 +163,7 @@ TEST(verbs_what_is_not_solicited_wakes_nobody_who_waits_for_that) {
   CHECK_EQ(take(r.receiveCq).size(), 2u);
 }
 
-TEST(verbs_errors_are_noticed_when_nobody_polls) {
+TEST(verbs_errors_are_noticed_without_polling) {
   Ready r;
   write(r.qp, Wqe());
   ringSends(r.qp.handle);

@@ -19,12 +19,12 @@ struct Talk : Pair {
   uint32_t write(bool signaled, uint32_t bytes = 8) {
     return qa.post({kOpWrite, signaled ? kSendFlagSignaled : 0u, {{from.at(), bytes, from.lkey}}, 0, to.at(), to.rkey});
   }
-  uint32_t asked() const {
+  uint32_t ackRequests() const {
     uint32_t n = 0;
     for (const Frame& f : net.log) n += f.source == a->gid && f.bth().ackRequest;
     return n;
   }
-  uint32_t answers() const {
+  uint32_t responses() const {
     uint32_t n = 0;
     for (const Frame& f : net.log) n += f.source == b->gid;
     return n;
@@ -38,16 +38,16 @@ struct Talk : Pair {
 
 }  // namespace
 
-TEST(nobody_asks_for_messages_that_nobody_waits_for) {
+TEST(no_acknowledgement_is_requested_that_no_program_waits_for) {
   Talk t;
   for (int i = 0; i < 7; i++) t.write(false);
   t.pump();
-  CHECK_EQ(t.asked(), 0u);
-  CHECK_EQ(t.answers(), 0u);
+  CHECK_EQ(t.ackRequests(), 0u);
+  CHECK_EQ(t.responses(), 0u);
   t.write(true);
   t.pump();
-  CHECK_EQ(t.asked(), 1u);
-  CHECK_EQ(t.answers(), 1u);
+  CHECK_EQ(t.ackRequests(), 1u);
+  CHECK_EQ(t.responses(), 1u);
   CHECK(only(t.qa.sendCq, 8, kOpWrite, kWcSuccess));
   CHECK_EQ(t.unfinished(), 0u);
 }
@@ -85,14 +85,14 @@ TEST(queue_full_of_unsignaled_requests_goes_on) {
     t.pump();
   }
   CHECK_EQ(t.a->counter("ring_fault"), 0u);
-  CHECK_EQ(t.asked(), 25u);
+  CHECK_EQ(t.ackRequests(), 25u);
   CHECK_EQ(t.clock.time, start);
   CHECK_EQ(t.a->counter("retransmitted_pkts"), 0u);
   CHECK_EQ(t.qb.stateWord(), kQpsRts);
   CHECK_EQ(t.qa.stateWord(), kQpsRts);
 }
 
-TEST(queue_of_one_asks_always) {
+TEST(queue_of_one_always_requests_acknowledgements) {
   QpShape shape;
   shape.sendEntries = 1;
   Talk t({}, shape);
@@ -100,24 +100,24 @@ TEST(queue_of_one_asks_always) {
     t.write(false);
     t.pump();
   }
-  CHECK_EQ(t.asked(), 5u);
+  CHECK_EQ(t.ackRequests(), 5u);
   CHECK_EQ(t.a->counter("ring_fault"), 0u);
 }
 
-TEST(what_falls_silent_is_asked_for_once) {
+TEST(silence_causes_one_acknowledgement_request) {
   Talk t;
   const uint64_t start = t.clock.time;
   for (int i = 0; i < 3; i++) t.write(false);
-  CHECK(t.until([&] { return t.answers() == 1; }));
+  CHECK(t.until([&] { return t.responses() == 1; }));
   CHECK(t.clock.time - start < 5'000'000);
-  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.ackRequests(), 1u);
   CHECK_EQ(t.a->counter("late_ack_request"), 1u);
   CHECK_EQ(t.b->counter("duplicate_request"), 1u);
   for (int i = 0; i < 50; i++) {
     t.clock.time += 1'000'000;
     t.pump();
   }
-  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.ackRequests(), 1u);
   CHECK_EQ(t.a->counter("ack_timeout") + t.a->counter("tail_probe"), 0u);
   CHECK_EQ(t.unfinished(), 0u);
 }
@@ -138,7 +138,7 @@ TEST(lost_tail_of_unsignaled_requests_is_found) {
     for (uint32_t i = 0; i < 5; i++)
       t.qa.post({kOpWrite, 0, {{t.from.at(i * 8), 8, t.from.lkey}}, 0, t.to.at(i * 8), t.to.rkey});
     const uint32_t answers = lost == 3 ? 2 : 1;
-    CHECK(t.until([&] { return std::memcmp(t.to.data(), t.from.data(), 40) == 0 && t.answers() >= answers; }));
+    CHECK(t.until([&] { return std::memcmp(t.to.data(), t.from.data(), 40) == 0 && t.responses() >= answers; }));
     CHECK(t.clock.time - start < 80'000'000);  // the timeout is 84 ms
     t.pump();
     CHECK_EQ(t.a->counter("ack_timeout"), 0u);
@@ -146,23 +146,23 @@ TEST(lost_tail_of_unsignaled_requests_is_found) {
   }
 }
 
-TEST(new_message_asks_for_those_that_wait) {
+TEST(new_message_requests_the_acknowledgement_of_those_that_wait) {
   Talk t;
   t.write(false);
   t.pump();
   t.clock.time += 900'000;
   t.write(false);
   t.pump();
-  CHECK_EQ(t.asked(), 0u);
+  CHECK_EQ(t.ackRequests(), 0u);
   t.clock.time += 200'000;
   t.write(false);
   t.pump();
-  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.ackRequests(), 1u);
   CHECK_EQ(t.a->counter("late_ack_request"), 0u);
   CHECK_EQ(t.unfinished(), 0u);
 }
 
-TEST(error_of_an_unsignaled_request_is_told) {
+TEST(error_of_an_unsignaled_request_is_reported) {
   Talk t;
   const uint64_t start = t.clock.time;
   t.write(false);
@@ -173,7 +173,7 @@ TEST(error_of_an_unsignaled_request_is_told) {
 }
 
 // The failure comes when it would for a signaled one.
-TEST(dead_peer_of_an_unsignaled_request_is_told) {
+TEST(dead_peer_of_an_unsignaled_request_is_reported) {
   Link2 l;
   l.retries = 1;
   Talk t(l);
@@ -186,14 +186,14 @@ TEST(dead_peer_of_an_unsignaled_request_is_told) {
 }
 
 // Without a timeout or without retries, an acknowledgement cannot be requested later.
-TEST(who_may_not_repeat_asks_at_once) {
+TEST(acknowledgement_is_requested_at_once_without_retries) {
   for (int what = 0; what < 2; what++) {
     Link2 l;
     (what ? l.retries : l.ackTimeout) = 0;
     Talk t(l);
     t.write(false);
     t.pump();
-    CHECK_EQ(t.asked(), 1u);
+    CHECK_EQ(t.ackRequests(), 1u);
     CHECK_EQ(t.unfinished(), 0u);
   }
 }
@@ -237,7 +237,7 @@ TEST(window_ends_before_the_requests_ahead_of_it_are_acknowledged) {
   t.write(true);
   t.a->engine.progress();
   CHECK_EQ(t.net.log.size(), 2u);
-  CHECK_EQ(t.answers(), 0u);
+  CHECK_EQ(t.responses(), 0u);
   CHECK(t.a->engine.deregisterMr(t.a->pd, shown.lkey) == Status::kSuccess);
   t.pump();
   const auto ended = t.qa.sendCq.drain();
@@ -270,13 +270,13 @@ TEST(send_queue_drains_without_delay) {
 }
 
 // The program infers from a reply that its message arrived, and frees the memory: no reason to fail.
-TEST(memory_that_went_away_is_not_needed_to_ask) {
+TEST(freed_memory_is_not_needed_to_request_an_acknowledgement) {
   Talk t;
   const uint32_t wqe = [&] {
     Buffer gone(*t.a, 64);
     return t.qa.post({kOpWrite, 0, {{gone.at(), 8, gone.lkey}}, 0, t.to.at(), t.to.rkey});
   }();
-  CHECK(t.until([&] { return t.answers() == 1; }));
+  CHECK(t.until([&] { return t.responses() == 1; }));
   CHECK_EQ(t.a->counter("keep_alive"), 1u);
   t.write(true);
   t.pump();
@@ -300,7 +300,7 @@ TEST(last_acknowledgement_comes_with_the_end) {
       if (how == 1) CHECK(other.toState(kQpsReset) == Status::kSuccess);
       if (how == 2) CHECK(t.b->engine.destroyQp(other.handle) == Status::kSuccess);
       t.pump();
-      CHECK_EQ(t.answers(), 1u);
+      CHECK_EQ(t.responses(), 1u);
       mine.toState(kQpsError);
       CHECK_EQ(mine.sendCq.drain().size(), size_t(0));
     }
@@ -338,7 +338,7 @@ TEST(memory_that_went_away_amid_a_longer_message) {
   }
   const uint32_t wqe = t.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), kLong, from.lkey}}, 0, to.at(), to.rkey});
   CHECK(t.net.log.size() > 10 && t.net.log.size() < 60);
-  CHECK_EQ(t.asked(), 0u);
+  CHECK_EQ(t.ackRequests(), 0u);
   t.clock.time += 4'000'000;
   t.pump();
   CHECK_EQ(t.a->counter("late_ack_request"), 1u);
