@@ -38,7 +38,8 @@ test.before((context) => {
 });
 test.after(({ folder, provider }) => {
   provider.release();
-  // The HCA has the file open until it ends, and not every system removes such a file. It has ended when listeners that came later are called.
+  // The HCA has the file open until it ends, and not every OS removes an open file. It has ended when listeners that
+  // were added later are called.
   process.once('exit', () => rmSync(folder, { recursive: true }));
 });
 

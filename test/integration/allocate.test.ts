@@ -65,7 +65,7 @@ test('zeroed bytes in whole pages of a file that no child inherits', () => {
   assert.ok(memory.every((byte) => byte === 7));
 });
 
-test('wrong sizes are refused with what would be right', () => {
+test('wrong sizes are refused with the valid ones', () => {
   for (const bytes of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
     for (const make of [allocate, ndAllocate]) {
       assert.throws(
@@ -143,12 +143,12 @@ function saidWith(limits: string, before: string, bytes = 4096): string {
   return stderr.trim();
 }
 
-test('each limit is named by what is refused because of it', () => {
+test('a refusal names the limit that caused it', () => {
   assert.match(
     saidWith('ulimit -n 64', 'try { for (;;) openSync("/dev/null"); } catch {}'),
     /native addon cannot be loaded .*Too many open files\)\. This process has no file descriptor left; .*ulimit -n\)\.$/,
   );
-  // The first call loads the addon, which needs a descriptor, too.
+  // The first call loads the addon, which needs a descriptor as well.
   const openAll = 'allocate(1); try { for (;;) openSync("/dev/null"); } catch {}';
   assert.match(
     saidWith('ulimit -n 64', openAll),
@@ -162,7 +162,7 @@ test('each limit is named by what is refused because of it', () => {
   assert.is(saidWith(':', 'process.availableMemory = () => 0;'), 'bytes 4096');
 });
 
-test('it is given back when nobody uses it', async () => {
+test('it is freed when it is no longer used', async () => {
   await collected(() => mapped() === 0);
   const before = mapped();
   const files = openFiles();
@@ -211,7 +211,7 @@ test('transfers between regions cut from one allocation', async () => {
   release();
 });
 
-test('a thread that ends gives back what it had, registered or not', async () => {
+test('a thread that ends frees its memory, registered or not', async () => {
   await collected(() => mapped() === 0);
   const before = mapped();
   const code = `

@@ -1,5 +1,5 @@
-// What the network does, through the whole stack: peers that do not answer, and packets that are none. Further cases: the conformance
-// suite (bad addresses, objects of others, too much private data), nd-loopback, winverbs-loopback, fuzz.
+// Network misbehavior through the whole stack: peers that do not reply, and malformed packets. Further cases: the
+// conformance suite (bad addresses, foreign objects, too much private data), nd-loopback, winverbs-loopback, fuzz.
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { suite } from 'uvu';
@@ -20,7 +20,7 @@ const test = suite('bad input');
 
 test.after(() => endPeers());
 
-needing(test, 'namespaces')('an address at which nobody answers ends Connect in a bounded time', async () => {
+needing(test, 'namespaces')('an address without a host ends Connect in a bounded time', async () => {
   const hosts = await TwoHosts.start();
   try {
     const [here] = hosts.hosts;

@@ -85,33 +85,41 @@ long(test, 'npm run bench measures the package', () => {
   for (const row of rows) assert.ok((JSON.parse(row) as Line).value! > 0, row);
 });
 
-long(test, 'a crowd, half of it over the wire, with bulk data: every connection gets replies', async () => {
-  for (const who of ['apart', 'together', 'net'] as const) {
-    const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
-    const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
-    assert.ok((await of('rate')) > 0, who);
-    assert.ok((await of('slowest')) > 0, who);
-    assert.ok((await of('wire')) > 0, who);
-    assert.ok((await of('p50')) <= (await of('p99')) && (await of('memory')) > 1 << 20, who);
-  }
-});
-
-long(test, 'with peers: each has a figure and a ratio, or the reason why not; the chart shows them', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  const svg = join(folder, 'chart.svg');
-  try {
-    const found = lines('--only', '^ping-pong local (64|512)$', '--svg', svg);
-    for (const { row, who, value, ratio, missing } of found) {
-      if (missing !== undefined) assert.match(missing, /not installed|make cannot build/);
-      else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), `${row}, ${who}`);
+long(
+  test,
+  'a crowd, half of it over the network, with bulk data: every connection gets replies',
+  async () => {
+    for (const who of ['apart', 'together', 'net'] as const) {
+      const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
+      const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
+      assert.ok((await of('rate')) > 0, who);
+      assert.ok((await of('slowest')) > 0, who);
+      assert.ok((await of('wire')) > 0, who);
+      assert.ok((await of('p50')) <= (await of('p99')) && (await of('memory')) > 1 << 20, who);
     }
-    const tcp = found.filter(({ who }) => who === 'node:net TCP');
-    assert.is(tcp.filter(({ missing }) => missing === undefined).length, 2);
-    assert.ok(existsSync(svg) && readFileSync(svg, 'utf8').includes('node:net TCP'));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+  },
+);
+
+long(
+  test,
+  'with peers: each has a figure and a ratio, or the reason for its absence; the chart shows them',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bench-'));
+    const svg = join(folder, 'chart.svg');
+    try {
+      const found = lines('--only', '^ping-pong local (64|512)$', '--svg', svg);
+      for (const { row, who, value, ratio, missing } of found) {
+        if (missing !== undefined) assert.match(missing, /not installed|make cannot build/);
+        else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), `${row}, ${who}`);
+      }
+      const tcp = found.filter(({ who }) => who === 'node:net TCP');
+      assert.is(tcp.filter(({ missing }) => missing === undefined).length, 2);
+      assert.ok(existsSync(svg) && readFileSync(svg, 'utf8').includes('node:net TCP'));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 long(
   test,

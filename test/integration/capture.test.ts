@@ -33,7 +33,7 @@ const Op = {
 
 /**
  * The traffic of seed 1 with these sizes: Writes of 0, 100 and 10,000 bytes, Sends of 0, 10,000 and 100, Reads of 100,
- * 10,000 and 0, with packets of 9152 bytes at most. Each request with its PSN from the first of its direction on.
+ * 10,000 and 0, with packets of at most 9152 bytes. Each request has its PSN, counted from the first of its direction.
  */
 const traffic = { seed: 1, sizes: [0, 100, 10_000] };
 const requestsOfClient = [
@@ -100,7 +100,7 @@ function tshark(...args: string[]): string[] {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** tshark's fields of every packet of a capture, after tshark's and our checks. */
+/** tshark's fields of every packet of a capture, after tshark's and this test's checks. */
 function decode(file: string): Row[] {
   const packets = readPcapng(file);
   for (const [n, ip] of packets.entries()) {
@@ -132,9 +132,9 @@ const requests: ReadonlySet<number> = new Set(
 );
 
 /**
- * `rows` without repetitions: on a slow machine a late acknowledgement makes a request be repeated (tail probe, or to
- * request the acknowledgement), and a repeated RDMA READ is answered once more. `again` is the number of repeated
- * requests.
+ * `rows` without retransmissions: on a slow machine a late acknowledgement causes a request to be retransmitted (tail
+ * probe, or to request the acknowledgement), and a retransmitted RDMA READ gets another response. `again` is the number
+ * of retransmitted requests.
  */
 function withoutRepeats(rows: readonly Row[]): { once: Row[]; again: number } {
   const seen = new Set<string>();
@@ -232,7 +232,7 @@ test.after.each(() => endPeers());
 
 /** Timeouts long enough for a slow machine. */
 const kernel = { rc: { ackTimeoutCode: 21 }, cm: { responseTimeoutCode: 21 } };
-/** Not part of a session: any process of the host may answer strangers' requests for unknown services. */
+/** Not part of a session: any process of the host may reply to strangers' requests for unknown services. */
 const toStrangers: ReadonlySet<number> = new Set([CmAttribute.REJ, CmAttribute.SIDR_REP]);
 const sent = (rows: readonly Row[]): Row[] =>
   rows.filter(
@@ -242,7 +242,7 @@ const sent = (rows: readonly Row[]): Row[] =>
   );
 const received = (rows: readonly Row[]): Row[] =>
   rows.filter(({ direction }) => Number(direction) !== OUTBOUND);
-/** Without MADs: QP1 belongs to every process, and a MAD that the system gives to another one is not captured here. */
+/** Without MADs: QP1 belongs to every process, and a MAD that the OS gives to another one is not captured here. */
 const contents = (rows: readonly Row[]): string[] =>
   rows
     .filter(({ opcode }) => Number(opcode) !== Op.datagram)
@@ -250,8 +250,8 @@ const contents = (rows: readonly Row[]): string[] =>
     .sort();
 
 /**
- * Checks that every packet arrived, and that no other packet did. A repeated request, or the ACK of one, may arrive after its queue pair
- * has ended; the system then delivers it to any process that shares the port.
+ * Checks that every packet arrived, and no other. A retransmitted request, or its ACK, may arrive after its queue pair
+ * has ended; the OS then delivers it to any process that shares the port.
  */
 function checkReceived(came: readonly Row[], went: readonly Row[]): void {
   const isNoAck = ({ opcode }: Row) => Number(opcode) !== Op.acknowledge;
@@ -267,7 +267,7 @@ function checkReceived(came: readonly Row[], went: readonly Row[]): void {
 
 for (const address of ['127.0.0.1', '::1'] as const) {
   firstIf(address === '::1', needing(test, 'tshark', address))(
-    `one process, ${address}: every packet leaves and arrives as RoCEv2 has it`,
+    `one process, ${address}: every packet is sent and received as RoCEv2 specifies`,
     async ({ folder }) => {
       const capture = join(folder, 'one-%p.pcapng');
       const peer = await Peer.start({ kernel: { ...kernel, capture } });
@@ -283,7 +283,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   );
 
   firstIf(address === '127.0.0.1', needing(test, 'tshark', address))(
-    `two processes, ${address}: each captures its side, and what one sends the other receives`,
+    `two processes, ${address}: each captures its side, and one receives what the other sends`,
     async ({ folder }) => {
       const capture = join(folder, 'two-%p.pcapng');
       const [server, client] = await Promise.all([

@@ -1,4 +1,5 @@
-// nd completion, as the shells use it: bash, zsh (at a terminal of its own) and fish complete a command line with the script.
+// nd completion, as the shells use it: bash, zsh (on its own terminal) and fish complete a command line with the
+// script.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,7 @@ import { needing } from '../helpers/needs.js';
 const folder = mkdtempSync(join(tmpdir(), 'nd-completion-'));
 test.after(() => rmSync(folder, { recursive: true }));
 
-/** Runs a shell without the user's files, from an empty folder but for one file. */
+/** Runs a shell without the user's files, in a folder that contains one file. */
 function shell(program: string, parameters: readonly string[]): string {
   const { status, stdout, stderr, error } = spawnSync(program, parameters, {
     cwd: folder,
@@ -31,7 +32,7 @@ async function script(name: string): Promise<string> {
   return file;
 }
 
-/** Command lines, and what completes their last word; undefined: nothing, because the user has to say it. */
+/** Command lines, and the completions of their last word; undefined: none, because the user has to supply it. */
 const lines = [
   { line: 'nd nv', completed: ['nvme'] },
   { line: 'nd nvme re', completed: ['read'] },
@@ -60,7 +61,7 @@ needing(test, 'bash')('bash completes commands, options and files', async () => 
       .filter((word) => word !== '')
       .sort();
   for (const { line, completed } of lines) assert.equal(complete(line), completed ?? ['nd.bash'], line);
-  // Every command and every option of its help, the hidden ones left out.
+  // Every command and every option of its help, except the hidden ones.
   const { stdout } = await runNd('pingpong', '--help');
   const options = [...stdout.matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)].flatMap(([, short, long]) =>
     short === undefined ? [long!] : [short, long!],
@@ -84,7 +85,7 @@ needing(test, 'fish')('fish completes commands, options and files', async () => 
 
 needing(test, 'zsh')('zsh completes commands and options at a terminal', async () => {
   const file = await script('zsh');
-  // A zsh in a terminal: what Tab makes of a line, which `typed` then prints as its words.
+  // A zsh in a terminal: the line after Tab, which `typed` then prints as words.
   const driver = `
     zmodload zsh/zpty
     zpty z zsh -f -i

@@ -89,7 +89,7 @@ class Other {
 
 const others = new Set<Other>();
 
-/** Two lost ones were repeated; more only if the reply was slow. */
+/** Two lost ones were retransmitted; more only if the reply was slow. */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} again`);
   assert.ok(again === 2 || ms >= again * AGAIN_MS, `${again} again within ${ms} ms`);
@@ -111,7 +111,7 @@ function open(address = '127.0.0.1') {
 
 for (const address of ['127.0.0.1', '::1'] as const) {
   firstIf(address === '::1', needing(test, address))(
-    `looked up, accepted, and messages both ways (${address})`,
+    `looked up, accepted, and messages in both directions (${address})`,
     async () => {
       const server = await Other.start(['serve', address]);
       const me = open(address);
@@ -151,7 +151,7 @@ test('a rejection has its reason and data; without a listener the lookup is refu
   me.close();
 });
 
-long(test, 'a look-up that waits is cancelled alone, and by releasing its endpoint', async () => {
+long(test, 'a pending lookup is cancelled alone, and by releasing its endpoint', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
@@ -197,7 +197,7 @@ long(test, 'a process that dies answers no more, and its port is free at once', 
   const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
   await server.tells('asked');
   await server.kill();
-  // The look-up is repeated, and now there is no listener: any process of the host reports it.
+  // The lookup is retransmitted, and now there is no listener: any process of the host reports it.
   assert.is(await outcomeName(waiting), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(peer).sidrStatus, 1);
   const listener = me.provider.createDatagramEndpoint();

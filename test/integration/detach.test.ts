@@ -11,7 +11,7 @@ import { throwsWv } from '../helpers/outcome.js';
 import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
 const { a, b, release } = await connectedPair();
-/** The methods that have detached a buffer, so that the test is known to work. */
+/** The methods that have detached a buffer, so that the test is known to be effective. */
 const detaching = new Set<string>();
 
 /** Whether streams detach buffers that are marked as untransferable; Node.js 24 and later refuse that. */

@@ -13,7 +13,7 @@ const ADDRESS = '127.0.0.1';
 const DREQ = 0x15;
 const DREP = 0x16;
 
-/** A Send without a Receive is repeated after 0.66 s, six times, and outstanding as long. */
+/** A Send without a Receive is retransmitted after 0.66 s, six times, and is outstanding as long. */
 const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 
 /** Neither retries nor keep-alive probes are exhausted within a test. */
@@ -47,7 +47,7 @@ const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: nu
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
 
 /**
- * Two lost ones were repeated; more only if answers took their time. The first repetition is sent early and takes none.
+ * Two lost ones were retransmitted; more only if replies were slow. The first retransmission is sent early and consumes none.
  */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} repetitions`);
@@ -156,7 +156,7 @@ for (const layer of LAYERS) {
   });
 
   costly(layer, 'wv')(`${layer}: DREQs that cross let both sides succeed`, async () => {
-    // Their DREQs are lost until both have disconnected; repeated ones arrive.
+    // Their DREQs are lost until both have disconnected; retransmitted ones arrive.
     const crossing: KernelOptionsInput = {
       cm: { responseTimeoutCode: 17, maxRetries: 15 },
       faults: { dropMads: { [DREQ]: 1000 } },
@@ -243,7 +243,7 @@ for (const layer of LAYERS) {
     });
   }
 
-  costly(layer, 'nd2')(`${layer}: a lost DREQ is sent again`, async () => {
+  costly(layer, 'nd2')(`${layer}: a lost DREQ is retransmitted`, async () => {
     const client: KernelOptionsInput = {
       cm: unhurried,
       faults: { dropMads: { [DREQ]: 2 } },
@@ -263,7 +263,7 @@ for (const layer of LAYERS) {
     `${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`,
     async () => {
       const client: KernelOptionsInput = {
-        // The REQ, too, times out after these 1.2 s.
+        // The REQ times out as well after these 1.2 s.
         cm: { responseTimeoutCode: 15, maxRetries: 8 },
         faults: { dropMads: { [DREQ]: 1000 } },
       };
@@ -275,12 +275,12 @@ for (const layer of LAYERS) {
       assert.is(await active.disconnected(), lostDisconnect[layer]);
       assert.is(await ends[0], layer === 'wv' ? 'TIMEOUT' : ownEnd[layer]);
       assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 9);
-      // The other side gets no message, but no answers either: its keep-alive notices.
+      // The other side gets no message, but no responses either: its keep-alive notices.
       assert.is(await ends[1], lostEnd[layer]);
     },
   );
 
-  costly(layer, 'wv')(`${layer}: a lost DREP is sent again for the DREQ that comes again`, async () => {
+  costly(layer, 'wv')(`${layer}: a lost DREP is repeated for the retransmitted DREQ`, async () => {
     const client: KernelOptionsInput = { cm: unhurried };
     const server: KernelOptionsInput = { cm: { timewaitMs: 60_000 }, faults: { dropMads: { [DREP]: 2 } } };
     const { active, passive } = await pair(layer, { client, server });

@@ -31,7 +31,7 @@ test('an entry routine interrupted at DISPATCH_LEVEL leaves the kernel at PASSIV
   const hangs = box('kernel.call((irp) => irp.complete(0), () => { for (;;); });');
   const error = await failure(loadBox(hangs, { timeoutMs: 200 }));
   assert.match(error.message, /driverEntry has not returned within 200 ms/);
-  // By the same kernel, which closing a file at DISPATCH_LEVEL would have ended.
+  // In the same kernel, which closing a file at DISPATCH_LEVEL would have ended.
   assert.ok(file.ioctl(IoctlCode.GUID_QUERY, null, 64).length > 8);
   file.close();
 });
@@ -100,7 +100,7 @@ test('a device is opened only once its driver is loaded', async () => {
   const slow = box('await new Promise((resolve) => setTimeout(resolve, 100));');
   const loading = loadBox(slow);
   let status: number;
-  // The entry may not have begun yet.
+  // The entry may not have started yet.
   do ({ status } = await failure(openBox));
   while (status === Status.OBJECT_NAME_NOT_FOUND);
   assert.is(status, Status.DEVICE_NOT_READY);

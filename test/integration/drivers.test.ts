@@ -33,10 +33,10 @@ const objects = () => ({ ...readCounters().objects, ring: 0 });
 const CODE = 0x0022_2000;
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-/** Warnings of this process that begin as given, while something runs. */
+/** Warnings of this process that start with the given text, while something runs. */
 async function warned(start: string, count: number, act: () => unknown): Promise<string[]> {
   const seen: string[] = [];
-  // Warnings come by a port that keeps no process alive.
+  // Warnings use a port that keeps no process alive.
   const alive = setInterval(() => {}, 1000);
   const enough = new Promise<void>((resolve) => {
     const hear = (warning: Error): void => {
@@ -54,7 +54,7 @@ async function warned(start: string, count: number, act: () => unknown): Promise
   return seen;
 }
 
-test('an ES module and a CommonJS file serve IOCTLs, of which the sizes are checked', async () => {
+test('an ES module and a CommonJS file serve IOCTLs, whose sizes are checked', async () => {
   const body = `driver.onIoctl(${CODE}, (irp) => {
     const input = irp.takeInput();
     irp.output.set(input);
@@ -98,7 +98,7 @@ test('a module that hangs, throws or lacks its entry is refused with the reason,
     [source('for (;;);', 'cjs'), /evaluating the module has not returned within 300 ms/],
     [source('await new Promise(() => {});'), /evaluating the module has not ended within 300 ms/],
     [source("throw new Error('not today');"), /not loaded: Error: not today/],
-    [source('this is no program'), /SyntaxError/],
+    [source('this is not a program'), /SyntaxError/],
     [source("import 'no-such-package';"), /no-such-package/],
     [source('export const driverEntry = 7;'), /exports no function 'driverEntry'/],
     [source('export {};'), /exports no function 'driverEntry'/],
@@ -233,7 +233,7 @@ test('unloading waits for open files, then for every reference, and only then en
   file.ioctl(CODE, null, 0);
   assert.not.ok(unloading.completed);
   file.close();
-  // Its routine has run when its devices are gone. Its call-backs still come, so the driver is still there.
+  // Its routine has run when its devices are gone. Its callbacks still run, so the driver is still there.
   while ((await failure(open)).status !== Status.OBJECT_NAME_NOT_FOUND);
   assert.is((await failure(unloadDriver('box'))).status, Status.DEVICE_BUSY);
   assert.is((await failure(load(box()))).status, Status.OBJECT_NAME_COLLISION);
@@ -336,7 +336,7 @@ test('a driver’s queue pairs: connections, every direct call, events by reques
   assert.equal(objects(), before);
 });
 
-test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, looks up and answers', async () => {
+test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, looks up and replies', async () => {
   const before = objects();
   const file = new URL('../fixtures/lookup-driver.js', import.meta.url);
   await loadDriver(file, { name: 'look-up', parameters: { address: '127.0.0.1' } });

@@ -9,7 +9,7 @@ const RTU = 0x14;
 test.after.each(() => endPeers());
 
 for (const layer of ['nd', 'wv'] satisfies Layer[]) {
-  test(`${layer}: without the RTU, the first message completes Accept, and nothing is sent again`, async () => {
+  test(`${layer}: without the RTU, the first message completes Accept, and nothing is retransmitted`, async () => {
     const [server, client] = await Promise.all([
       Peer.start(),
       Peer.start({ kernel: { faults: { dropMads: { [RTU]: 1000 } } } }),
@@ -30,7 +30,7 @@ for (const layer of ['nd', 'wv'] satisfies Layer[]) {
       'reply',
     );
     assert.is((await client.counters()).hca!.fault_mads_dropped, 1);
-    // After a whole exchange with the server its Accept still waits.
+    // Its Accept still waits after a complete exchange with the server.
     await server.counters();
     assert.not(accepted);
     await client.call('send', { link, texts: ['first'] });

@@ -1,4 +1,4 @@
-/** A refused request names the parameter that was wrong, its value, and what would be right. */
+/** A refused request names the wrong parameter, its value, and what would be valid. */
 import { test } from 'uvu';
 import {
   openProvider,
@@ -33,7 +33,7 @@ test.after(async () => {
   await provider[Symbol.asyncDispose]();
 });
 
-test('memory: rights that need another, and too much of it', () => {
+test('memory: rights that require another one, and too much memory', () => {
   const bytes = new Uint8Array(8);
   for (const access of [WvAccess.REMOTE_ATOMIC, 0x2]) {
     throwsWv(

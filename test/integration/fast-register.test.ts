@@ -229,7 +229,7 @@ test('invalid requests are refused with the reason, and nothing is queued', asyn
   throwsWv(list({ opcode: FAST_REGISTER, sgl: [part] }), Status.INVALID_PARAMETER, /allocateFastRegion/);
   throwsWv(list({ opcode: FAST_REGISTER, fastRegion: region, sgl: [] }), Status.INVALID_PARAMETER, /one SGE/);
   throwsWv(list({ opcode: INVALIDATE }), Status.INVALID_PARAMETER, /allocateFastRegion/);
-  // A queue pair that was not made for it.
+  // A queue pair that was not created for it.
   const own = { region: a.region, offset: 0, length: 8 };
   throwsWv(() => a.qp.fastRegister(theirs, 'x', own, 0, 0), Status.INVALID_PARAMETER, /memoryManagement/);
   assert.is(region.length, 0);
@@ -272,7 +272,7 @@ for (const [kind, make] of [
   });
 }
 
-test('a fast registration is zero based, and so may the region be that has its memory', async () => {
+test('a fast registration is zero based, and the region of its memory may be as well', async () => {
   const { b, region, memory, register, write, release } = await managedPair();
   await register(REMOTE_WRITE | ZERO_BASED, 100, 64);
   assert.is(region.address, 0);

@@ -8,7 +8,7 @@ import { firstIf } from '../helpers/tiers.js';
 
 const LOOPBACK = '127.0.0.1';
 const COUNT = 20;
-/** Without answers a connection ends by its keep-alive and its retries within a fraction of this. */
+/** Without replies a connection ends within a fraction of this time, because of its keep-alive and its retries. */
 const IDLE_MS = 3000;
 
 runApart(import.meta.url, define);
@@ -19,7 +19,7 @@ function define(): void {
 
   for (const link of ['auto', 'wire'] as const) {
     firstIf(link === 'auto', test)(
-      `link ${link}: connections are made, and one that is there goes on`,
+      `link ${link}: new connections are established, and an existing one continues`,
       async () => {
         const scene = await FloodScene.start(LOOPBACK, { link });
         await duringFlood(LOOPBACK, () => scene.measure(COUNT));

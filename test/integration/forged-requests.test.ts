@@ -1,5 +1,5 @@
-// Connection requests forged over UDP by another user of this host: which connections they end, and which not. In a network namespace of
-// its own: other processes that have the port would take them.
+// Connection requests forged over UDP by another user of this host: which connections they end, and which not. In a
+// private network namespace: other processes on the port would receive them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
@@ -10,7 +10,7 @@ import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
 import { long } from '../helpers/tiers.js';
 
-/** On either side of the queue pair that is meant. */
+/** On either side of the targeted queue pair. */
 const AROUND = 40;
 const AT_ONCE = 16;
 /** Of no process here. */
@@ -21,7 +21,7 @@ test.after.each(() => endPeers());
 
 const received = async (server: Peer): Promise<number> => (await server.counters()).cm!['received.REQ'] ?? 0;
 
-/** Sends a REQ for each of the QPNs, no more at once than a socket holds. */
+/** Sends a REQ for each of the QPNs, no more at once than fit in a socket's buffer. */
 async function forge(to: PeerListener, caGuid: bigint, qpns: readonly number[]): Promise<void> {
   const forger = await Forger.open(LOOPBACK);
   let sent = await received(to.peer);
@@ -62,7 +62,7 @@ test('a connection over shared memory survives requests over UDP for its queue p
 
 long(
   test,
-  'by the wire, a second request of a queue pair is of a peer that has restarted: the first one ends',
+  'over the network, a second request of a queue pair means that its peer has restarted: the first one ends',
   async () => {
     const server = await Peer.start({ kernel: { link: 'wire' } });
     const listener = await server.listen('wv', LOOPBACK);

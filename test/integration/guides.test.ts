@@ -86,7 +86,7 @@ long(test, 'all programs compile without errors', async () => {
 });
 
 const servers = new Set(programs.map((program) => program.with));
-/** Programs that are run by themselves. */
+/** Programs that are run on their own. */
 const runnable = programs.filter(({ file, output }) => output !== undefined && !servers.has(file));
 /** One of each page, for the first tier. */
 const firstOfPages = new Set(new Map(runnable.map((program) => [program.page, program])).values());

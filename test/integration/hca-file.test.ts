@@ -19,7 +19,7 @@ const { HcaFileCode, IoctlCode } = ioctl;
 /** The HCA of the loopback interface: every host has it. */
 function loopback(): bigint {
   const lo = readInterfaces().find(({ name }) => name === 'lo');
-  assert.ok(lo, 'there is no interface lo');
+  assert.ok(lo, 'the interface lo does not exist');
   return lo.guid;
 }
 
@@ -35,7 +35,7 @@ function fails(code: string, run: () => unknown): StatusError {
   return error;
 }
 
-test('attributes are returned completely, or truncated with an error that has the part and the size needed', () => {
+test('attributes are returned completely, or truncated with an error that has the part and the required size', () => {
   const { file, id } = opened(loopback());
   const input = ioctl.WvIoObject.encode({ id });
   const { output } = fails('BUFFER_OVERFLOW', () => file.ioctl(HcaFileCode.CA_QUERY, input, 4));

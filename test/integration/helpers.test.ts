@@ -84,7 +84,7 @@ test('v2: the first of two queues; no notification stays behind, and no completi
     const { queue, result } = await waiting;
     assert.is(queue, server.inbound);
     assert.is(result.requestContext, n);
-    // A notification that stayed behind would have taken this event.
+    // A leftover notification would have consumed this event.
     if (client.outbound.getResults([], 1) === 0) await client.outbound.notify('any');
     client.outbound.getResults([]);
   }

@@ -30,7 +30,7 @@ import { outcomeName, thrownName } from '../helpers/outcome.js';
 const addon = loadAddon();
 
 const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1', port });
-/** Code 12 is 17 ms: requests without answer time out within a fraction of a second. */
+/** Code 12 is 17 ms: requests without a response time out within a fraction of a second. */
 const options = { cm: { responseTimeoutCode: 12, maxRetries: 3, timewaitMs: 10 } };
 
 const open = (name = '\\\\.\\WinVerbs'): DeviceFile => openDeviceFile(name, options);

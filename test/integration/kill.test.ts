@@ -37,7 +37,7 @@ const LANES = 3;
 /** Victims of one test. */
 const BATCH = 7;
 /**
- * Silent peers do not time out within a minute, and idle connections are not probed. Victims have these options, too.
+ * Silent peers do not time out within a minute, and idle connections are not probed. Victims have these options as well.
  */
 const options: KernelOptionsInput = {
   link,
@@ -58,7 +58,7 @@ interface Victim {
   killed: boolean;
   /** Resolves with the time when it is dead. */
   readonly dead: Promise<number>;
-  /** Called whenever its peer has noticed an action of it. */
+  /** Called whenever its peer has noticed one of its actions. */
   readonly moved: () => void;
 }
 
@@ -165,7 +165,7 @@ function endOf(random: () => number): keyof typeof ends {
 let tried = 0;
 /** Those that were alive at the signal: one that ends by itself may be faster. */
 let killed = 0;
-/** Victims that were asked to end by themselves. */
+/** Victims that were requested to end by themselves. */
 let ended = 0;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -199,7 +199,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   });
   const victim: Victim = { killed: false, dead, moved };
   const serving = Promise.all(Array.from({ length: CLIENTS }, () => serve(provider, listener, victim)));
-  // Serving ends early only by an error.
+  // Serving ends early only because of an error.
   const failed = serving.then(() => Promise.reject(new Error('The victim has died by itself.')));
   failed.catch(() => {});
   await Promise.race([end === 'starting' ? sleep(random() * START_MS) : enough, failed]);
@@ -270,17 +270,17 @@ for (let n = 0; n < runs; n += BATCH) {
 
 test('processes were killed at every point of their lives', () => {
   if (process.env.ND_KILL_RUNS !== undefined) console.log(runs, served, Object.fromEntries(points));
-  assert.ok(killed >= tried - ended, `${killed} of ${tried} were killed, and ${ended} told to end`);
+  assert.ok(killed >= tried - ended, `${killed} of ${tried} were killed, and ${ended} requested to end`);
   assert.ok(
     served >= killed * CLIENTS,
-    `${served} clients had requests that waited when ${killed * CLIENTS} died`,
+    `${served} clients had pending requests when ${killed * CLIENTS} died`,
   );
   if (tried < 42) return;
   assert.ok(killed > 0.8 * tried, `${killed} of ${tried} were killed`);
   for (const what of ['getRequest', 'accept', 'session']) {
     assert.ok(
       [...points.keys()].some((point) => point.startsWith(what)),
-      `nobody was killed during ${what}`,
+      `no process was killed during ${what}`,
     );
   }
 });

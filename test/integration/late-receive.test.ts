@@ -1,5 +1,5 @@
-// A Receive that is posted late, with default options: the Send is delivered once it is posted, on both links; without a
-// Receive it ends in IO_TIMEOUT. The delay is printed, and judged by the packets that were sent for it.
+// A Receive that is posted late, with default options: the Send is delivered once it is posted, on both links; without
+// a Receive it ends in IO_TIMEOUT. The delay is printed, and judged by the number of packets sent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -51,7 +51,7 @@ for (const link of LINKS) {
 
   for (const layer of ['nd', 'nd2'] as const) {
     firstIf(link === 'wire' && layer === 'nd2', test)(
-      `${link}, ${layer}: where nobody receives, a Send ends`,
+      `${link}, ${layer}: without a Receive, a Send ends`,
       async () => {
         const [sender, receiver] = await pair(link, layer);
         const start = performance.now();

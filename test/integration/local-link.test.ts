@@ -39,7 +39,7 @@ async function countersOfTraffic(
 test.after.each(() => endPeers());
 
 test('by default: shared memory, everything through the ring, and no packet of the connection over UDP', async () => {
-  // No repetitions because of a slow machine.
+  // No retransmissions because of a slow machine.
   const patient: KernelOptionsInput = { rc: { ackTimeoutCode: 21 } };
   const counters = await countersOfTraffic(patient, patient);
   for (const hca of counters) {
@@ -51,7 +51,7 @@ test('by default: shared memory, everything through the ring, and no packet of t
   }
 });
 
-/** The ends of a connection: a process each, or a Worker each of one process. */
+/** The two sides of a connection: one process each, or two Workers of one process. */
 async function twoEnds(
   where: 'processes' | 'Workers',
   kernel: KernelOptionsInput,
@@ -65,13 +65,13 @@ async function twoEnds(
   ];
 }
 
-// A request of no bytes needs no key, and always goes by the link.
+// A zero-byte request needs no key, and always uses the link.
 const sizes = TRAFFIC_SIZES.filter((size) => size > 0);
 
 for (const direct of [true, false]) {
   for (const where of ['processes', 'Workers'] as const) {
     firstIf(direct === (where === 'processes'), needing(test, direct ? 'direct access' : ADDRESS))(
-      `two ${where} with memory of allocate(), direct: ${direct}: all arrives, by the way that the option says`,
+      `two ${where} with memory of allocate(), direct: ${direct}: everything arrives, on the path that the option selects`,
       async () => {
         const ends = await twoEnds(where, { direct, rc: { ackTimeoutCode: 21 } });
         const [[server, serving], [client, requesting]] = ends as [[Peer, string?], [Peer, string?]];
@@ -99,7 +99,7 @@ for (const direct of [true, false]) {
           assert.ok(local_link_tx_packets! >= 3 * 2 * sizes.length);
           return;
         }
-        // The first requests ask for the mapping.
+        // The first requests cause the mapping.
         const end = performance.now() + 30_000;
         while ((await stream(1)).direct_write! < sizes.length) assert.ok(performance.now() < end);
         const { direct_write, direct_read } = await stream(3);
@@ -110,7 +110,7 @@ for (const direct of [true, false]) {
 }
 
 test('memory of allocate() is mapped by the other process on first use, and copied from there', async () => {
-  // With direct access the active side would not ask the owner to copy.
+  // With direct access the active side would not request copies from the owner.
   const passive = await Peer.start({ kernel: { direct: false } });
   const options = { seed: 2, allocated: true };
   const port = await passive.call('trafficListen', { as: 'traffic', address: ADDRESS, ...options });
@@ -122,7 +122,7 @@ test('memory of allocate() is mapped by the other process on first use, and copi
   const here = (): Readonly<Record<string, number>> => readCounters().hca!;
   const there = async (): Promise<Readonly<Record<string, number>>> => (await passive.counters()).hca!;
   const size = 65_536;
-  // Each process has offered its memory to the other by now. A request after the answer uses the mapping.
+  // By now each process has offered its memory to the other. A request after the response uses the mapping.
   const mappedReads = (): number => here().local_link_mapped_copy_bytes!;
   const end = performance.now() + 30_000;
   for (const before = mappedReads(); mappedReads() === before && performance.now() < end; )
@@ -135,7 +135,7 @@ test('memory of allocate() is mapped by the other process on first use, and copi
   await active.again('write', size);
   assert.is(mappedReads(), reads + size);
   assert.is(await mappedWrites(), writes + size);
-  // The passive side has one memory; the active one sends from a second, and its first is only written to.
+  // The passive side has one memory; the active one sends from a second one, and its first is only written to.
   assert.is(here().local_link_memory_mapped, 1);
   assert.is((await there()).local_link_memory_mapped, 1);
   assert.is(here().local_link_memory_refused, 0);
@@ -148,7 +148,7 @@ for (const [who, server, client] of [
   ['both', { link: 'wire' }, { link: 'wire' }],
 ] as const) {
   firstIf(who === 'the active side', test)(
-    `the option link: wire of ${who} sends the connection by the wire`,
+    `the option link: wire of ${who} sends the connection over the network`,
     async () => {
       const counters = await countersOfTraffic(server, client);
       for (const hca of counters) {

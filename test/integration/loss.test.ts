@@ -1,5 +1,5 @@
-// Two processes over a wire that loses, duplicates, reorders and damages packets: every byte arrives once and in order,
-// or the connection ends in error with the right status.
+// Two processes over a network that loses, duplicates, reorders and damages packets: every byte arrives once and in
+// order, or the connection ends in error with the right status.
 import { isDeepStrictEqual } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,7 +13,7 @@ const ADDRESS = '127.0.0.1';
 type Faults = NonNullable<KernelOptionsInput['faults']>;
 
 /**
- * A lost packet is noticed after 34 ms (67 at most), a lost CM message after some 35 ms: soon, but seven retries take
+ * A lost packet is noticed after 34 ms (67 at most), a lost CM message after some 35 ms: soon, but seven retries last
  * longer than the delays of a busy machine.
  */
 const hasty: KernelOptionsInput = {
@@ -82,7 +82,7 @@ for (const [what, faults] of wires) {
           active: { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) },
           passive: { inbound: messages, outbound: messages },
         };
-        // The counters tell why a connection has ended.
+        // The counters show why a connection has ended.
         if (!isDeepStrictEqual({ active, passive }, wanted))
           for (const peer of [client, server]) console.error(JSON.stringify((await peer.counters()).hca));
         assert.equal({ active, passive }, wanted);
@@ -102,7 +102,7 @@ for (const [what, faults] of wires) {
 }
 
 /**
- * Some times SUCCESS, then the error that broke the connection, then only CANCELED; returns the number of successes.
+ * SUCCESS several times, then the error that broke the connection, then only CANCELED; returns the number of successes.
  */
 function assertBroken(statuses: readonly string[], breaking: string): number {
   const done = statuses.findIndex((status) => status !== 'SUCCESS');
@@ -114,10 +114,11 @@ function assertBroken(statuses: readonly string[], breaking: string): number {
 
 for (const seed of [1, 2]) {
   firstIf(seed === 1, test)(
-    `a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`,
+    `a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has arrived is whole`,
     async () => {
-      // Neither side probes, so that only requests spend retries, whenever they are posted. Either side may spend its own first. The server
-      // hears of a client that did when the wire is whole again, by a DREQ that the client repeats until then.
+      // Neither side probes, so that only requests use up retries, whenever they are posted. Either side may use up its
+      // own first. The server learns of a client that did so when the network is whole again, from a DREQ that the
+      // client retransmits until then.
       const [server, client] = await startPeers(
         { keepAliveMs: 0 },
         { cm: { responseTimeoutCode: 17, maxRetries: 15 }, keepAliveMs: 0 },
@@ -131,7 +132,7 @@ for (const seed of [1, 2]) {
       const active = await client.call('trafficRun', { as: 'traffic' });
       await client.call('setFaults', { faults: {} });
       const passive = await serving;
-      /** Whether the side has spent its retries; then, and only then, its oldest request ends in TIMEOUT. */
+      /** Whether the side has used up its retries; then, and only then, its oldest request ends in TIMEOUT. */
       const spent = async (peer: Peer): Promise<boolean> => {
         const { hca } = await peer.counters();
         if (hca!.retry_exceeded_err === 0) return false;
@@ -156,7 +157,7 @@ for (const seed of [1, 2]) {
 
 test('connection management over a wire with all faults: connections are established, transfer data and end', async () => {
   const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
-  // Of sixteen requests within a second, one and its answer arrive, also on a busy machine.
+  // Of sixteen requests within a second, one and its response arrive, even on a busy machine.
   const cm = { responseTimeoutCode: 14, maxRetries: 15 };
   const [server, client] = await startPeers(
     { cm, faults: { seed: 5, ...faults } },
@@ -172,7 +173,7 @@ test('connection management over a wire with all faults: connections are establi
     assert.equal(done, [count, count]);
   }
   const [{ cm: passive }, { cm: active }] = await Promise.all([server.counters(), client.counters()]);
-  // Each connection was requested once and ended once, however often the messages were repeated.
+  // Each connection was requested once and ended once, however often the messages were retransmitted.
   assert.equal([active!['sent.REQ'], active!['sent.DREQ']], [30, 30]);
   assert.ok(active!['retransmitted.REQ']! > 0 && active!['retransmitted.DREQ']! > 0, JSON.stringify(active));
   assert.equal([passive!.connections, passive!.waitingRequests], [0, 0]);

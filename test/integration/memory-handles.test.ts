@@ -1,4 +1,4 @@
-/** ND_MR_HANDLE in 4 bytes, as a 32-bit program has it: the same as the object, and of no use once it is deregistered. */
+/** ND_MR_HANDLE in 4 bytes, as in a 32-bit program: equivalent to the object, and invalid once it is deregistered. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdMwDescriptor, NdOpFlag, openNetworkDirect, Status } from '../../nd/index.js';
@@ -56,7 +56,7 @@ test('a number of 4 bytes names registered memory wherever its object does', asy
     assert.equal([await ended(a, 1), await ended(b, 1)], [[Status.SUCCESS], [Status.SUCCESS]]);
     assert.ok(into.subarray(8, 2008).equals(from.subarray(0, 2000)));
   }
-  // A window over it, and a Write through that.
+  // A window over it, and a Write through that window.
   const window = adapter.createMemoryWindow();
   const descriptor = b.endpoint.bind(result(), target.handle, window, 0, 4096, NdOpFlag.ALLOW_WRITE);
   assert.equal(await ended(b, 1), [Status.SUCCESS]);
@@ -74,7 +74,7 @@ test('a number of 4 bytes names registered memory wherever its object does', asy
   adapter.release();
 });
 
-test('a number that names nothing here is INVALID_HANDLE, like an object of another adapter', async () => {
+test('an unknown number is INVALID_HANDLE, like an object of another adapter', async () => {
   const { adapter, a } = await connected();
   using nd = openNetworkDirect();
   const other = nd.openAdapter(ADDRESS);
@@ -86,10 +86,10 @@ test('a number that names nothing here is INVALID_HANDLE, like an object of anot
     endsIn(() => a.endpoint.send(result(), sgl), Status.INVALID_HANDLE, String(memory));
     endsIn(() => adapter.deregisterMemory(memory), Status.INVALID_HANDLE);
   }
-  // Other memory never gets the handle of memory that has gone soon.
+  // New memory never gets the handle of memory that was recently deregistered.
   const next = await adapter.registerMemory(new Uint8Array(8));
   assert.is.not(next.handle, own.handle);
-  // A registration that fails leaves no handle, and one that has ended without being awaited is known.
+  // A failed registration leaves no handle, and one that has ended without being awaited is known.
   const unseen = adapter.registerMemory(new Uint8Array(8));
   const { handle } = unseen.getResult({ wait: true });
   await adapter.deregisterMemory(handle);

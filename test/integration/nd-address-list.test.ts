@@ -1,4 +1,4 @@
-/** NotifyAddressListChange is told by the system, not asked for: in a network namespace whose addresses the test changes. */
+/** NotifyAddressListChange waits for events of the OS and does not poll: in a network namespace whose addresses the test changes. */
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -25,7 +25,7 @@ const namespaced = apart ? test : test.skip;
 test.before.each(() => ndStartup());
 test.after.each(() => ndCleanup());
 
-namespaced('a new address, and one that goes, end what waits, and nothing asks for them', async () => {
+namespaced('a new address, and a removed one, end pending requests, without polling', async () => {
   const known = listed();
   const { setInterval } = globalThis;
   globalThis.setInterval = () => {
@@ -46,7 +46,7 @@ async function changes(): Promise<void> {
   ] as const;
   for (const [verb, there] of steps) {
     const waiting = [ndNotifyAddressListChange(), ndNotifyAddressListChange()];
-    // What was there before is no change.
+    // Addresses that were there before are not a change.
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(
       waiting.map(({ completed }) => completed),
@@ -58,7 +58,7 @@ async function changes(): Promise<void> {
   }
 }
 
-namespaced('a thread that blocks hears of it, too; so does one that has flushed the providers', async () => {
+namespaced('a blocking thread is notified as well; so is one that has flushed the providers', async () => {
   listed();
   const blocked = ndNotifyAddressListChange();
   spawnSync('sh', ['-c', '(sleep 0.2; ip addr add 127.9.8.6/8 dev lo) >/dev/null 2>&1 &']);
@@ -83,7 +83,7 @@ test('cancelled, or ended by the last NdCleanup', async () => {
   ndStartup();
 });
 
-test('WinVerbs: changes are counted, and a provider that ends tells of no more', async () => {
+test('WinVerbs: changes are counted, and a provider that ends reports no more', async () => {
   const provider = openProvider();
   const count = await provider.notifyDeviceChange(0);
   assert.ok(count > 0);

@@ -1,6 +1,6 @@
 /**
  * A miniature of libfabric's netdir provider, and a measuring program: the order of their calls, their depths and
- * flags, how they count requests and end. The tests assert what they rely on.
+ * flags, and how they count requests and end. The tests assert what they rely on.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -221,7 +221,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   await Promise.all([client.close(), server.close()]);
 });
 
-test('programs that measure: the depths that Query tells are made and filled, with one Overlapped after the other', async () => {
+test('programs that measure: objects with the depths of Query are created and filled, with one Overlapped after the other', async () => {
   const adapter = ndOpenAdapter(ADDRESS);
   const info = adapter.query();
   const depth = Math.min(

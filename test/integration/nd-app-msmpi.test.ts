@@ -112,7 +112,7 @@ class MpiPeer {
     return this.inbox.shift()!;
   }
 
-  /** A completed request, identified by type and status alone. */
+  /** A completed request, identified only by type and status. */
   complete({ status, requestType, requestContext, bytesTransferred }: Nd2Result): void {
     this.references -= 1;
     assert.ok(this.references >= 0, 'no request comes back twice');
@@ -137,7 +137,7 @@ class MpiPeer {
     if (this.references === 0) this.gone.fire();
   }
 
-  /** Abandons a connection in favour of the peer's: all posted requests must complete. */
+  /** Abandons a connection in favor of the peer's: all posted requests must complete. */
   async abandon(): Promise<void> {
     this.queuePair.flush();
     this.connector.cancelOverlappedRequests();

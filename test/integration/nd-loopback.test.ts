@@ -1,6 +1,7 @@
 /**
- * ND through the whole stack, in what both versions have in common and the conformance suite does not ask of every provider: both
- * sides in this process, over 127.0.0.1. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
+ * ND through the whole stack: what both versions have in common and the conformance suite does not require of every
+ * provider. Both sides are in this process, over 127.0.0.1. T and G in names number the traps and gaps that
+ * nd2-coverage.test.ts lists.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -74,7 +75,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'N8 T21 G8 a late Receive is waited for; a Send that nobody receives ends, and the receiver sees nothing of it',
+    'N8 T21 G8 a late Receive is waited for; a Send without a Receive ends, and the receiver sees nothing of it',
     connected(async ({ active, passive }) => {
       active.send('late', active.sge(0, 100));
       passive.receive('r', passive.sge(0, 100));
@@ -205,7 +206,7 @@ for (const { spi, says, open } of versions) {
     passive.release();
   });
 
-  test('T19 everything released in the wrong order, with requests outstanding, harms nobody', async () => {
+  test('T19 everything released in the wrong order, with requests outstanding, does no harm', async () => {
     const host = open();
     const { active, passive } = await pair(host);
     const another = newSide(host);

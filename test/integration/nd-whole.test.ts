@@ -1,4 +1,4 @@
-/** What completes the NetworkDirect interfaces: QueryInterface, overlapped files, affinity, and arrays that cannot be written. */
+/** The rest of the NetworkDirect interfaces: QueryInterface, overlapped files, affinity, and arrays that cannot be written. */
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -50,7 +50,7 @@ function pairOf(adapter: IND2Adapter, file?: NdOverlappedFile) {
   return { cq, pair, connector: adapter.createConnector(file) };
 }
 
-test('QueryInterface: every object answers for each of its interfaces, with a reference, and for no other', () => {
+test('QueryInterface: every object returns each of its interfaces, with a reference, and for no other', () => {
   const [one, two] = [openNetworkDirect(), openNetworkDirect2()];
   const [v1, v2] = [openV1(), openV2()];
   const [a, b] = [endpointOf(v1), pairOf(v2)];
@@ -94,7 +94,7 @@ test('QueryInterface: every object answers for each of its interfaces, with a re
   }
 });
 
-/** Takes `count` requests that have ended. */
+/** Gets `count` requests that have ended. */
 async function taken(file: NdOverlappedFile, count: number): Promise<NdCompletedRequest[]> {
   const all: NdCompletedRequest[] = [];
   while (all.length < count) {
@@ -142,7 +142,7 @@ test('v2: a file delivers the requests of its objects, whoever else awaits them;
   assert.ok(last?.request === notified && last.issuer === active.cq);
   const [first] = await taken(other, 1);
   assert.ok(first?.request === registered, 'files are independent');
-  // Closing cancels what waits, delivers it, and ends the iteration.
+  // Closing cancels pending requests, delivers them, and ends the iteration.
   const waiting = active.cq.notify('errors');
   assert.is(file.outstanding, 1);
   file.close();
@@ -152,7 +152,7 @@ test('v2: a file delivers the requests of its objects, whoever else awaits them;
   );
   assert.is(waiting.status, Status.CANCELED);
   assert.equal(await file.next(), { done: true, value: undefined });
-  // Its objects work without it; no new object can have it.
+  // Its objects work without it; no new object can use it.
   const later = active.cq.notify('errors');
   later.cancel();
   assert.equal(await file.next(), { done: true, value: undefined });
@@ -197,7 +197,7 @@ test('v1: the file of an adapter delivers the requests of all its objects, until
   assert.is(file.closed, true);
 });
 
-test('GetNotifyAffinity tells where the thread may run; affinities that are none are refused', () => {
+test('GetNotifyAffinity reports where the thread may run; invalid affinities are refused', () => {
   const adapter = openV2();
   const allowed = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!;
   const processors = allowed.split(',').flatMap((range) => {
@@ -239,7 +239,7 @@ test('an array of results that cannot be written is refused, and loses none of t
   };
   for (const times of [1, 2])
     refused(() => cq.getResults(Object.freeze(new Array<NdResult>(times)) as NdResult[], 4));
-  // One place is free: what fits is answered, the rest waits.
+  // One element is free: what fits is returned, the rest waits.
   const one = Object.seal(new Array<NdResult>(results[0]!));
   assert.is(cq.getResults(one, 3), 1);
   const rest: NdResult[] = [];

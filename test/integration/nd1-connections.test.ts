@@ -1,4 +1,4 @@
-/** What connections have in ND SPI v1 alone: protocols with port spaces of their own. Both sides are in this process. */
+/** Connections in ND SPI v1 only: protocols with separate port spaces. Both sides are in this process. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
@@ -30,7 +30,7 @@ test('each protocol has ports of its own', async () => {
     assert.equal(passive.connector.getPeerAddress(), active.connector.getLocalAddress());
     passive.connector.reject();
     assert.is(await outcome(connected), Status.CONNECTION_REFUSED);
-    // The same connector, in the port space of a protocol in which nobody listens.
+    // The same connector, in the port space of a protocol without a listener.
     const nobody = active.connector.connect(active.endpoint, address, { protocol: 250 });
     assert.is(await outcome(nobody), Status.CONNECTION_REFUSED);
     passive.release();

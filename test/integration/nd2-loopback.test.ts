@@ -1,6 +1,6 @@
 /**
- * What ND SPI v2 has alone and the conformance suite does not ask of every provider, through the whole stack: both sides in this
- * process. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
+ * The parts of ND SPI v2 that v1 lacks and that the conformance suite does not require of every provider, through the
+ * whole stack: both sides in this process. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -119,7 +119,7 @@ test('T19 a region that is released before its windows is deregistered when the 
   assert.is(registered(), before);
 });
 
-test('the hint to poll ends with each wait that brings nothing', ({ host }) => {
+test('the hint to poll ends with each wait without a result', ({ host }) => {
   using queue = host.adapter.createCompletionQueue(4);
   assert.type(queue.shouldPoll, 'function');
   let waits = 0;
@@ -156,7 +156,7 @@ test('T8 cancelling a completion queue: all Notify are done on return, in order,
   passive.release();
 });
 
-test('T7 what is known at once is delivered all the same: exactly once, after the call', async ({ host }) => {
+test('T7 an immediate result is delivered nevertheless: exactly once, after the call', async ({ host }) => {
   const { active, passive } = await host.pair();
   passive.queuePair.receive('r', []);
   active.queuePair.send('s', []);
@@ -192,7 +192,7 @@ test('keepQueuePairsOnDisconnect is a boolean', ({ host }) => {
   }
 });
 
-test('T24 ports are numbers in host order, in both versions, and v1 and v2 talk with each other', async ({
+test('T24 ports are numbers in host order, in both versions, and v1 and v2 interoperate', async ({
   host,
 }) => {
   const v1 = openNetworkDirect();
@@ -231,7 +231,7 @@ test('T24 ports are numbers in host order, in both versions, and v1 and v2 talk 
   for (const object of [connector, endpoint, queue, listen, adapter, v1]) object.release();
 });
 
-test('the peer that a loopback address leads to is told with its scope, as it is bound', async () => {
+test('the peer at a loopback address is reported with its scope, as it is bound', async () => {
   const provider = openNetworkDirect2();
   const own = provider.queryAddressList().find(({ address }) => address.startsWith('fe80:'));
   if (own !== undefined) {

@@ -71,7 +71,7 @@ test('T21 G8 a message for an empty shared receive queue waits until there is a 
   const shared = new Shared(host);
   const sender = await shared.connect();
   sender.queuePair.send('s', sender.sge(0, 5));
-  // Longer than a Send without a shared receive queue on the other side has patience.
+  // Longer than the RNR time limit of a Send without a shared receive queue on the other side.
   const { active, passive } = await host.pair();
   active.queuePair.send('unheard', active.sge(0, 4));
   assert.is((await active.initiated())[0]!.status, Status.IO_TIMEOUT);
@@ -119,7 +119,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   assert.is(await outcome(fresh), Status.CANCELED);
 });
 
-test('Notify blocks a thread, too, and ends with the queue', async ({ host }) => {
+test('Notify can block a thread, and ends with the queue', async ({ host }) => {
   const shared = new Shared(host, { notifyThreshold: 1 });
   shared.srq.notify().getResult({ wait: true });
   shared.post(2);
@@ -133,7 +133,7 @@ test('Notify blocks a thread, too, and ends with the queue', async ({ host }) =>
   assert.is(await outcome(silent), Status.CANCELED);
 });
 
-test('Modify: zeros leave things as they are; limits; what is outstanding must fit', async ({ host }) => {
+test('Modify: zeros change nothing; limits; outstanding requests must fit', async ({ host }) => {
   const shared = new Shared(host, { depth: 4 });
   const { srq } = shared;
   const { maxSharedReceiveQueueDepth } = host.adapter.query();

@@ -1,4 +1,4 @@
-// A host with two adapters, and addresses that come and go: in a network namespace that the test makes.
+// A host with two adapters, and addresses that come and go: in a network namespace that the test creates.
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -77,7 +77,7 @@ test('the route to a peer starts at the address of its interface', () => {
   }
 });
 
-test('a wildcard listener takes what comes to its own adapter, and leaves the other one alone', async ({
+test('a wildcard listener accepts requests to its own adapter, and not to the other one', async ({
   first,
   second,
 }) => {
@@ -89,7 +89,7 @@ test('a wildcard listener takes what comes to its own adapter, and leaves the ot
   assert.is(
     await outcome(client.connector.connect(client.queuePair, `${SECOND}:4711`)),
     Status.CONNECTION_REFUSED,
-    'nobody listens at the second adapter',
+    'there is no listener on the second adapter',
   );
   const own = new SideV2(first);
   const server = new SideV2(first);
@@ -107,7 +107,7 @@ test('a wildcard listener takes what comes to its own adapter, and leaves the ot
   listener.release();
 });
 
-test('who waits for another address list is told of addresses that come and go', async () => {
+test('a wait for another address list ends when addresses come and go', async () => {
   ndStartup();
   try {
     const has = () => ndQueryAddressList().some(({ address }) => address === '10.98.1.2');

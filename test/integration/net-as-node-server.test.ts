@@ -16,11 +16,11 @@ import {
 /** A port as JavaScript programs pass it. */
 const untyped = (port: unknown): number => port as number;
 
-/** The visible parts of an error for a program that continues. */
+/** The visible parts of an error. */
 type Failure = NodeJS.ErrnoException & { address?: string; port?: number };
 
 testEach({
-  'a server closes after its connections, and tells so once': async (net) => {
+  'a server closes after its connections, and emits that once': async (net) => {
     let open: Socket | undefined;
     const server = net.createServer((socket) => (open = socket.resume()));
     const client = net.connect(await listening(server), HOST).resume();
@@ -37,7 +37,7 @@ testEach({
     assert.is(count, 1);
   },
 
-  'listen twice, and close of what does not listen, are errors with codes': async (net) => {
+  'listen twice, and close without listen, are errors with codes': async (net) => {
     const server = net.createServer(() => {});
     const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => server.close(resolve));
     assert.is(error?.code, 'ERR_SERVER_NOT_RUNNING');
@@ -49,7 +49,7 @@ testEach({
     await closed(server);
   },
 
-  'what listeners throw is an uncaught exception, and the connection goes on': async (net) => {
+  'an exception in a listener is uncaught, and the connection continues': async (net) => {
     const thrown: string[] = [];
     const take = ({ message }: Error): void => void thrown.push(message);
     process.on('uncaughtException', take);
@@ -79,7 +79,7 @@ testEach({
     }
   },
 
-  'a backlog may come before what is called, and an empty host is the default': async (net) => {
+  'a backlog may precede the callback, and an empty host is the default': async (net) => {
     const forms: unknown[][] = [[0, HOST, 5], [0, 5], [0, HOST], [0, ''], [0, null], [0]];
     for (const form of forms) {
       const server = net.createServer((socket) => socket.end());
@@ -91,7 +91,7 @@ testEach({
     }
   },
 
-  'a port that is none is thrown at once': async (net) => {
+  'an invalid port throws at once': async (net) => {
     const refused = (error: NodeJS.ErrnoException): boolean =>
       error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT';
     for (const port of [-1, 65_536, 1.5, '65536'])
@@ -102,7 +102,7 @@ testEach({
     assert.is(server.listening, false);
   },
 
-  'ports are taken as text, as environment variables have them': async (net) => {
+  'ports may be text, as in environment variables': async (net) => {
     const server = net.createServer((socket) => socket.end());
     server.listen(untyped('0'), HOST);
     await once(server, 'listening');
@@ -114,7 +114,7 @@ testEach({
     await closed(server);
   },
 
-  'listen takes a function alone, and one behind what is not given': async (net) => {
+  'listen accepts a function alone, and after omitted arguments': async (net) => {
     const alone = net.createServer(() => {});
     await new Promise<void>((resolve) => alone.listen(resolve));
     assert.is(alone.listening, true);
@@ -124,7 +124,7 @@ testEach({
     await Promise.all([closed(alone), closed(other)]);
   },
 
-  'addresses of both sides name each other': async (net) => {
+  'the addresses of both sides match': async (net) => {
     const [client, other, server] = await connected(net);
     assert.equal(client.address(), { address: HOST, family: 'IPv4', port: client.localPort });
     assert.equal([client.localFamily, client.remoteFamily], ['IPv4', 'IPv4']);
@@ -149,7 +149,7 @@ testEach({
     await once(server, 'close');
   },
 
-  'getConnections counts those that are open, and answers later': async (net) => {
+  'getConnections counts open connections, and calls back later': async (net) => {
     const [client, other, server] = await connected(net);
     const count = (): Promise<number> =>
       new Promise((resolve, reject) => {
@@ -175,7 +175,7 @@ testEach({
     await closed(server);
   },
 
-  'a second close tells that the server does not run': async (net) => {
+  'a second close reports that the server is not running': async (net) => {
     const server = net.createServer(() => {});
     await listening(server);
     const ends: unknown[] = [];
@@ -203,7 +203,7 @@ testEach({
     await closed(second);
   },
 
-  'nobody listens: an error with code, call and address, then close': async (net) => {
+  'no listener: an error with code, call and address, then close': async (net) => {
     const server = net.createServer(() => {});
     const port = await listening(server);
     await closed(server);
@@ -220,11 +220,11 @@ testEach({
   'a name without an address': async (net) => {
     const client = net.connect(7, 'no-such-name.invalid');
     const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
-    // The second one, if there is no name server.
+    // The second code, if there is no name server.
     assert.ok(['ENOTFOUND', 'EAI_AGAIN'].includes(error.code!), error.code);
   },
 
-  'a server may pause what it accepts': async (net) => {
+  'a server may pause accepted connections': async (net) => {
     const [client, other, server] = await connected(net, { pauseOnConnect: true });
     client.end('kept');
     let text = '';
@@ -237,7 +237,7 @@ testEach({
     await closed(server);
   },
 
-  'many clients at once, each with its own answer': async (net) => {
+  'many clients at once, each with its own reply': async (net) => {
     const server = net.createServer((socket) => socket.pipe(socket));
     const port = await listening(server);
     const answers = await Promise.all(

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { closed, connected, HOST, listening, testEach, textOf, turn } from '../helpers/net-layers.js';
 
 testEach({
-  'what is written before the connection is made arrives first': async (net) => {
+  'data written before the connection is established arrives first': async (net) => {
     const received = new Promise<string>((resolve) => {
       const server = net.createServer((socket) => {
         textOf(socket).then(resolve);
@@ -20,7 +20,7 @@ testEach({
     assert.is(await received, 'before, after, last');
   },
 
-  'end before the connection is made sends what was given': async (net) => {
+  'end before the connection is established sends its data': async (net) => {
     const server = net.createServer((socket) => socket.pipe(socket));
     const client = net.connect(await listening(server), HOST).end('all');
     assert.is(await textOf(client), 'all');
@@ -79,7 +79,7 @@ testEach({
     assert.equal([client.bytesWritten, client.bytesRead], [100_000, 4]);
   },
 
-  'a paused socket keeps what comes until it is resumed': async (net) => {
+  'a paused socket keeps received data until it is resumed': async (net) => {
     const server = net.createServer((socket) => socket.end('kept'));
     const client = net.connect(await listening(server), HOST);
     client.pause();
@@ -103,7 +103,7 @@ testEach({
     await closed(server);
   },
 
-  'a write behind the end is an error of the writer': async (net) => {
+  'a write after the end is an error of the writer': async (net) => {
     const server = net.createServer((socket) => socket.resume());
     const client = net.connect(await listening(server), HOST).resume();
     await once(client, 'connect');
@@ -115,7 +115,7 @@ testEach({
     await closed(server);
   },
 
-  'a socket that has closed can be asked everything': async (net) => {
+  'all properties of a closed socket can be read': async (net) => {
     const server = net.createServer((socket) => socket.end());
     const client = net.connect(await listening(server), HOST).resume();
     await once(client, 'close');
@@ -130,7 +130,7 @@ testEach({
     client.destroy();
   },
 
-  'a client that may be half open goes on writing behind the end of the server': async (net) => {
+  'a client with allowHalfOpen continues to write after the end of the server': async (net) => {
     let received = '';
     const server = net.createServer(
       (socket) => {
@@ -149,7 +149,7 @@ testEach({
     assert.is(received, 'last');
   },
 
-  'a client that may not be half open ends behind the end of the server': async (net) => {
+  'a client without allowHalfOpen ends after the end of the server': async (net) => {
     const [client, other, server] = await connected(net, { allowHalfOpen: true });
     const ended = once(other.resume(), 'end');
     other.end();
@@ -182,7 +182,7 @@ testEach({
     ]);
   },
 
-  'the listener of connect is called once, behind the arguments': async (net) => {
+  'the listener of connect, the last argument, is called once': async (net) => {
     const server = net.createServer((socket) => socket.end());
     const port = await listening(server);
     let calls = 0;
@@ -206,7 +206,7 @@ testEach({
     await closed(server);
   },
 
-  'traffic puts the timeout off': async (net) => {
+  'traffic postpones the timeout': async (net) => {
     const [client, other, server] = await connected(net);
     let timeouts = 0;
     client.setTimeout(400).on('timeout', () => (timeouts += 1));
@@ -222,7 +222,7 @@ testEach({
     await closed(server);
   },
 
-  'a time that is none is thrown': async (net) => {
+  'an invalid time throws': async (net) => {
     const [client, other, server] = await connected(net);
     const code = (time: unknown): unknown => {
       try {
@@ -255,7 +255,7 @@ testEach({
     await closed(server);
   },
 
-  'bytesWritten counts what waits, too': async (net) => {
+  'bytesWritten counts queued data as well': async (net) => {
     const server = net.createServer((socket) => socket.resume());
     const client = net.connect(await listening(server), HOST).resume();
     client.write(Buffer.alloc(300_000));
@@ -266,7 +266,7 @@ testEach({
     await closed(server);
   },
 
-  'callbacks of writes come in their order, and encodings are understood': async (net) => {
+  'callbacks of writes come in order, and encodings are supported': async (net) => {
     const server = net.createServer((socket) => socket.pipe(socket));
     const client = net.connect(await listening(server), HOST);
     const order: number[] = [];
@@ -279,7 +279,7 @@ testEach({
     await closed(server);
   },
 
-  'a write of what are no bytes is thrown': async (net) => {
+  'a write of anything but bytes throws': async (net) => {
     const [client, other, server] = await connected(net);
     for (const wrong of [1, true, {}, undefined, null])
       assert.throws(
@@ -292,7 +292,7 @@ testEach({
     await closed(server);
   },
 
-  'a write to a socket that was destroyed fails, and is no event': async (net) => {
+  'a write to a destroyed socket fails without an event': async (net) => {
     const [client, other, server] = await connected(net);
     other.resume();
     client.on('error', (error) => assert.unreachable(String(error)));
@@ -319,7 +319,7 @@ testEach({
     assert.equal(events, ['first', 'close true']);
   },
 
-  'resetAndDestroy is an error of the peer alone': async (net) => {
+  'resetAndDestroy is an error on the peer only': async (net) => {
     const [client, other, server] = await connected(net);
     client.on('error', (error) => assert.unreachable(String(error)));
     const failed = once(other.resume(), 'error');
@@ -329,7 +329,7 @@ testEach({
     await closed(server);
   },
 
-  'pause within data stops it there, and resume goes on': async (net) => {
+  'pause within a data event stops it there, and resume continues': async (net) => {
     const total = 400_000;
     const server = net.createServer((socket) => socket.end(Buffer.alloc(total, 'x')));
     const client = net.connect(await listening(server), HOST);

@@ -177,7 +177,7 @@ test('a message that is longer than a peer accepts is dropped for it alone, and 
   refused(() => server.broadcast('', { slots: 5 } as never), 'ERR_INVALID_ARG_VALUE');
 });
 
-test('long messages of one turn share the memory that the first of them allocates', async () => {
+test('long messages of one turn share the memory that the first one allocates', async () => {
   const [server, clients, accepted] = await joined(2);
   let sent = 0;
   for (let number = 0; number < 200; number += 1) sent += server.broadcast(Buffer.alloc(5000, number)).sent;

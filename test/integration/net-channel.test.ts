@@ -1,4 +1,4 @@
-/** `networkdirect/net`: messages, requests and answers, in one process. */
+/** `networkdirect/net`: messages, requests and replies, in one process. */
 import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
@@ -136,7 +136,7 @@ test('without a handler requests fail, and the connection stays', async () => {
   assert.is(String(await server.receive()), 'still there');
 });
 
-test('a thousand requests in flight, both ways at once, over few slots', async () => {
+test('a thousand requests in flight, in both directions at once, over few slots', async () => {
   const [client, server] = await channels({ slots: 8, slotBytes: 128, maxRequests: 5 });
   const answer = async (bytes: Buffer): Promise<string> => `${bytes}!`;
   client.onRequest(answer);
@@ -147,7 +147,7 @@ test('a thousand requests in flight, both ways at once, over few slots', async (
   await Promise.all(asking);
 });
 
-test('close answers what was asked, delivers what was sent, and ends both sides', async () => {
+test('close replies to requests, delivers what was sent, and ends both sides', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 128 });
   server.onRequest((bytes) => new Promise((resolve) => setImmediate(() => resolve(bytes))));
   const answers = Promise.all([client.request('a'), client.request('b')]);

@@ -69,7 +69,7 @@ test('a handler may end its new connection; the server continues', async () => {
   );
 });
 
-test('the signal of a listen after a close takes effect although the close ends later', async () => {
+test('the signal of a listen after a close takes effect even if the close ends later', async () => {
   const server = createChannelServer();
   await listening(server);
   const abort = new AbortController();

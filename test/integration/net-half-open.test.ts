@@ -123,7 +123,7 @@ function define(): void {
   ];
 
   for (const [name, kind, make, use] of servers) {
-    test(`a ${name} server outlives a request that is never completed, and nobody has to listen`, async () => {
+    test(`a ${name} server survives a request that is never completed, and no error listener is required`, async () => {
       const server = make();
       const port = await listening(server);
       await strange(port, kind, 1, hasty);
@@ -136,7 +136,7 @@ function define(): void {
   }
 
   test('such a failure is an event with its error and addresses, and is published', async () => {
-    const server = createServer(() => assert.unreachable('there is no connection'));
+    const server = createServer(() => assert.unreachable('no connection is expected'));
     const port = await listening(server);
     const published: Record<string, unknown>[] = [];
     const hear = (message: unknown): void => void published.push(message as Record<string, unknown>);

@@ -83,7 +83,7 @@ test('a peer that returns no credits gets no further atomic operations executed 
   assert.is(channel.destroyed, false);
 });
 
-test('long answers that the peer does not read count against the limit of its requests', async () => {
+test('long replies that the peer does not read count against the limit of its requests', async () => {
   let served = 0;
   const onRequest = (): Buffer => {
     served += 1;
@@ -241,7 +241,7 @@ for (const [whose, bound, options] of [
   ['the thread', 32 * MIB, undefined],
 ] as const)
   firstIf(whose === 'a server', test)(
-    `eight channels with long messages that nobody takes hold no more than the bound of ${whose}`,
+    `eight channels with long messages that are not received hold no more than the bound of ${whose}`,
     async () => {
       const memory = allocate(16 * MIB).fill(7);
       if (options === undefined) setMaxBufferedBytes(bound);
@@ -276,7 +276,7 @@ for (const [whose, bound, options] of [
     },
   );
 
-test('long requests whose handlers do not answer are bounded, and those of another channel proceed', async () => {
+test('long requests whose handlers do not reply are bounded, and those of another channel proceed', async () => {
   const { clients, accepted } = await lenders(2, 32 * MIB);
   let served = 0;
   const finish: (() => void)[] = [];

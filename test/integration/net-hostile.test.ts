@@ -86,13 +86,13 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
   { name: 'the largest type', sends: [frameOf(255)], code: 'EPROTO', says: /type 255/ },
   { name: 'unknown flags', sends: [frameOf(DATA, { flags: 0x82 })], code: 'EPROTO', says: /flags 0x82/ },
   {
-    name: 'credits for data that nobody spent',
+    name: 'credits for data that were not spent',
     sends: [frameOf(DATA, { data: 1 })],
     code: 'EPROTO',
     says: /credits/,
   },
   {
-    name: 'control credits that nobody spent',
+    name: 'control credits that were not spent',
     sends: [frameOf(CONTROL, { control: 9 })],
     code: 'EPROTO',
     says: /credits/,
@@ -231,7 +231,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
   },
 ];
 
-/** A server that answers requests and keeps its channels. */
+/** A server that replies to requests and keeps its channels. */
 async function serve(): Promise<{ server: Server; port: number; next: () => Promise<Channel> }> {
   const server = createChannelServer((channel) => void channel.onRequest((bytes) => bytes));
   const port = await listening(server);
@@ -246,7 +246,7 @@ async function stillServes(port: number): Promise<void> {
 }
 
 for (const { name, sends, code, says } of attacks) {
-  test(`a client sends ${name}: its channel ends, the server goes on`, async () => {
+  test(`a client sends ${name}: its channel ends, the server continues`, async () => {
     const { server, port, next } = await serve();
     const accepted = next();
     using peer = await RawPeer.connect(port);
@@ -464,7 +464,7 @@ for (const [what, options, fail] of unmade)
       adapter.createConnector = make;
       context.letGo();
     }
-    // There are no references to the context any more.
+    // The context has no references any more.
     for (;;) {
       const present = LocalContext.at('127.0.0.1');
       present.letGo();
@@ -501,7 +501,7 @@ const ringOf = (length: number): Buffer =>
 
 const streamAttacks: [string, Buffer | Buffer[], RegExp][] = [
   ['half a unit as a ring', ringOf(2048), /2048 bytes does not fit/],
-  ['a larger ring than was asked for', ringOf(2 ** 22 + 4096), /does not fit/],
+  ['a larger ring than requested', ringOf(2 ** 22 + 4096), /does not fit/],
   ['the largest ring', ringOf(2 ** 53 - 4096), /does not fit/],
   ['two rings', [ringOf(RING_BYTES), ringOf(RING_BYTES)], /second ring/],
   ['less than a unit for each slot', ringOf(4096), /4096 bytes does not fit 128 slots/],

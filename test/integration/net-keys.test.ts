@@ -98,7 +98,7 @@ for (const kind of ['allocate()', 'the heap'] as const) {
   const memoryOf = (bytes: number): Uint8Array =>
     kind === 'the heap' ? new Uint8Array(bytes) : allocate(bytes);
 
-  test(`what a peer knows of lent memory ends with each message, and is worth nothing elsewhere (${kind})`, async () => {
+  test(`a peer's token for lent memory ends with each message, and is invalid elsewhere (${kind})`, async () => {
     const join = await serving();
     const a = await join();
     const b = await join();

@@ -203,7 +203,7 @@ test('a connection that waits for capacity when its server ends does not end the
   for (let i = 0; i < 100; i += 1) await turn();
   assert.ok(
     ndQueryAddressList().length > 0,
-    'this program has started the framework, and nobody else may end it',
+    'this program has started the framework, and only it may end it',
   );
   ndCleanup();
 });
@@ -324,7 +324,7 @@ test('an adapter whose completion queue has failed is not used again', async () 
 });
 
 for (const fault of ['unplug', 'fatal'] as const)
-  test(`${fault}, while no connection uses the adapter: the next one opens it anew`, async () => {
+  test(`${fault}, while no connection uses the adapter: the next one opens it again`, async () => {
     const first = await connected(await serving());
     const nd = openNetworkDirect2();
     const device = nd.resolveAddress(IDLE);

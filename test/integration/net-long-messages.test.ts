@@ -94,7 +94,7 @@ test('waiting short requests do not block a long message', async () => {
   assert.equal(message, patternOf(LONGEST));
 });
 
-test('an answer that exceeds the free slots arrives while the program receives no messages', async () => {
+test('a reply that exceeds the free slots arrives while the program receives no messages', async () => {
   const [client, server] = await channels();
   client.onRequest(() => patternOf(LONGEST));
   // Each fills a slot.

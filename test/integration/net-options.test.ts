@@ -10,7 +10,7 @@ import { channels, endAll, rejection, sockets } from '../helpers/net-pair.js';
 
 test.after.each(endAll);
 
-/** The error that a call throws or with which it rejects. */
+/** The error that a call throws or rejects with. */
 const errorOf = (call: () => unknown): Promise<Error & { code?: string }> =>
   rejection((async () => call())());
 
@@ -66,7 +66,7 @@ test('invalid options of the adapter are EINVAL with one line, also in all cause
   for (const message of messages) assert.not.match(message, /\n/);
 });
 
-/** The errors of a program with few file descriptors: it leaves `left`, then runs the code, in which `tell` reports errors. */
+/** The errors of a program with few file descriptors: it leaves `left`, then runs the code, which reports errors with `tell`. */
 function without(left: number, before: string, code: string): { code: string; message: string } {
   const source = `
     import { closeSync, openSync } from 'node:fs';

@@ -41,7 +41,7 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
           once(child, 'message'),
           // 'exit' may be emitted before the last messages.
           once(child, 'close').then(([code, signal]) => {
-            throw new Error(`The process ended with ${signal ?? code} before it told ${name}.`);
+            throw new Error(`The process ended with ${signal ?? code} before it reported ${name}.`);
           }),
         ]);
       }
@@ -135,7 +135,7 @@ apart.after(({ hosts }) => hosts.end());
 for (const [name, faults] of [
   ['two hosts', {}],
   [
-    'a link that loses, repeats and reorders packets',
+    'a link that loses, duplicates and reorders packets',
     { seed: 7, drop: 0.02, duplicate: 0.02, reorder: 0.02 },
   ],
 ] as const) {

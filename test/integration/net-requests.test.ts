@@ -1,4 +1,4 @@
-/** `networkdirect/net`: requests that wait because of limits, and answers that arrive regardless of unread messages. */
+/** `networkdirect/net`: requests that wait because of limits, and replies that arrive regardless of unread messages. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { channels, endAll, rejection } from '../helpers/net-pair.js';
@@ -8,7 +8,7 @@ test.after.each(endAll);
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('a program that asks back for every message gets its answers while further messages wait', async () => {
+test('a program that sends a request for every message gets its replies while further messages wait', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 256 });
   client.onRequest((question) => question);
   // Each fills a slot: none is free for the messages after the first four.
@@ -38,7 +38,7 @@ for (const [name, length] of [
   ['short', 10],
   ['long', 100_000],
 ] as const) {
-  test(`no more ${name} requests are answered at once than the limit says, and all are`, async () => {
+  test(`no more ${name} requests are served at once than the limit permits, and all are`, async () => {
     const [client, server] = await channels({ slots: 8, slotBytes: 256, maxRequests: 3 });
     let active = 0;
     let most = 0;
@@ -83,7 +83,7 @@ for (const [name, length] of [
   });
 }
 
-test('a closing side answers the requests that wait because of its limit', async () => {
+test('a closing side replies to the requests that wait because of its limit', async () => {
   const [client, server] = await channels({ slots: 8, slotBytes: 256, maxRequests: 1 });
   server.onRequest(async (bytes) => {
     await turn();

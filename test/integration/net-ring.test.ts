@@ -88,7 +88,7 @@ test('a busy stream gets a ring from its reader, an idle one returns it, and a b
   client.destroy();
 });
 
-test('the size of a ring is the smaller value of both sides; there is none if one side sets 0', async () => {
+test('the size of a ring is the smaller value of both sides; no ring exists if one side sets 0', async () => {
   for (const [ours, theirs, smaller] of [
     [2 ** 20, 2 ** 22, 2 ** 20],
     // A unit for each of 16 slots.
@@ -106,7 +106,7 @@ test('the size of a ring is the smaller value of both sides; there is none if on
 
 for (const seed of [1, 2, 3]) {
   firstIf(seed === 1, test)(
-    `any lengths and sizes, and rings that are taken back at any time: every byte is right (seed ${seed})`,
+    `any lengths and sizes, and rings that are revoked at any time: every byte is right (seed ${seed})`,
     async () => {
       const random = seeded(seed);
       const below = (n: number): number => Math.floor(random() * n);

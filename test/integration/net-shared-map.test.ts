@@ -146,7 +146,7 @@ test('entries expire for all', async () => {
   assert.is(String(view.get('long')), 'y');
 });
 
-test("codecs: each of ours, one of the program, and another one than the owner's", async () => {
+test("codecs: each built-in one, one of the program, and another one than the owner's", async () => {
   const values = { string: 'tüxt', json: { a: [1, null] }, v8: new Map([[1n, new Date(5)]]) };
   for (const codec of ['string', 'json', 'v8'] as const) {
     const name = newName();
@@ -288,7 +288,7 @@ test('a view ends with its owner, and another owner takes the name', async () =>
   assert.is(String(kept(await openSharedMap({ name })).get('k')), 'new');
 });
 
-test('threads have views, too', async () => {
+test('threads have views as well', async () => {
   const name = newName();
   const map = kept(await createSharedMap({ name, entries: 10, bytes: 2 ** 16 }));
   map.set('k', 'v');
@@ -300,7 +300,7 @@ test('threads have views, too', async () => {
   await worker.terminate();
 });
 
-test('invalid arguments are rejected with a sentence', async () => {
+test('invalid arguments are rejected with a full message', async () => {
   const name = newName();
   const wrong: [object, RegExp][] = [
     [{ name, entries: 0 }, /`entries` must be an integer from 1 to 67108864; got 0/],

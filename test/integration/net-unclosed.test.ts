@@ -115,7 +115,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What keeps an unreferenced channel alive. Each resolves with a proof that the channel still exists. */
+/** Reasons why an unreferenced channel stays alive. Each resolves with a proof that the channel still exists. */
 const kept: Record<string, (channel: Channel) => { shown: () => Promise<unknown>; is: unknown }> = {
   'a request that waits for its answer': (channel) => {
     const answer = channel.request('late');

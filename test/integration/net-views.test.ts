@@ -81,7 +81,7 @@ direct('a view shows what the other process has, and writes to it stay here', as
   assert.is((await remote.read(5000, 1))[0], 3);
 });
 
-direct('a view has exactly the exposed bytes, wherever they begin', async () => {
+direct('a view has exactly the exposed bytes, wherever they start', async () => {
   const { order, expose } = await owner();
   for (const [from, to] of [
     [4096, 8192],
@@ -200,7 +200,7 @@ direct('between Workers of a process, after whose end a view is still there', as
   assert.is(sum(view), 2 * BYTES + 5);
 });
 
-direct('what is not allowed, or not possible, is refused with the reason', async () => {
+direct('forbidden and impossible operations are refused with the reason', async () => {
   const [client, server] = await channels();
   const error = await rejection(server.expose(new Uint8Array(4096), { views: true }));
   assert.is(error.code, 'EINVAL');

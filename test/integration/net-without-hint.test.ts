@@ -10,7 +10,7 @@ import './net-ending.test.js';
 import './net-requests.test.js';
 import './net-socket.test.js';
 
-test('there is no hint', () => {
+test('the hint is missing', () => {
   ndStartup();
   using adapter = ndOpenAdapter('127.0.0.1');
   using queue = adapter.createCompletionQueue(1);

@@ -85,7 +85,7 @@ test('batchNotify waits for the requested number of completions, and peek return
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
   assert.is(await outcome(cancelled), Status.CANCELED);
-  // The next completion, requested meanwhile, ends a batch, too.
+  // The next completion, requested meanwhile, ends a batch as well.
   await take(b.cq, 2);
   const early = batchOf(6);
   const next = b.cq.notify('any');

@@ -246,7 +246,7 @@ test('a key that grants nothing ends the connection, and no other', async () => 
   await stillServes(target);
 });
 
-test('capsules of any bytes: each has an answer, or ends the connection', async () => {
+test('capsules of any bytes: each gets a completion, or ends the connection', async () => {
   const target = serve();
   const known = [Admin.IDENTIFY, Admin.GET_LOG_PAGE, Admin.SET_FEATURES, Admin.FABRICS, Admin.ABORT, 0x55];
   const shape = fc.tuple(fc.constantFrom(...known), fc.uint8Array({ minLength: 63, maxLength: 200 }));
@@ -292,7 +292,7 @@ const strangeTargets: readonly (readonly [string, (side: SideV2, host: HostV2) =
     /must have 16 bytes; the target sent 3/,
   ],
   [
-    'completes what was not asked',
+    'completes a command that was not sent',
     accepting((side) => complete(side, { commandId: 7777 })),
     /command 7777, which is not in flight/,
   ],
@@ -310,7 +310,7 @@ const strangeTargets: readonly (readonly [string, (side: SideV2, host: HostV2) =
   ],
 ];
 for (const [what, act, error] of strangeTargets) {
-  test(`a target that ${what}: connecting fails and tells that`, async () => {
+  test(`a target that ${what}: connecting fails with that reason`, async () => {
     const port = await strangeTarget(act);
     await rejects(NvmeController.connect({ port, subsystem: NQN, answerMs: 200 }), error);
   });

@@ -1,4 +1,4 @@
-/** NVMe over RDMA, our initiator against our target in one process. */
+/** NVMe over RDMA: this package's initiator against its target, in one process. */
 import { rejects } from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

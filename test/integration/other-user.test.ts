@@ -1,5 +1,5 @@
-// Another user of the host holds the names of this user's processes, and UDP 4791. In a network namespace of its own, as it
-// gets neither while others have them.
+// Another user of the host holds the names of this user's processes, and UDP 4791. In a private network namespace,
+// because this process gets neither while others have them.
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -22,7 +22,7 @@ const own = (what: string): string => `networkdirect/${user}/${DIALECT}/${what}`
 const range = (count: number, first = 0, step = 1): number[] =>
   Array.from({ length: count }, (_, n) => first + n * step);
 
-/** Every name of a slot and of a block of ports, and those of one port. */
+/** Every name of a slot and of a block of ports, and the names of one port. */
 const names = [
   ...range(SLOTS).map((slot) => own(`slot/${slot}`)),
   ...SERVICES.flatMap((service) =>
@@ -43,7 +43,7 @@ test.after.each(() => endPeers());
 
 run(
   title(
-    'holds all names: opening, listening and connecting work, and the first need of the wire says who has it',
+    'holds all names: opening, listening and connecting work, and the first operation that needs the network reports who has it',
   ),
   async () => {
     const stranger = await Stranger.holding(names);
@@ -80,7 +80,7 @@ run(title('releases the names: names claimed in the meantime stay claimed, and a
   assert.is(await active.disconnect(), 'SUCCESS');
 });
 
-/** The frame that asks for statistics, as `slots/frame.h` has it: dialect and kind, and zeros. */
+/** The frame that requests statistics, as `slots/frame.h` defines it: dialect and kind, and zeros. */
 const OBSERVE = Uint8Array.of(DIALECT, 16, ...new Array<number>(46).fill(0));
 
 run(title('requests statistics: it gets none, and this user gets all'), async () => {
@@ -89,7 +89,7 @@ run(title('requests statistics: it gets none, and this user gets all'), async ()
   const seen = await readProcesses({ timeoutMs: 20_000 });
   assert.is(seen.length, 1);
   const slot = own(`slot/${seen[0]!.slot}`);
-  // The system may tell the end as a reset.
+  // The OS may report the end as a reset.
   for (const heard of askBySocket('other user', OBSERVE, [slot, slot]))
     assert.match(heard, /^(ended|ConnectionResetError|BrokenPipeError)$/);
   assert.match(askBySocket('own user', OBSERVE, [slot])[0]!, /^bytes:/);
@@ -100,19 +100,19 @@ run(title('requests statistics: it gets none, and this user gets all'), async ()
 });
 
 run(title('has a process: nd stat reports that it cannot be observed'), async () => {
-  // It has the names of its own user's slots, as a process with an HCA has.
+  // It has the names of its own user's slots, like a process with an HCA.
   const stranger = await Stranger.holding([`networkdirect/65534/${DIALECT}/slot/0`]);
   assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);
   assert.match((await runNd('stat')).stdout, 'No process of this user uses the software HCA.');
   const one = await runNd('stat', String(stranger.pid));
-  // Root may send signals to any process, and no user asks for another's statistics.
+  // Root may send signals to any process, and no user requests another's statistics.
   assert.is(one.code, 1);
   assert.match(one.stderr, `Process ${stranger.pid} belongs to another user`);
   await stranger.end();
 });
 
 run(
-  title('holds the name of a listener: its owner listens by it, and clients find the owner alone'),
+  title('holds the name of a listener: its owner listens on it, and clients find only the owner'),
   async () => {
     const stranger = await Stranger.holding([own('name/prices'), own('name/prices/9'), own('name/free/9')]);
     assert.equal(portsOfLocalName('prices'), []);

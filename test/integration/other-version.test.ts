@@ -1,5 +1,6 @@
-// Processes of this user with another version of the package, forged by their names, their probes and their hello: they share neither
-// slots nor ports nor UDP 4791 with this one, and sentences name them. `npm run test:versions` has real ones.
+// Processes of this user with another version of the package, simulated by their names, their probes and their hello:
+// they share neither slots nor ports nor UDP 4791 with this one, and messages name them. `npm run test:versions` uses
+// real ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DIALECT } from '../../kernel-bridge/hca/index.js';
@@ -50,7 +51,7 @@ async function opened(): Promise<Peer> {
   return peer;
 }
 
-/** Two processes of this version connect, and what they send arrives. */
+/** Two processes of this version connect, and their messages arrive. */
 async function connects(server: Peer, client: Peer, port?: number): Promise<void> {
   const listener = await server.listen('nd2', LOOPBACK, port === undefined ? {} : { port });
   const [active, passive] = await connectTo(listener, client, { accepterReceives: 1 });
@@ -90,7 +91,7 @@ for (const which of ['older', 'next'] as const) {
         await peer.said(new RegExp(`is held by process ${pid} \\(python3\\), which runs another version`));
       assert.equal(portSharers(), [pid]);
       await connects(peers[0]!, peers[1]!);
-      // Whoever comes now finds it held.
+      // A process that joins now finds it held.
       const late = await opened();
       await late.said(new RegExp(`held by process ${pid} `));
       await connects(late, peers[0]!);
@@ -99,7 +100,7 @@ for (const which of ['older', 'next'] as const) {
   );
 
   firstIf(which === 'older', test)(
-    `${which} listens at a port: a connection to it is refused, and the warning names it`,
+    `${which} listens on a port: a connection to it is refused, and the warning names it`,
     async () => {
       const { pid } = await start(which, 'alone', `port/0106/${PORT}/*`);
       const [server, client] = await Promise.all([opened(), opened()]);
@@ -120,13 +121,13 @@ for (const which of ['older', 'next'] as const) {
           `connection to port ${PORT} of this host was refused: process ${pid} listens there with another version`,
         ),
       );
-      // Its port is its own, and this version's is its own.
+      // It has its own port, and this version has its own.
       await connects(server, client, PORT);
     },
   );
 
   firstIf(which === 'next', test)(
-    `${which}: nd stat says that it is there, and asks it nothing`,
+    `${which}: nd stat reports its process, and sends it no request`,
     async () => {
       const peer = await opened();
       const { pid } = await start(which, 'alone');
@@ -166,7 +167,7 @@ long(test, 'processes that start together share the port, all of them', async ()
     peers.map(({ pid }) => pid).sort((a, b) => a - b),
   );
   assert.equal(new Set(peers.map(({ errors }) => errors)), new Set(['']));
-  // One that comes when others have gone finds the port its own.
+  // A process that joins when others have gone can have the port.
   await Promise.all(peers.map((peer) => peer.kill()));
   const next = await opened();
   assert.equal(portSharers(), [next.pid]);

@@ -152,7 +152,7 @@ test('a reply that comes after the partition has gone is not accepted', async ()
   release();
 });
 
-test('the peer in another process hears of it as of a disconnect', async () => {
+test('the peer in another process is notified of it as of a disconnect', async () => {
   const { side, accepting, release } = await repliedBy(await Peer.start({ kernel: ofPeer }));
   await side.ep.accept(null, {});
   const ended = (await accepting).notifyDisconnect();
@@ -211,7 +211,7 @@ test('ND v1: an adapter of a partition connects and listens in it', async () => 
   for (const each of [one, two, nd]) each.release();
 });
 
-test('ND v2: an adapter of a partition connects and listens in it; others take each request', async () => {
+test('ND v2: an adapter of a partition connects and listens in it; others accept each request', async () => {
   const nd = openNetworkDirect2();
   const id = nd.resolveAddress(ADDRESS);
   const [one, any] = [nd.openAdapter(id, { pkey: 0x8002 }), nd.openAdapter(id)];
@@ -261,7 +261,7 @@ test('ND v2: an adapter of a partition connects and listens in it; others take e
   for (const each of [one, any, nd]) each.release();
 });
 
-test('ND: a partition that is none, or that the port is not in, is refused by name', () => {
+test('ND: an invalid partition, or one that the port is not in, is refused by name', () => {
   const v1 = openNetworkDirect();
   const v2 = openNetworkDirect2();
   const id = v2.resolveAddress(ADDRESS);

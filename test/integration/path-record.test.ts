@@ -1,4 +1,4 @@
-/** `IWVEndpoint.modify` takes a whole path record: each member reaches the wire, or the queue pairs of both sides. */
+/** `IWVEndpoint.modify` accepts a whole path record: each member reaches the wire, or the queue pairs of both sides. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ test.after(() => rmSync(folder, { recursive: true }));
 
 const message = 20_001;
 
-/** Connects by a path, and sends a message; answers the packets and both queue pairs' attributes. */
+/** Connects on a path and sends a message; returns the packets and both queue pairs' attributes. */
 async function connectBy(address: string, change: Partial<WvPathRecord>) {
   const provider = openProvider();
   const [a, b] = [openSide(provider, {}, message, address), openSide(provider, {}, message, address)];
@@ -69,7 +69,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   });
 
   needing(test, address)(
-    `${address}: partition, class and hop limit are on the wire, both ways`,
+    `${address}: partition, class and hop limit are on the wire, in both directions`,
     async () => {
       const { packets, devices } = await connectBy(address, {
         pkey: 0x8001,
@@ -84,7 +84,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
       assert.equal(
         devices.map(({ pkey }) => pkey),
         [0x8001, 0x8001],
-        'the endpoints tell the connection’s partition',
+        'the endpoints report the connection’s partition',
       );
     },
   );
@@ -102,7 +102,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   });
 }
 
-test('a path that is wrong is refused with its member', () => {
+test('an invalid path is refused with its member', () => {
   const provider = openProvider();
   const endpoint = provider.createConnectEndpoint();
   const { record } = provider.resolvePath('127.0.0.1', '127.0.0.1');

@@ -1,4 +1,4 @@
-// Options of Node.js that forbid what the package needs: the error says which to leave out, or to add.
+// Options of Node.js that forbid what the package needs: the error says which one to omit or to add.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,7 +11,7 @@ const permission = process.allowedNodeEnvironmentFlags.has('--permission')
   ? '--permission'
   : '--experimental-permission';
 
-/** What a process with these options prints. */
+/** Output of a process with these options. */
 function outputOf(...options: string[]): string {
   const args = ['--no-warnings', ...options, '--input-type=module', '-e', program];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
@@ -21,7 +21,7 @@ function outputOf(...options: string[]): string {
 
 const CURE = /must allow what this package needs: --allow-addons, --allow-worker and --allow-fs-read=\*\.\n$/;
 
-test('--no-addons is to be left out', () => {
+test('--no-addons must be omitted', () => {
   const text = outputOf('--no-addons');
   assert.match(
     text,

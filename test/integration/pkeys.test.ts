@@ -1,5 +1,5 @@
-// Partitions between two processes, each with its own P_Key table: which connect, with which entries, and what is
-// counted. In a network namespace of its own, because any process counts the P_Keys of strangers' requests for unknown
+// Partitions between two processes, each with its own P_Key table: which ones connect, with which entries, and what is
+// counted. In a private network namespace, because any process counts the P_Keys of strangers' requests for unknown
 // services.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ test.after.each(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** A REQ without answer times out soon. */
+/** A REQ without a reply times out soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 14, maxRetries: 2 } };
 
 function start(
@@ -52,7 +52,7 @@ async function portOf(child: ChildProcess): Promise<PkeyPort> {
   return await answer;
 }
 
-/** Whether a counter reaches this value: messages under way when their sender gives up are counted a moment later. */
+/** Whether a counter reaches this value: messages in flight when their sender gives up are counted a moment later. */
 async function comesTo(count: number, counter: () => number | Promise<number>): Promise<boolean> {
   for (const patience = AbortSignal.timeout(HANG_MS); !patience.aborted; ) {
     if ((await counter()) >= count) return true;
@@ -75,7 +75,7 @@ async function meet(server: Table, client: Table, index: number, more?: KernelOp
   return { report, served, badPkeys: async () => (await portOf(passive)).badPkeys };
 }
 
-/** For each: the server's table, the client's table and the entry that it uses; the entry that the server must use. */
+/** The server's table, the client's table and the entry that it uses; the entry that the server must use. */
 const connects: Record<string, [server: Table, client: Table, clientIndex: number, serverIndex: number]> = {
   'full and full': [[0xffff], [0xffff], 0, 0],
   'full and full, outside the default partition': [[0x8001], [0x8002, 0x8001], 1, 0],
@@ -105,7 +105,7 @@ const refused: Record<string, [server: Table, client: Table, clientIndex: number
 
 for (const [what, [server, client, index]] of Object.entries(refused)) {
   firstIf(what.startsWith('a partition'), test)(
-    `${what}: refused, which the default partition carries back`,
+    `${what}: refused, as the default partition reports`,
     async () => {
       const { report, badPkeys } = await meet(server, client, index);
       assert.equal(report, { connected: 'CONNECTION_REFUSED' });
@@ -121,18 +121,18 @@ const unheard: Record<string, [server: Table, client: Table]> = {
 
 for (const [what, [server, client]] of Object.entries(unheard)) {
   firstIf(what.startsWith('different'), test)(
-    `${what}, and no default partition: not heard at all, and counted`,
+    `${what}, and no default partition: dropped, and counted`,
     async () => {
       const { report, badPkeys } = await meet(server, client, 0, hasty);
       assert.equal(report, { connected: 'TIMEOUT' });
-      // The side that gives up does so by its own clock; the other may not have processed the last one yet.
+      // The side that gives up does so on its own clock; the other may not have processed the last one yet.
       assert.ok(await comesTo(3, badPkeys), 'a REQ and its two retries were counted');
     },
   );
 }
 
 for (const link of ['auto', 'wire'] as const) {
-  test(`${link}: packets of a connection whose P_Key does not fit are dropped and counted until the sender gives up`, async () => {
+  test(`${link}: packets of a connection whose P_Key does not match are dropped and counted until the sender gives up`, async () => {
     const options: KernelOptionsInput = { link, pkeys: [0xffff, 0x8001] };
     process.env.ND_OPTIONS = JSON.stringify(options);
     const { a, b, release } = await connectedPair();
@@ -142,7 +142,7 @@ for (const link of ['auto', 'wire'] as const) {
     assert.is((await take(a.cq, 1))[0]!.status, WcStatus.SUCCESS);
     assert.is((await take(b.cq, 1))[0]!.context, 'r');
     const before = b.device.queryPort(1).badPkeyCounter;
-    // In the other partition: one packet and two repetitions.
+    // In the other partition: one packet and two retransmissions.
     a.qp.modify({ qpState: QpState.SQD }, QpAttr.STATE);
     a.qp.modify(
       { pkeyIndex: 1, localAckTimeout: 8, retryCount: 2 },
@@ -154,8 +154,9 @@ for (const link of ['auto', 'wire'] as const) {
     const [lost] = await take(a.cq, 1);
     assert.equal([lost!.context, lost!.status], ['foreign', WcStatus.TIMEOUT_RETRY_ERROR]);
     const badPkeys = () => b.device.queryPort(1).badPkeyCounter - before;
-    // On the local link only packets that the other side has seen are repeated. By the wire the disconnect may overtake the repetitions,
-    // which a queue pair in ERROR does not count. How many are counted is a test of the engine (engine_pkeys.cc).
+    // On the local link only packets that the other side has seen are retransmitted. Over the network the disconnect
+    // may overtake the retransmissions, which a queue pair in ERROR does not count. The engine's tests cover how many
+    // are counted (engine_pkeys.cc).
     assert.ok(await comesTo(1, badPkeys), 'the packet was counted');
     assert.ok(badPkeys() <= 3, `${badPkeys()} were counted`);
     const [never] = await take(b.cq, 1);
@@ -164,7 +165,7 @@ for (const link of ['auto', 'wire'] as const) {
   });
 }
 
-test('table, first entry and index are told; what is not named has the default partition', async () => {
+test('table, first entry and index are reported; interfaces that are not named have the default partition', async () => {
   const child = start([0x8001, 0xffff, 0x0002], ['server']);
   await told<number>(child);
   assert.equal(await portOf(child), { table: [0x8001, 0xffff, 2], pkey: 0x8001, badPkeys: 0 });

@@ -51,7 +51,7 @@ test.after.each(async () => {
 const BYTES = 2 ** 20;
 
 needing(test, 'direct access')(
-  'place: any memory of the program is in the memory of the other process',
+  'place: any memory of the program arrives in the memory of the other process',
   async () => {
     const { child, next } = start(['memory', BYTES]);
     using host = new HostV2();
@@ -64,7 +64,7 @@ needing(test, 'direct access')(
     const { queuePair } = side;
     const place = (bytes: Uint8Array, to: Nd2RemoteMemory, offset?: number) =>
       queuePair.direct!(Nd2Direct.WRITE, bytes, to, offset);
-    /** The offset at which the other process finds bytes other than these. It clears its memory afterwards. */
+    /** The offset at which the other process finds other bytes than these. It clears its memory afterwards. */
     const wrong = async (at: number, count: number): Promise<number[]> => {
       const answer = next<{ wrong: number[] }>();
       child.send({ at, count });
@@ -168,7 +168,7 @@ const STREAM_BYTES = 20_000_000;
 
 for (const direct of [true, false]) {
   needing(test, direct ? 'direct access' : LOOPBACK)(
-    `a stream of another process, its memory taken back now and then, direct: ${direct}: every byte is right`,
+    `a stream of another process, its memory withdrawn now and then, direct: ${direct}: every byte is right`,
     async () => {
       const server = createServer();
       const port = await listening(server);

@@ -10,7 +10,7 @@ import { inNewNetwork } from '../helpers/network-namespace.js';
 
 const program = fileURLToPath(new URL('../helpers/port-events-program.js', import.meta.url));
 needing(test, 'namespaces')(
-  'addresses, link addresses, carrier and removal are told; flags accumulate while nobody waits',
+  'addresses, link addresses, carrier and removal are reported; flags accumulate while no request waits',
   async () => {
     const [file, ...args] = inNewNetwork(process.execPath, program);
     const child = spawn(file, args, {

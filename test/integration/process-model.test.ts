@@ -11,7 +11,7 @@ const seed = Number(process.env.ND_MODEL_SEED ?? perTier(1, Date.now() % 0x7fff_
 
 test.after.each(() => endPeers());
 
-test('connections between three processes, two threads of each: as the model says, and nothing is left', async () => {
+test('connections between three processes, two threads of each: as the model predicts, and nothing is left', async () => {
   const peers = await Promise.all([1, 2, 3].map(() => Peer.start()));
   const places: Place[] = [];
   for (const peer of peers) {
@@ -22,7 +22,7 @@ test('connections between three processes, two threads of each: as the model say
   assert.ok(sessions > 0);
   for (const { peer, worker } of places) await peer.call('releaseAll', {}, worker);
   for (const peer of peers) {
-    // Connections end when the peer has confirmed and the time in TIMEWAIT is over.
+    // Connections end when the peer has confirmed and the TIMEWAIT period is over.
     for (let left = 1; left > 0; ) left = (await peer.counters()).cm!.connections ?? 0;
     assert.is(await peer.call('terminateWorker', { worker: 'w' }), 1);
     assert.is((await peer.call('traces', {})).engineThreads, 1);

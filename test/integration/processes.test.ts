@@ -86,7 +86,7 @@ test('three processes, two listeners on one address, and traffic across in all d
   assert.equal(await Promise.all(links.map(([active]) => active.disconnect())), Array(4).fill('SUCCESS'));
 });
 
-test('a port that another process has is ADDRESS_ALREADY_EXISTS, by one address or all', async () => {
+test('a port of another process is ADDRESS_ALREADY_EXISTS, at one address or all', async () => {
   const [one, two] = (await startPeers(2)) as [Peer, Peer];
   const specific = await one.listen('nd', LOOPBACK);
   const { port } = specific;
@@ -106,7 +106,7 @@ test('a port that another process has is ADDRESS_ALREADY_EXISTS, by one address 
   await (await one.listen('nd', LOOPBACK, { port })).release();
 });
 
-test('a listener that dies gives its port to the next at once, and connections follow it', async () => {
+test('a listener that dies releases its port to the next at once, and connections follow it', async () => {
   const [doomed, heir, client] = (await startPeers(3)) as [Peer, Peer, Peer];
   const old = await doomed.listen('nd', LOOPBACK);
   const { port } = old;
@@ -125,7 +125,7 @@ test('a listener that dies gives its port to the next at once, and connections f
 
 long(
   test,
-  'a port that one process gives back and another takes is reached there by who has connected before',
+  'a port that one process releases and another claims is reached there by earlier clients',
   async () => {
     const [first, second, client] = (await startPeers(3)) as [Peer, Peer, Peer];
     const old = await first.listen('nd', LOOPBACK);
@@ -190,7 +190,7 @@ for (const layer of LAYERS) {
   });
 }
 
-test('a process that has closed everything ends by itself, and so does one that has left everything open', async () => {
+test('a process exits by itself after closing everything, and also with everything open', async () => {
   for (const clean of [true, false]) {
     const [server, client] = (await startPeers(2)) as [Peer, Peer];
     const listener = await server.listen('nd', LOOPBACK);
@@ -213,26 +213,22 @@ test('a process that has closed everything ends by itself, and so does one that 
   }
 });
 
-long(
-  test,
-  'a process that exits while it waits for everything there is to wait for ends cleanly',
-  async () => {
-    const [server, client] = (await startPeers(2)) as [Peer, Peer];
-    for (const layer of LAYERS) {
-      const listener = await server.listen(layer, LOOPBACK);
-      const [active, passive] = await connectTo(listener, client, { connecterReceives: 2 });
-      const ended = passive.notifyDisconnect();
-      const own = await client.listen(layer, LOOPBACK);
-      const waiting = [own.accept(), active.notifyDisconnect(), active.results(1, 2), active.results(0, 1)];
-      for (const request of waiting) request.catch(() => {});
-      if (layer === 'wv') {
-        assert.equal(await client.leave('exit'), { code: 0, signal: null });
-        assert.is(client.errors, '');
-        assert.is(await ended, 'CONNECTION_DISCONNECTED');
-      }
+long(test, 'a process that exits with every kind of pending wait ends cleanly', async () => {
+  const [server, client] = (await startPeers(2)) as [Peer, Peer];
+  for (const layer of LAYERS) {
+    const listener = await server.listen(layer, LOOPBACK);
+    const [active, passive] = await connectTo(listener, client, { connecterReceives: 2 });
+    const ended = passive.notifyDisconnect();
+    const own = await client.listen(layer, LOOPBACK);
+    const waiting = [own.accept(), active.notifyDisconnect(), active.results(1, 2), active.results(0, 1)];
+    for (const request of waiting) request.catch(() => {});
+    if (layer === 'wv') {
+      assert.equal(await client.leave('exit'), { code: 0, signal: null });
+      assert.is(client.errors, '');
+      assert.is(await ended, 'CONNECTION_DISCONNECTED');
     }
-  },
-);
+  }
+});
 
 /** A message in each direction, into posted Receives. */
 async function exchangePosted(active: PeerLink, passive: PeerLink): Promise<void> {

@@ -1,6 +1,6 @@
-// QP_MODIFY and QP_QUERY through the door: from × to × type × every option bit. The rule of WinVerbs: a transition sets
-// its attributes whatever the options say, and an option adds one. Other fields have invalid values, and are ignored.
-// QP_QUERY is compared completely after every request, also after refused ones.
+// QP_MODIFY and QP_QUERY through the IOCTL interface: from × to × type × every option bit. The rule of WinVerbs: a
+// transition sets its attributes whatever the options are, and an option adds one. Other fields have invalid values,
+// and are ignored. QP_QUERY is compared completely after every request, including refused ones.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -39,7 +39,7 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
-/** Only connection management sets the patience and the extensions. */
+/** Only connection management sets the RNR time limit and the extensions. */
 type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience' | 'extensions'>;
 
 const states = Object.keys(QpState) as QpStateName[];
@@ -67,7 +67,7 @@ const optionOf: Readonly<Record<Named, number>> = {
 const optional = (Object.keys(optionOf) as Named[]).filter((name) => optionOf[name] !== 0);
 const unsupported = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
-/** An attribute's place in the structure. */
+/** The offset of an attribute in the structure. */
 const fieldOf = {
   currentState: 'currentQpState',
   initiatorDepth: 'initiatorDepth',
@@ -142,7 +142,7 @@ function goodValues(n: number): Partial<Raw> {
   };
 }
 
-/** Of a path, without the port. Its peer is on no host here. */
+/** Of a path, without the port. Its peer is not on any host here. */
 function goodPath(n: number): Partial<Raw['addressVector']> {
   return {
     networkRouteValid: 1,
@@ -154,7 +154,7 @@ function goodPath(n: number): Partial<Raw['addressVector']> {
   };
 }
 
-/** The attributes that a transition sets whatever the options say. */
+/** The attributes that a transition sets whatever the options are. */
 function carried(type: QpTypeName, from: QpStateName, to: QpStateName | undefined): Named[] {
   const again = from === 'INIT' && to === 'INIT';
   const rule = to && qpRule(type, again ? 'RESET' : from, to);
@@ -176,7 +176,7 @@ function differing(expected: object, found: object): string[] {
   });
 }
 
-/** A queue pair, and the expected answer of a query. */
+/** A queue pair, and the expected result of a query. */
 class Walked {
   readonly qp: WVQueuePair;
   readonly fresh: Raw;
@@ -199,7 +199,7 @@ class Walked {
     assert.ok(qp instanceof WVConnectQueuePair || qp instanceof WVDatagramQueuePair);
     this.qp = qp;
     world.made.push(qp);
-    assert.is(qp.sendSge, 4, 'two were asked for');
+    assert.is(qp.sendSge, 4, 'two were requested');
     const { sendCq: _sendCq, receiveCq: _receiveCq, ...counts } = sizes;
     this.fresh = {
       ...WvIoQpAttributes.zero(),
@@ -300,7 +300,7 @@ class Walked {
     this.expected = { ...this.expected, ...values, addressVector, qpState: state, currentQpState: state };
   }
 
-  /** Takes it to a state by legal steps, if it is not there. */
+  /** Moves it to a state with legal steps, if it is not there. */
   async reach(state: QpStateName): Promise<void> {
     if (this.state === state) return;
     this.modify('RESET', 0, Status.SUCCESS);
@@ -392,7 +392,7 @@ for (const type of qpTypes) {
               await attempt(QpAttr.CURRENT_STATE, Status.INVALID_DEVICE_STATE, { currentQpState });
           }
           await attempt(QpAttr.CURRENT_STATE, Status.INVALID_PARAMETER, { currentQpState: 7 });
-          // Whatever else is wrong, programs cannot set a controlled Q_Key.
+          // Even if something else is wrong as well, programs cannot set a controlled Q_Key.
           for (const qkey of [0x8000_0000, 0xffff_ffff]) {
             await attempt(QpAttr.QKEY, Status.ACCESS_DENIED, { qkey });
           }
@@ -404,7 +404,7 @@ for (const type of qpTypes) {
     }),
   );
 
-  test(`${type}: a transition carries its attributes and looks at each`, () =>
+  test(`${type}: a transition requires its attributes and checks each`, () =>
     inWorld(async (world) => {
       const { maxDepth } = world;
       const bad: Partial<Record<Named, (Partial<Raw> & { av?: Partial<Raw['addressVector']> })[]>> = {
@@ -459,7 +459,7 @@ for (const type of qpTypes) {
     }));
 }
 
-test('an RC queue pair is never in SQERROR: a send that fails ends in ERROR, and no request leads there', () =>
+test('an RC queue pair is never in SQERROR: a send that fails ends in ERROR, and no request leads to it', () =>
   inWorld(async (world) => {
     const one = new Walked(world, 'RC');
     await one.reach('RTS');

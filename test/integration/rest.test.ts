@@ -12,17 +12,17 @@ import { programFile } from '../helpers/programs.js';
 import { long } from '../helpers/tiers.js';
 
 const program = programFile(new URL('../helpers/rest-program.js', import.meta.url));
-/** V8 itself collects garbage for some time after work, which this test must not count. */
+/** V8 itself collects garbage for some time after work; this test must not count that. */
 const quietV8 = ['--v8-pool-size=0', '--no-memory-reducer', '--single-threaded-gc'];
 /**
- * A window without wake-ups: so many consecutive sleeps of this process, 3 s in total or more. On a busy machine it
- * waits for a processor as the watched processes do, so that a timer of theirs would fire within a window.
+ * A window without wake-ups: this many consecutive sleeps of this process, 3 s in total or more. On a busy machine it
+ * waits for a CPU as the watched processes do, so that a timer of theirs would fire within a window.
  */
 const SLEEPS = 10;
 const SLEEP_MS = 300;
 /**
- * Work that connecting has left ends within some windows, later on a busy machine; a permanent wake-up occurs in all of
- * them.
+ * Work left over from connecting ends within some windows, later on a busy machine; a permanent wake-up occurs in all
+ * of them.
  */
 const WINDOWS = 20;
 
@@ -88,5 +88,5 @@ long(needing(test, 'namespaces'), 'connections at rest wake no thread of either 
   }
 });
 
-// In a namespace of its own: elsewhere changes of interfaces and other programs would wake this process.
+// In a private namespace: elsewhere changes of interfaces and other programs would wake this process.
 runApart(import.meta.url, () => test.run());

@@ -1,4 +1,5 @@
-// The host's routes decide where paths begin, as for sockets: static, policy and default routes, IPv4 and IPv6, and changes.
+// The host's routes decide where paths start, as for sockets: static, policy and default routes, IPv4 and IPv6, and
+// changes.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
@@ -10,7 +11,7 @@ import { connectTo, endPeers, Peer } from '../helpers/peer/peer.js';
 
 const test = needing(suite('routes'), 'namespaces');
 
-test("a path begins at the address that the system's routes choose", () => {
+test('a path starts at the address that the OS routes select', () => {
   const program = fileURLToPath(new URL('../helpers/routes-program.js', import.meta.url));
   const [file, ...args] = inNewNetwork(process.execPath, '--enable-source-maps', program);
   const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8', timeout: 60_000 });
@@ -35,7 +36,7 @@ test("a path begins at the address that the system's routes choose", () => {
   });
 });
 
-test('a connection by a static route lives on when the route goes another way', async () => {
+test('a connection over a static route survives a change of the route', async () => {
   const hosts = await TwoHosts.start();
   try {
     const [a, b] = hosts.hosts;

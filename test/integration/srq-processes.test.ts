@@ -41,7 +41,7 @@ test('messages of a process on several connections, a queue refilled by its limi
     ends.push({ ep, qp, number });
   }
 
-  // The queue was empty so far: senders have got RNR NAKs.
+  // The queue was empty so far: senders got RNR NAKs.
   let posted = 0;
   let refills = 0;
   const post = (count: number) => {

@@ -20,7 +20,7 @@ test.after.each(() => endPeers());
 
 for (const layer of LAYERS) {
   firstIf(layer === 'wv', test)(
-    `${layer}: of two Workers one is terminated; its peer hears of it and the other goes on`,
+    `${layer}: of two Workers one is terminated; its peer is notified and the other continues`,
     async () => {
       const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
       await client.call('startWorker', { worker: 'one' });
@@ -36,7 +36,8 @@ for (const layer of LAYERS) {
       const terminated = client.call('terminateWorker', { worker: 'one' });
       for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);
       assert.is(await terminated, 1);
-      // A terminated thread leaves one DREQ, which nobody repeats: if it is late or lost, the peer hears of the end alone.
+      // A terminated thread leaves one DREQ, which is not retransmitted: if it is late or lost, the peer notices only
+      // the end itself.
       const ends = layer === 'wv' ? ['CONNECTION_DISCONNECTED', 'CONNECTION_ABORTED'] : [peersEnd[layer]];
       const end = await endOne;
       assert.ok(ends.includes(end), end);
@@ -70,7 +71,7 @@ test('Workers and their main thread connect to each other within one process', a
   assert.is(await ended, 'SUCCESS');
 });
 
-test('a program that blocks its only thread does a whole session as a client', async () => {
+test('a program that blocks its only thread runs a whole session as a client', async () => {
   const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
   const listener = await server.listen('nd', ADDRESS);
   const texts = ['one', 'two', 'three'];
@@ -94,7 +95,7 @@ test('a program that blocks its only thread does a whole session as a client', a
 
 for (const layer of LAYERS) {
   firstIf(layer === 'nd', test)(
-    `${layer}: a thread that spins still answers requests, retransmissions and the disconnect of its peers`,
+    `${layer}: a thread that spins still responds to requests, retransmissions and the disconnect of its peers`,
     async () => {
       const DREQ = 0x15;
       const [spinner, lossy, stranger] = await Promise.all([
@@ -106,7 +107,7 @@ for (const layer of LAYERS) {
             faults: { seed: 7, drop: 0.2, dropMads: { [DREQ]: 1 } },
           },
         }),
-        // Sends a request that nobody takes, repeats it soon, and gets the answer then.
+        // Sends a request without a receive, retransmits it soon, and then gets the response.
         Peer.start({ kernel: { cm: { responseTimeoutCode: 15, maxRetries: 15 } } }),
       ]);
       const listener = await spinner.listen(layer, ADDRESS);

@@ -141,7 +141,7 @@ test('a tool that has measured nothing reports the interrupt, as JSON with --jso
   assert.equal(JSON.parse(stdout), { tool: 'nd pingpong', error: { message: 'Interrupted.' } });
 });
 
-test('conformance: the finished cases are reported; its other half runs until it is stopped', async () => {
+test('conformance: the finished cases are reported; the other half runs until it is stopped', async () => {
   tested.add('conformance');
   const run = new NdTool(['conformance', '--json']);
   await run.printed(/^\{"name".*\n\{"name"/m);
@@ -253,7 +253,7 @@ test('top runs until it is stopped', async () => {
   assert.is((await interrupt(top)).code, 0);
 });
 
-/** These exit at once on their own and have no code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
+/** These exit at once on their own and have no exit code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
 test('every command has its test here; its help, the README and docs document its exit status', async () => {

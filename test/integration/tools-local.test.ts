@@ -66,7 +66,7 @@ for (const [server, client] of [
   ],
 ] as const) {
   firstIf(server[1] === 'v2', test)(
-    `cat, ${server.join(' ')} from ${client.join(' ')}: the file arrives as it was`,
+    `cat, ${server.join(' ')} from ${client.join(' ')}: the file arrives unchanged`,
     async () => {
       const [input, output] = [join(folder, 'input'), join(folder, 'output')];
       const contents = randomBytes(5_000_011);
@@ -139,7 +139,7 @@ test('mrrate: a row for each size, with one thread and with two', async () => {
 
 for (const spi of ['v1', 'v2']) {
   firstIf(spi === 'v2', test)(
-    `conn, SPI ${spi}: connections, the time of each phase, and none that failed`,
+    `conn, SPI ${spi}: connections, the time of each phase, and no failures`,
     async () => {
       const server = await startServer('conn', '--spi', spi, '--connections', '12', '-t', '3', '127.0.0.1');
       const client = await runNd(

@@ -1,4 +1,5 @@
-// Invalid command lines, and output that cannot be written: one sentence where the usage does not help, and JSON with --json.
+// Invalid command lines, and output that cannot be written: one sentence if the usage does not help, and JSON with
+// --json.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';

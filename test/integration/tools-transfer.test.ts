@@ -24,7 +24,7 @@ const tools = [
   { name: 'rpingpong', port: 54_327, factor: 1, args: [[], []] },
 ];
 
-/** Versions of server and client, their ways to wait, entries of a list, and the address. */
+/** SPI versions of server and client, their ways to wait, entries of a list, and the address. */
 const ways = [
   { server: ['--spi', 'v2', '-b'], client: ['--spi', 'v2', '-p', '-n', '3'], address: '127.0.0.1', nSge: 3 },
   { server: ['--spi', 'v1', '-p'], client: ['--spi', 'v1', '-b'], address: '[::1]', nSge: 1 },
@@ -34,7 +34,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
   ways.forEach((way, index) => {
     const [, spi, waiting] = way.client;
     firstIf(index === nth % ways.length, test)(
-      `${name}, SPI ${spi}, ${waiting}: a row for each size, with numbers that fit each other`,
+      `${name}, SPI ${spi}, ${waiting}: a row for each size, with consistent numbers`,
       async () => {
         const own = args[index]!;
         const server = await startServer(name, ...way.server, '-N', String(way.nSge), way.address);

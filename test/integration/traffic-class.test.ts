@@ -1,5 +1,5 @@
 // The traffic class of connections: set on the connecting side, carried by the REQ, used by both sides, as the sockets
-// deliver it; and the ECN mark, which each process sets itself.
+// deliver it. Also the ECN mark, which each process sets itself.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,8 +30,8 @@ function rcPackets(file: string): { packet: string; trafficClass: number }[] {
 }
 
 /**
- * Traffic classes in a capture file, each once, of the packets that the other process has captured, too: what else comes to
- * this host's port is not of this connection.
+ * Traffic classes in a capture file, each once, of the packets that the other process has captured as well: other
+ * packets to this host's port are not of this connection.
  */
 function classesIn(file: string, otherFile: string): number[] {
   const exchanged = new Set(rcPackets(otherFile).map(({ packet }) => packet));

@@ -9,7 +9,7 @@ const test = needing(suite<{ tunnel: Tunnel }>('tunnels'), 'namespaces', 'TUN');
 const LARGE_BYTES = 65_536;
 const LARGE = `write ${LARGE_BYTES}`;
 
-/** What the last LARGE took: the Write's packets of this payload, and the Read's requests of 32 such packets each. */
+/** The last LARGE: the number of the Write's packets with this payload, and of the Read's requests, with 32 such packets each. */
 async function packetsHad(client: LineProgram, payload: number): Promise<void> {
   const packets = Math.ceil(LARGE_BYTES / payload);
   assert.is(await client.ask('packets'), `${packets + Math.ceil(packets / 32)}`);
@@ -27,27 +27,27 @@ test.after(({ tunnel }) => tunnel.end());
 
 for (const family of ['v4', 'v6'] as const) {
   firstIf(family === 'v6', test)(
-    `${family}: point-to-point addresses connect, with a device of their own`,
+    `${family}: point-to-point addresses connect, with their own device`,
     async ({ tunnel }) => {
       const client = await tunnel.pair(family);
       assert.is(await client.ask('connect'), '4096');
       assert.is(await client.ask(LARGE), 'SUCCESS');
       await packetsHad(client, family === 'v4' ? 8936 : 8912);
-      // Of no MAC: the bits of a MAC's EUI-64 that say "universal" and "group" are clear.
+      // Without a MAC: the bits "universal" and "group" of a MAC's EUI-64 are clear.
       assert.is(Number(BigInt(`0x${await client.ask('device')}`) >> 56n) & 3, 0);
     },
   );
 }
 
 long(test, 'the MTU of the tunnel is that of its paths', async ({ tunnel }) => {
-  tunnel.setMtu(1420); // as WireGuard's
+  tunnel.setMtu(1420); // as with WireGuard
   const client = await tunnel.pair('v4');
   assert.is(await client.ask('connect'), '1024');
   assert.is(await client.ask(LARGE), 'SUCCESS');
   await packetsHad(client, 1352);
 });
 
-test('an MTU that falls: the connection goes on in fragments, a new one has smaller packets', async ({
+test('a decreasing MTU: the connection continues with fragments, a new one has smaller packets', async ({
   tunnel,
 }) => {
   const client = await tunnel.pair('v4');
@@ -62,7 +62,7 @@ test('an MTU that falls: the connection goes on in fragments, a new one has smal
 
 long(
   test,
-  'large packets that vanish: the connection goes on in fragments, an MTU of the route spares them',
+  'large packets that vanish: the connection continues with fragments; with an MTU of the route there are none',
   async ({ tunnel }) => {
     const client = await tunnel.pair('v4');
     await tunnel.dropAbove(1500);

@@ -1,4 +1,4 @@
-// Two hosts, simulated by network namespaces with a cable between them: properties of the wire alone.
+// Two hosts, simulated by network namespaces with a cable between them: properties of the network path only.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -43,7 +43,7 @@ test.after(({ hosts }) => hosts.end());
 
 for (const layer of LAYERS) {
   firstIf(layer === 'nd', test)(
-    `${layer}: messages cross the wire, and a process that ends says goodbye`,
+    `${layer}: messages cross the network, and a process that ends disconnects`,
     async ({ hosts }) => {
       const [active, passive] = await pair(hosts, layer, hasty, { request: 'hello', accepterReceives: 3 });
       assert.is(passive.said, 'hello');
@@ -61,7 +61,7 @@ for (const layer of LAYERS) {
   );
 
   firstIf(layer === 'nd2', test)(
-    `${layer}: a peer that is killed is noticed by the retries of what is outstanding`,
+    `${layer}: a killed peer is noticed by the retries of outstanding requests`,
     async ({ hosts }) => {
       const [active, passive] = await pair(hosts, layer, hasty, { accepterReceives: 2 });
       const ended = passive.notifyDisconnect();
@@ -83,14 +83,14 @@ for (const layer of LAYERS) {
   );
 
   firstIf(layer === 'wv', test)(
-    `${layer}: an idle connection lives by its keep-alive, which notices that the peer was killed`,
+    `${layer}: an idle connection has a keep-alive, which notices that the peer was killed`,
     async ({ hosts }) => {
       const [active, passive] = await pair(hosts, layer, probing, {
         accepterReceives: 2,
         connecterReceives: 1,
       });
       const ended = passive.notifyDisconnect();
-      // Answered keep-alives change nothing.
+      // Acknowledged keep-alives change nothing.
       for (let probes = 0; probes < 3; ) {
         const { hca } = await passive.peer.counters();
         probes = hca!.keep_alive!;
@@ -113,7 +113,7 @@ for (const layer of LAYERS) {
   );
 
   firstIf(layer === 'nd2', test)(
-    `${layer}: a cable that is pulled ends both sides; plugged in again, it carries new connections`,
+    `${layer}: a pulled cable ends both sides; plugged in again, it supports new connections`,
     async ({ hosts }) => {
       const [a] = hosts.hosts;
       const [active, passive] = await pair(hosts, layer, probing);

@@ -37,7 +37,7 @@ for (const [family, local] of [
   [6, '::1'],
 ] as const) {
   firstIf(family === 6, needing(test, local))(
-    `IPv${family}: ping-pong between two processes, answered by GRH and source QPN`,
+    `IPv${family}: ping-pong between two processes, addressed with GRH and source QPN`,
     async () => {
       const [{ one: ping, qpn: pingQpn }, { one: pong, qpn }] = await pair(local);
       for (let round = 0; round < 20; round++) {
@@ -70,18 +70,18 @@ for (const [family, local] of [
   );
 }
 
-test('a wrong Q_Key is dropped and counted, and takes no receive', async () => {
+test('a datagram with a wrong Q_Key is dropped and counted, and consumes no receive', async () => {
   const [{ one: from }, { one: to, qpn }] = await pair('127.0.0.1');
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'stranger', qkey: QKEY + 1 }), 'SUCCESS');
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'friend' }), 'SUCCESS');
   assert.is((await to.call('receive', {})).text, 'friend');
-  // The high bit means the sender's own Q_Key.
+  // The high bit selects the sender's own Q_Key.
   await from.call('send', { to: '127.0.0.1', qpn, text: 'by its own key', qkey: 0x8000_0005 });
   assert.is((await to.call('receive', {})).text, 'by its own key');
   assert.is((await to.call('counters', {})).hca.bad_qkey, 1);
 });
 
-test('the port’s MTU goes through; a byte more fails and stops the send queue until it is set going again', async () => {
+test('the port’s MTU goes through; a byte more fails and stops the send queue until it is restarted', async () => {
   const [{ one: from, mtu }, { one: to, qpn }] = await pair('127.0.0.1');
   assert.is(mtu, 4096);
   for (const length of [0, 1, mtu]) {
@@ -112,7 +112,7 @@ long(test, 'a process that is killed: datagrams to it are sent and lost, others 
   assert.is(await from.call('state', {}), QpState.RTS);
 });
 
-test('an address handle in use: its domain lives on; released, its number means nothing any more', async () => {
+test('an address handle in use keeps its domain; once released, its number is invalid', async () => {
   const before = left();
   const provider = openProvider();
   const a = new UdSocket(provider, '127.0.0.1', QKEY);
@@ -216,7 +216,7 @@ for (const [family, addresses, group, other] of [
           const { text, address, qpn } = await one.call('receive', {});
           assert.equal([text, address, qpn], ['everybody', addresses[0], sender.qpn]);
         }
-        // A member answers the sender alone.
+        // A member replies only to the sender.
         await far[1].one.call('reply', { text: 'one of many' });
         assert.is((await sender.one.call('receive', {})).text, 'one of many');
 

@@ -1,4 +1,5 @@
-// UDP port 4791 is opened by the first operation that needs it, and by none that the option `link: 'local'` permits.
+// UDP port 4791 is opened by the first operation that needs it, and by no operation that the option `link: 'local'`
+// permits.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { suite } from 'uvu';
@@ -63,7 +64,7 @@ test('a program on the loopback address opens nothing', ({ hosts }) => {
 
 const needs = ['wildcard', 'wildcard6', 'interface', 'listen', 'datagram', 'group', 'foreign'];
 for (const need of needs) {
-  test(`${need}: opens it, and not before`, ({ hosts }) => {
+  test(`${need}: opens it, not earlier`, ({ hosts }) => {
     const { before, after, status, errors } = run(hosts, need);
     assert.equal([before, after], [[], OPEN]);
     assert.is(status, need === 'foreign' ? 'TIMEOUT' : 'SUCCESS');
@@ -124,7 +125,7 @@ const refused = (a: Kind, b: Kind): boolean => a !== b && a !== 'auto' && b !== 
 for (const server of kinds) {
   for (const client of kinds) {
     if (refused(server, client)) {
-      test(`${client} connects to ${server}: refused, and both sides say why`, async () => {
+      test(`${client} connects to ${server}: refused, and both sides report why`, async () => {
         const [passive, active] = await peers({ link: server }, { link: client });
         const listener = await passive.listen('nd2', LOOPBACK);
         for (let tries = 0; tries < 2; tries++) {
@@ -160,7 +161,7 @@ for (const server of kinds) {
         const { hca } = await peer.counters();
         assert.is(hca!.local_link_pairs_up, wire ? 0 : 1);
         if (wire)
-          assert.ok(hca!.wire_tx_packets! > TRAFFIC_REQUESTS, `${hca!.wire_tx_packets} packets by UDP`);
+          assert.ok(hca!.wire_tx_packets! > TRAFFIC_REQUESTS, `${hca!.wire_tx_packets} packets over UDP`);
         else assert.is(hca!.wire_tx_packets, 0);
         assert.is(peer.errors, '');
       }
@@ -235,7 +236,7 @@ sys.stdin.read()
 `;
 
 needing(test, 'python3')(
-  'held by another program: loopback goes on without a word, and the first need says who has it',
+  'held by another program: loopback continues silently, and the first operation that needs it reports who has it',
   async ({ hosts }) => {
     const [host] = hosts.hosts;
     const [file, ...args] = [...host.by, 'python3', '-c', HOLDER];

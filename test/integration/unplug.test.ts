@@ -1,5 +1,5 @@
-// A device that is removed while many requests of every kind wait, in two processes at once, through the real door; and
-// NetworkDirect's statuses for it.
+// A device that is removed while many requests of every kind wait, in two processes at once, through the real channel;
+// and NetworkDirect's statuses for it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -45,7 +45,7 @@ test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the 
   for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left, lookups });
 });
 
-/** The name of the status in which a call, or the request it makes, ends. */
+/** The name of the status in which a call, or the request that it starts, ends. */
 async function nameOf(call: () => unknown): Promise<string> {
   try {
     await call();
@@ -57,7 +57,7 @@ async function nameOf(call: () => unknown): Promise<string> {
 }
 
 for (const fault of ['unplug', 'fatal'] as const) {
-  test(`${fault}: all that NetworkDirect is asked for ends in DEVICE_REMOVED, and a new adapter works again`, async () => {
+  test(`${fault}: all NetworkDirect requests end in DEVICE_REMOVED, and a new adapter works again`, async () => {
     const address = '127.0.0.1';
     const nd1 = openNetworkDirect();
     const nd2 = openNetworkDirect2();
@@ -94,7 +94,7 @@ for (const fault of ['unplug', 'fatal'] as const) {
 }
 
 for (const fault of ['unplug', 'fatal'] as const) {
-  test(`${fault}: addresses, listeners and connections of the adapter tell DEVICE_REMOVED, too`, async () => {
+  test(`${fault}: addresses, listeners and connections of the adapter report DEVICE_REMOVED as well`, async () => {
     const address = '127.0.0.1';
     const nd1 = openNetworkDirect();
     const nd2 = openNetworkDirect2();

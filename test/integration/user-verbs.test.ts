@@ -1,4 +1,4 @@
-/** Applications bring user-mode verbs providers, by the library name that the device answers. */
+/** Applications supply user-mode verbs providers, under the library name that the device returns. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PROVIDER_ABI } from '../../kernel-bridge/index.js';
@@ -29,7 +29,7 @@ function counting(previous: () => UserVerbs, counts: Map<string, number>): UserV
   });
 }
 
-test('a provider of an application serves the devices that are opened from then on, over the one before it', async () => {
+test('a provider of an application serves the devices that are opened from then on, on top of the previous one', async () => {
   const counts = new Map<string, number>();
   const provider = openProvider();
   const before = openSide(provider);
@@ -48,7 +48,7 @@ test('a provider of an application serves the devices that are opened from then 
   mine[Symbol.dispose]();
   counts.clear();
   const last = openSide(provider);
-  assert.is(counts.size, 0, 'it was taken back');
+  assert.is(counts.size, 0, 'it was withdrawn');
   for (const side of [last, after, before]) side.release();
   provider.release();
 });
@@ -67,7 +67,7 @@ test('a provider that lacks what every device needs, or throws, is refused when 
   provider.release();
 });
 
-test('a provider for another version of rings is refused, and hears the driver’s version', () => {
+test('a provider for another version of rings is refused, and is given the driver’s version', () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
   const told: number[][] = [];
@@ -95,11 +95,11 @@ test('a provider for another version of rings is refused, and hears the driver�
   provider.release();
 });
 
-test('names and makers that are none are refused', () => {
+test('invalid names and factories are refused', () => {
   for (const name of ['', ' ', 'a b', 'x'.repeat(32), 7 as unknown as string, 'z\u0100'])
     throwsWv(() => registerUserVerbs(name, () => ({})), Status.INVALID_PARAMETER);
   throwsWv(() => registerUserVerbs('mine', {} as never), Status.INVALID_PARAMETER);
-  // A name that no device answers does no harm, and has no provider before it.
+  // A name that no device returns does no harm, and has no previous provider.
   let told: unknown = 'not called';
   registerUserVerbs('mine', (previous) => {
     told = previous;

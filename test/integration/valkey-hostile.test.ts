@@ -1,4 +1,4 @@
-/** Valkey's RDMA transport (examples/valkey) and peers that do not keep to it, in both roles: each loses its own connection alone. */
+/** Valkey's RDMA transport (examples/valkey) and peers that violate its protocol, in both roles: each loses only its own connection. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectValkey } from '../../examples/valkey/connect.js';
@@ -13,13 +13,13 @@ import { HANG_MS, within } from '../helpers/within.js';
 
 const test = suite('valkey hostile');
 
-/** What a peer does once both sides have named their buffers, and the error of the side that it does it to. */
+/** What a peer does once both sides have described their buffers, and the resulting error of the other side. */
 interface Attack {
   readonly name: string;
   run(peer: ValkeyPeer): void | Promise<void>;
   readonly code: 'EPROTO' | 'ECONNRESET';
   readonly says: RegExp;
-  /** A server, or a client, is the only one that minds. */
+  /** The only role that rejects it: a server, or a client. */
   readonly only?: 'server' | 'client';
 }
 
@@ -38,7 +38,7 @@ const attacks: readonly Attack[] = [
   { name: 'opcode 4', run: (p) => p.send(command(4)), code: 'EPROTO', says: /opcode 4/ },
   { name: 'the last opcode', run: (p) => p.send(command(0xffff)), code: 'EPROTO', says: /opcode 65535/ },
   {
-    name: 'a question for features to a client',
+    name: 'a feature query to a client',
     run: (p) => p.send(command(Opcode.GET_FEATURE)),
     code: 'EPROTO',
     says: /opcode 0/,
@@ -120,7 +120,7 @@ for (const { name, run, code, says } of attacks.filter(({ only }) => only !== 's
 }
 
 test('a flood leaves the event loop to others', async () => {
-  // Counts of no bytes without end: whoever polls gets a full batch each time.
+  // Endless counts of zero bytes: each poll returns a full batch.
   const completion = { status: WcStatus.SUCCESS, opcode: WvOpcode.RECEIVE_RDMA_WRITE, context: 0 };
   let polls = 0;
   const cq = {
@@ -159,7 +159,7 @@ test('a flood leaves the event loop to others', async () => {
   stream.destroy();
 });
 
-test('clients that do not keep to the protocol lose their connections, and others go on', async () => {
+test('clients that violate the protocol lose their connections, and others continue', async () => {
   const server = new ValkeyServer({ port: 0, receiveBytes: 8192 });
   const good = new RespClient(connectValkey({ port: server.port }));
   assert.is(await good.request('SET', 'k', 'v'), '+OK');
@@ -178,7 +178,7 @@ test('clients that do not keep to the protocol lose their connections, and other
   await until(() => readCounters().objects.qp === 0);
 });
 
-test('a client that names no buffer, or takes no replies, gets none, and others go on', async () => {
+test('a client that describes no buffer, or reads no replies, gets none, and others continue', async () => {
   const server = new ValkeyServer({ port: 0, receiveBytes: 8192, sendBytes: 8192 });
   const good = new RespClient(connectValkey({ port: server.port }));
   const silent = await ValkeyPeer.connect(server.port);
@@ -201,7 +201,7 @@ test('a client that names no buffer, or takes no replies, gets none, and others 
   server.close();
 });
 
-test('a server answers questions for features with what was asked, and none of them', async () => {
+test('a server replies to a feature query with the requested features, none of them supported', async () => {
   const server = new ValkeyServer({ port: 0 });
   const peer = await ValkeyPeer.connect(server.port);
   const question = command(Opcode.GET_FEATURE);
@@ -215,7 +215,7 @@ test('a server answers questions for features with what was asked, and none of t
   server.close();
 });
 
-/** What is no request, and the reply to it, after which the connection ends. */
+/** An invalid request, and its reply, after which the connection ends. */
 const nonsense: readonly [bytes: string, reply: RegExp][] = [
   ['*99999999\r\n', /invalid multibulk length/],
   ['*-1\r\n', /invalid multibulk length/],
@@ -229,14 +229,14 @@ const nonsense: readonly [bytes: string, reply: RegExp][] = [
   [`*1\r\n$${'1'.repeat(5000)}`, /too big inline request/],
 ];
 
-test('bytes that are no requests are answered by an error and the end', async () => {
+test('bytes that are not requests get an error reply, and the connection ends', async () => {
   const server = new ValkeyServer({ port: 0, requestBytes: 1000 });
   for (const [bytes, reply] of nonsense) {
     const one = new RespClient(connectValkey({ port: server.port }));
     assert.match(String(await one.send(Buffer.from(bytes))), reply);
     await until(() => one.stream.closed);
   }
-  // An array of nothing and empty lines are no errors, and have no replies.
+  // An empty array and empty lines are not errors, and have no replies.
   const one = new RespClient(connectValkey({ port: server.port }));
   assert.is(await one.send(Buffer.from('*0\r\n\r\n   \r\n*1\r\n$4\r\nPING\r\n')), '+PONG');
   one.stream.destroy();

@@ -1,11 +1,11 @@
-/** Valkey's RDMA transport (examples/valkey) over the wire. All HCAs of a process have the same link, so it is a file of its own. */
+/** Valkey's RDMA transport (examples/valkey) over the network. All HCAs of a process have the same link, so it is a separate file. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { overAnyLink, requestsOf } from '../helpers/valkey-links.js';
 import { clientOf, endValkeys, failure, servingProcess } from '../helpers/valkey-scene.js';
 
-// A host that does not acknowledge is given up by keep-alives long before the HCA's retries end (8 s each).
+// A host that does not acknowledge is given up because of keep-alives long before the HCA's retries end (8 s each).
 process.env.ND_OPTIONS = JSON.stringify({ link: 'wire', rc: { ackTimeoutCode: 21 } });
 
 const test = suite('valkey wire');
@@ -13,7 +13,7 @@ test.after.each(endValkeys);
 
 overAnyLink(test);
 
-test('a server that stands still with its host is given up', async () => {
+test('a server that stops with its host is given up', async () => {
   const { child, port } = await servingProcess();
   const one = clientOf(port, { keepAliveMs: 10 });
   assert.is(await requestsOf(one)('PING'), '+PONG');
@@ -22,7 +22,7 @@ test('a server that stands still with its host is given up', async () => {
   assert.match((await lost).message, /acknowledges nothing/);
 });
 
-test('all of it went over the wire', () => {
+test('everything went over the network', () => {
   const { local_link_tx_packets, sent_pkts } = readCounters().hca;
   assert.ok(sent_pkts! > 1000);
   assert.is(local_link_tx_packets, 0);

@@ -1,4 +1,4 @@
-/** Valkey's RDMA transport (examples/valkey): our client and server over the local link. */
+/** Valkey's RDMA transport (examples/valkey): this package's client and server over the local link. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ test('bytes that came before the end can be read after it, and writes are refuse
   const bytes = patternOf(1000);
   peer.write(bytes);
   await peer.close();
-  // Nobody has read yet, and both sides have let go of the connection.
+  // The data has not been read yet, and both sides have released the connection.
   await until(() => readCounters().objects.qp === 0);
   assert.equal(Buffer.concat(await one.toArray()), bytes);
 
@@ -72,7 +72,7 @@ test('a signal ends a connection, and an attempt', async () => {
   await until(() => server.clients === 0);
 });
 
-test('where nobody listens, and where there is no such host, the stream ends in an error', async () => {
+test('without a listener, or for an unknown host, the stream ends in an error', async () => {
   const server = serving();
   const { port } = server;
   server.close();
@@ -82,7 +82,7 @@ test('where nobody listens, and where there is no such host, the stream ends in 
   assert.match((await failure(connecting(port, { receiveBytes: 0 }))).message, /bytes/i);
 });
 
-test('a server that names smaller and larger buffers gets no byte more than they hold', async () => {
+test('a server that describes smaller and larger buffers gets no more bytes than they hold', async () => {
   const listener = ValkeyPeer.listen();
   const one = connecting(listener.port);
   const peer = await listener.next();
@@ -122,7 +122,7 @@ test('a client is kept alive by commands, and lost when they are not acknowledge
   listener.close();
 });
 
-test('a client too many is rejected, and another one can come for each that goes', async () => {
+test('a client beyond the limit is rejected, and each one that leaves makes room for another', async () => {
   const server = serving({ maxClients: 2 });
   const two = [clientOf(server.port), clientOf(server.port)];
   for (const one of two) assert.is(await one.request('PING'), '+PONG');
@@ -132,7 +132,7 @@ test('a client too many is rejected, and another one can come for each that goes
   assert.is(await clientOf(server.port).request('PING'), '+PONG');
 });
 
-test('a store that is full takes no more, and goes on', async () => {
+test('a full store accepts no more, and continues', async () => {
   const { port } = serving({ storeBytes: 10_000 });
   const request = requestsOf(clientOf(port));
   assert.is(await request('SET', 'a', Buffer.alloc(5000)), '+OK');
@@ -143,7 +143,7 @@ test('a store that is full takes no more, and goes on', async () => {
   assert.is(await request('SET', 'b', Buffer.alloc(5000)), '+OK');
 });
 
-test('the connector gives client libraries a stream that does what they ask of a socket', async () => {
+test('the connector gives client libraries a stream that behaves as they expect of a socket', async () => {
   const { port } = serving();
   const connector = new ValkeyConnector({ port });
   const stream = await connector.connect();
@@ -159,7 +159,7 @@ test('the connector gives client libraries a stream that does what they ask of a
   const closed = once(stream.resume(), 'close');
   connector.disconnect();
   await closed;
-  // A library tries again by itself when it sees the end of a stream.
+  // A library retries by itself when it sees the end of a stream.
   const refused = await new ValkeyConnector({ port: 1 }).connect();
   assert.match((await failure(refused)).message, /refused/);
 });

@@ -1,4 +1,4 @@
-// `nd verbs-info` as users run it, compared with the system's own data of its interfaces.
+// `nd verbs-info` as users run it, compared with the data of the OS about its interfaces.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -21,7 +21,7 @@ function json(...args: string[]): VerbsInfo {
   return JSON.parse(stdout) as VerbsInfo;
 }
 
-test('every interface of the host is a device, with its addresses as GIDs and its numbers as the system has them', () => {
+test('every interface of the host is a device, with its addresses as GIDs and its numbers as the OS reports them', () => {
   const { devices, counters } = json();
   assert.is(counters, undefined);
   for (const { name, mtu, up, running, addresses } of addon.interfaces()) {
@@ -71,7 +71,7 @@ long(test, 'limits are those of the device; a device is chosen by name or by GUI
   }
 });
 
-long(test, 'counters are told when they are asked for', () => {
+long(test, 'counters are reported on request', () => {
   const { counters } = json('--counters');
   assert.is(counters!.objects.qp, 0);
   for (const name of ['sent_pkts', 'ack_timeout', 'rx_icrc_errors'])
@@ -81,7 +81,7 @@ long(test, 'counters are told when they are asked for', () => {
   assert.is(counters!.io.openFiles, 2);
 });
 
-test('readable by default, and a device that is not there is an error with a sentence', () => {
+test('readable by default; an unknown device is an error in one sentence', () => {
   const { status, stdout } = nd('--device', 'lo', '--counters');
   assert.is(status, 0);
   for (const line of [

@@ -17,7 +17,7 @@ const runs = long ? Number(process.env.ND_MODEL_RUNS) : 10_000;
 const seed = Number(process.env.ND_MODEL_SEED ?? perTier(1, Date.now() % 0x7fff_0000));
 const milliseconds = long ? 0x7fff_ffff : perTier(2500, 8000);
 
-test('one thread: statuses, completions and what is left are as the model says', async () => {
+test('one thread: statuses, completions and leftovers are as the model predicts', async () => {
   const coverage = new Coverage();
   const done = await runPlans({ seed, runs, milliseconds, alone: true, coverage });
   assert.ok(done > 0);
@@ -39,7 +39,7 @@ test('one thread: statuses, completions and what is left are as the model says',
   assert.is(ring, 0);
 });
 
-test('three threads in each of two processes: the same, with nothing of one to be seen by another', async () => {
+test('three threads in each of two processes: the same, and no process sees objects of the other', async () => {
   const program = programFile(new URL('../helpers/verbs-model-program.js', import.meta.url));
   const processes = [1, 2].map(async (n) => {
     const child = fork(program, [String(seed + n * 100), String(runs), String(milliseconds)], {

@@ -13,7 +13,7 @@ import { programFile } from '../helpers/programs.js';
 const program = programFile(new URL('../helpers/busy-program.js', import.meta.url));
 const STEP = 20;
 
-test('requests that go to the HCA without the kernel are cancelled and ended as those that do not', async () => {
+test('requests that bypass the kernel are cancelled and ended like those that do not', async () => {
   const { a, b, release } = await connectedPair();
   // The first request of a queue goes through the kernel, and so does the first one after all were cancelled.
   for (let round = 0; round < 4; round++) {
@@ -54,7 +54,7 @@ test('requests that go to the HCA without the kernel are cancelled and ended as 
   release();
 });
 
-test('a program that waits on its event loop and computes instead holds up no peer', async () => {
+test('a program that waits on its event loop and computes instead delays no peer', async () => {
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async () => String((await lines.next()).value);
@@ -84,7 +84,7 @@ test('a program that waits on its event loop and computes instead holds up no pe
     const remote = new RemoteMemory({ address: BigInt(at!), rkey: Number(rkey) });
     for (const how of ['callback', 'immediate', 'callback', 'callback', 'immediate']) {
       child.stdin.write(`${how}\n`);
-      // Each write is answered while the other program's JavaScript only polls its memory.
+      // Each write is acknowledged while the other program's JavaScript only polls its memory.
       for (let n = 0; n < STEP; n++) {
         source[0]!++;
         qp.write(n, [{ region, offset: 0, length: 4 }], WvSend.SIGNALED, remote, 0);

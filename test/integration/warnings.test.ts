@@ -40,7 +40,7 @@ function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: st
 
 for (const then of ['process.exit(0);', '', 'await new Promise(setImmediate);']) {
   firstIf(then.includes('exit'), test)(
-    `a capture that cannot be written is told once: ${then || 'the program ends'}`,
+    `a capture that cannot be written is reported once: ${then || 'the program ends'}`,
     () => {
       const told = run(then);
       assert.is(told.match(/'\/no\/such\/folder\/capture\.pcapng' cannot be written/g)?.length, 1, told);
@@ -55,7 +55,7 @@ long(test, '--no-warnings holds for it', () => {
 
 const loopback = new URL('../helpers/loopback.js', import.meta.url).href;
 
-/** The stderr of a program that captures into this file, and sends 1 MiB, under these limits. */
+/** The stderr of a program that captures to this file, and sends 1 MiB, under these limits. */
 function record(capture: string, limits: string): string {
   const source = `
     import { WvSend } from ${JSON.stringify(winverbs)};
@@ -78,7 +78,7 @@ function record(capture: string, limits: string): string {
 }
 
 needing(test, 'limits')(
-  'a capture that fails later is told, in the thread that asked for it, and the traffic goes on',
+  'a capture that fails later is reported in the thread that requested it, and the traffic continues',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
     const file = join(folder, 'capture.pcapng');
@@ -94,7 +94,7 @@ needing(test, 'limits')(
   },
 );
 
-long(needing(test, 'limits'), 'a capture that cannot even begin is told from the start', () => {
+long(needing(test, 'limits'), 'a capture that cannot even start is reported at once', () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
   const file = join(folder, 'capture.pcapng');
   const { status, stderr } = runLimited('ulimit -f 0', program('', file));

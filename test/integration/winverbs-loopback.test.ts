@@ -103,7 +103,7 @@ test('send and receive: gathered, scattered, immediate, inline, empty, contexts 
   release();
 });
 
-test('write, read, compare-exchange and fetch-add reach the memory they name', async () => {
+test('write, read, compare-exchange and fetch-add access the given memory', async () => {
   const { a, b, release } = await connectedPair();
   a.memory.write('written');
   a.qp.write('write', sgl(a, 0, 7), SIGNALED, b.remote, 1000);
@@ -148,7 +148,7 @@ test('messages of many packets arrive whole', async () => {
   release();
 });
 
-test('memory windows: the key holds from the post on, its rights and bounds count, and it ends', async () => {
+test('memory windows: the key is valid once posted, its rights and bounds apply, and it ends', async () => {
   const { a, b, release } = await connectedPair();
   const plain = Buffer.alloc(256);
   const region = b.pd.registerMemory(plain, WvAccess.LOCAL_WRITE | WvAccess.MW_BIND);
@@ -193,7 +193,7 @@ test('an SGE ends with its region, at most', async () => {
   assert.is(number.address, BigInt(region.address));
   a.qp.write('all of it', [{ region, offset: 0, length: 64 }], SIGNALED, b.remote, 0);
   assert.equal(brief(await take(a.cq, 1)), [['all of it', WcStatus.SUCCESS, WvOpcode.RDMA_WRITE]]);
-  // The call copies inline bytes, so the call finds that they are not there.
+  // The call copies inline bytes, and therefore detects that they are missing.
   const beyond = [{ region, offset: 60, length: 64 }];
   throwsWv(
     () => a.qp.send('s', beyond, SIGNALED | WvSend.INLINE),
@@ -236,7 +236,7 @@ for (const [what, post, status] of [
       [`${op} of local memory beyond the region`, post, WcStatus.LOCAL_PROTECTION_ERROR] as const,
   ),
 ] as const) {
-  test(`errors: ${what} is told by its completion, and everything after it is flushed in order`, async () => {
+  test(`errors: ${what} is reported by its completion, and everything after it is flushed in order`, async () => {
     const { a, b, release } = await connectedPair();
     const notified = [a.ep.notifyDisconnect(), b.ep.notifyDisconnect()];
     b.qp.postReceive('r0', sgl(b, 0, 10));
@@ -272,7 +272,7 @@ for (const [what, post, status] of [
   });
 }
 
-test('disconnect: flushed on both sides, and everybody is told', async () => {
+test('disconnect: flushed on both sides, and all waiters are notified', async () => {
   const { a, b, release } = await connectedPair();
   const notified = [a.ep.notifyDisconnect(), b.ep.notifyDisconnect()];
   for (let i = 0; i < 3; i++) {
@@ -313,7 +313,7 @@ test('a rejected connect carries the reason, and the queue pair can connect agai
   throwsWv(() => a.ep.accept(null, {}), Status.INVALID_PARAMETER);
   assert.is(a.cq.peek(), 0);
   assert.is(a.qp.state, QpState.INIT);
-  // A listener that is gone.
+  // A listener that no longer exists.
   listener.release();
   const again = provider.createConnectEndpoint();
   again.bindAddress({ family: 4, address: ADDRESS, port: 0 });
@@ -378,7 +378,7 @@ test('notification: any, solicited, error; blocking; nothing is announced twice 
   release();
 });
 
-test('a completion queue that overruns tells its waiters and pollers', async () => {
+test('a completion queue that overruns notifies its waiters and pollers', async () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress(ADDRESS);
   const b = openSide(provider);
@@ -406,7 +406,7 @@ test('a completion queue that overruns tells its waiters and pollers', async () 
   provider.release();
 });
 
-test('a resize keeps the completions that wait, and refuses to lose any', async () => {
+test('a resize keeps the queued completions, and refuses to lose any', async () => {
   const { a, b, release } = await connectedPair();
   for (let i = 0; i < 5; i++) b.qp.postReceive(i, []);
   for (let i = 0; i < 5; i++) a.qp.send(i, [], SIGNALED);
@@ -448,7 +448,7 @@ test('completions of a queue pair that was released can still be read', async ()
   release();
 });
 
-test('a queue pair that is released loses no message that was received; what else is told is flushed, and its own', async () => {
+test('a queue pair that is released loses no received message; the rest is flushed, and only its own', async () => {
   const { a, b, release } = await connectedPair({}, { context: 'b qp' });
   for (let n = 0; n < 5; n++) b.qp.postReceive(n, sgl(b, n * 8, 8));
   a.memory.write('message0message1message2');
@@ -456,7 +456,7 @@ test('a queue pair that is released loses no message that was received; what els
   await take(a.cq, 3);
   b.ep.release();
   b.qp.release();
-  // Not even those of a queue pair that reuses its place.
+  // Not even those of a queue pair that reuses its slot.
   const next = b.pd.createConnectQueuePair({
     ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
     ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },
@@ -557,7 +557,7 @@ test('ten thousand round trips: unsignaled sends free their slots, contexts stay
   release();
 });
 
-test('remoteOf names what was registered', async () => {
+test('remoteOf describes what was registered', async () => {
   const provider = openProvider();
   const side = openSide(provider);
   assert.is(remoteOf(side.region).address, BigInt(side.region.address));
@@ -565,7 +565,7 @@ test('remoteOf names what was registered', async () => {
   provider.release();
 });
 
-test('a program that makes many endpoints has each of them for itself, used or not', () => {
+test('a program that creates many endpoints owns each of them, used or not', () => {
   const provider = openProvider();
   const endpoints = Array.from({ length: 70 }, () => provider.createConnectEndpoint());
   const used = endpoints.filter((_, n) => n % 3 !== 0);

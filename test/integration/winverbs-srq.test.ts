@@ -88,7 +88,7 @@ test('messages of several queue pairs take receives in order; each completion na
       ),
     Status.DATA_OVERRUN,
   );
-  // Twelve were taken, so as many places are free.
+  // Twelve were consumed, so as many slots are free.
   post(srq, home, 16, 12);
   throwsWv(() => srq.postReceive('too many', []), Status.NO_MORE_ENTRIES);
   release();
@@ -103,7 +103,7 @@ test('a queue pair on a shared queue has no receives of its own', async () => {
   release();
 });
 
-test('a write with immediate takes a receive of the shared queue', async () => {
+test('a write with immediate consumes a receive of the shared queue', async () => {
   const { home, srq, pairs, release } = await world(2);
   post(srq, home, 7, 1);
   const { peer, context } = pairs[1]!;
@@ -116,7 +116,7 @@ test('a write with immediate takes a receive of the shared queue', async () => {
   release();
 });
 
-test('an exhausted queue makes senders wait (RNR); refilling goes on', async () => {
+test('an exhausted queue makes senders wait (RNR); refilling continues the traffic', async () => {
   const { home, srq, pairs, release } = await world(2);
   for (const { peer } of pairs) for (let i = 0; i < 3; i++) peer.qp.send(i, sgl(peer, 0, 8), SIGNALED);
   const waiting = take(home.cq, 6);
@@ -135,7 +135,7 @@ test('an exhausted queue makes senders wait (RNR); refilling goes on', async () 
   release();
 });
 
-test('the limit: told once, kept for who comes late, armed anew, cancelled', async () => {
+test('the limit: reported once, kept for a late waiter, armed again, cancelled', async () => {
   const { home, srq, pairs, release } = await world(1);
   const { peer } = pairs[0]!;
   const message = async () => {
@@ -170,7 +170,7 @@ test('the limit: told once, kept for who comes late, armed anew, cancelled', asy
   release();
 });
 
-test('an event answers all who had asked for it before, however many requests the kernel still has to serve', async () => {
+test('an event completes all earlier requests for it, however many the kernel still has to serve', async () => {
   const { home, srq, pairs, release } = await world(1);
   const { peer } = pairs[0]!;
   post(srq, home, 0, 5);
@@ -238,7 +238,7 @@ test('completions that are polled late, over many rings, keep their contexts', a
   release();
 });
 
-test('a queue pair in ERROR says that it takes nothing more; the receives stay for the others', async () => {
+test('a queue pair in ERROR reports that it accepts nothing more; the receives stay for the others', async () => {
   const { home, srq, pairs, release } = await world(2);
   post(srq, home, 0, 3);
   const event = srq.notify();
@@ -254,7 +254,7 @@ test('a queue pair in ERROR says that it takes nothing more; the receives stay f
   release();
 });
 
-test('a message that does not fit fails its queue pair alone, and its receive is told', async () => {
+test('a message that does not fit fails its queue pair alone, and its receive is reported', async () => {
   const { home, srq, pairs, release } = await world(2);
   srq.postReceive('small', sgl(home, 0, 4));
   post(srq, home, 1, 1);
@@ -285,7 +285,7 @@ test('released in any order: a queue pair keeps its queue, and at the end nothin
   await nothingLeft();
 });
 
-test('creation refuses what cannot be', async () => {
+test('creation refuses invalid parameters', async () => {
   const provider = openProvider();
   const side = openSide(provider);
   const { maxSrqWr, maxSrqSge } = side.device.query();

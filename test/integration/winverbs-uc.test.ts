@@ -1,4 +1,4 @@
-// Unreliable connections (UC): by connection management, with sends and writes, and no request that needs a response.
+// Unreliable connections (UC): with connection management, sends and writes, and no request that needs a response.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -27,7 +27,7 @@ const { SIGNALED, IMMEDIATE, INLINE } = WvSend;
 const UC = { type: QpType.UC };
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 
-test('a UC connection is made by REQ, REP and RTU; what a QP of that type has is asked for, and no more', async () => {
+test('a UC connection is established by REQ, REP and RTU, with the attributes of a QP of that type only', async () => {
   const { a, b, atB, release } = await connectedPair({ ...UC, initiatorDepth: 5 }, UC);
   assert.equal([atB.responderResources, atB.initiatorDepth, atB.retryCount, atB.rnrRetryCount], [0, 0, 0, 0]);
   for (const [here, there] of [
@@ -79,7 +79,7 @@ test('sends and writes, with and without immediate, of several packets and of no
   release();
 });
 
-test('what takes an answer is refused when it is posted, and nothing is queued', async () => {
+test('a request that needs a response is refused when it is posted, and nothing is queued', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   const window = a.pd.allocateMemoryWindow();
   const remote = remoteOf(b.region);
@@ -101,7 +101,7 @@ test('what takes an answer is refused when it is posted, and nothing is queued',
   release();
 });
 
-test('a message that nobody receives is lost, and the sender is told nothing', async () => {
+test('a message without a receive is lost, and the sender is not notified', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   a.qp.send('lost', sgl(a, 0, 8), SIGNALED);
   assert.equal((await take(a.cq, 1))[0]!.status, WcStatus.SUCCESS);
@@ -114,7 +114,7 @@ test('a message that nobody receives is lost, and the sender is told nothing', a
   release();
 });
 
-test('a local error stops the sending alone (SQError), and RTS ends that', async () => {
+test('a local error stops only sending (SQError), and RTS restarts it', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   a.qp.postReceive('still here', sgl(a, 0, 8));
   const gone = a.pd.registerMemory(new Uint8Array(8), 0);
@@ -140,7 +140,7 @@ test('a local error stops the sending alone (SQError), and RTS ends that', async
   release();
 });
 
-test('both ends must be of one type; others cannot connect at all', async () => {
+test('both sides must be of one type; others cannot connect at all', async () => {
   const provider = openProvider();
   const a = openSide(provider, UC);
   const b = openSide(provider);

@@ -1,4 +1,4 @@
-/** What completes the WinVerbs interface: QueryInterface, GetFileHandle, lists of requests, overlapped Modify, whole attributes. */
+/** The rest of the WinVerbs interface: QueryInterface, GetFileHandle, lists of requests, overlapped Modify, whole attributes. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -23,7 +23,7 @@ import { outcome, throwsWv } from '../helpers/outcome.js';
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 const { SIGNALED, IMMEDIATE } = WvSend;
 
-test('every object answers for each of its interfaces, with a reference, and for no other', () => {
+test('every object returns each of its interfaces, with a reference, and for no other', () => {
   const provider = openProvider();
   const side = openSide(provider);
   const { device, pd, cq, qp, ep } = side;
@@ -69,7 +69,7 @@ test('every object answers for each of its interfaces, with a reference, and for
   provider.release();
 });
 
-test('the provider’s file takes IOCTLs, with the ids of the provider’s objects', () => {
+test('the provider’s file accepts IOCTLs, with the ids of the provider’s objects', () => {
   const provider = openProvider();
   const side = openSide(provider);
   const file = provider.getFileHandle();
@@ -172,7 +172,7 @@ test('a list of requests is posted in order; of one that cannot be queued, those
   release();
 });
 
-test('a provider hears how a queue pair shall signal, and of its read depths', () => {
+test('a provider is given the signaling mode of a queue pair and its read depths', () => {
   const provider = openProvider();
   const { pd, cq } = openSide(provider);
   const { verbs } = pd as WVProtectionDomain;
@@ -211,7 +211,7 @@ test('a Send in a list invalidates the peer’s key', async () => {
   release();
 });
 
-test('what is no request, or has values of another kind, is refused, and nothing of it is posted', async () => {
+test('an invalid request, or one with values of another type, is refused, and nothing of it is posted', async () => {
   const { a, b, release } = await connectedPair();
   const remote = remoteOf(b.region);
   b.qp.postReceive('receive', sgl(b, 4096, 16));
@@ -275,7 +275,7 @@ test('attributes of devices, ports and queue pairs are whole, and batches of not
   assert.is(attributes.capabilityFlags & WvCapability.BATCH_NOTIFY_CQ, WvCapability.BATCH_NOTIFY_CQ);
   const port = device.queryPort(1);
   assert.equal([port.lid, port.smLid, port.lmc, port.smSl, port.subnetTimeout], [0, 0, 0, 0, 0]);
-  // Another HCA has a width and a speed of its own.
+  // Another HCA has its own width and speed.
   if (process.env.ND_TEST_ADDRESS === undefined)
     assert.equal([port.maxVls, port.activeWidth, port.activeSpeed], [1, 2, 4]);
   assert.equal([port.initTypeReply, port.extActiveSpeed, port.linkEncoding], [0, 0, 0]);
@@ -288,7 +288,7 @@ test('attributes of devices, ports and queue pairs are whole, and batches of not
   provider.release();
 });
 
-test('a queue pair tells the objects that it is of, without a reference', () => {
+test('a queue pair reports the objects that it belongs to, without a reference', () => {
   const provider = openProvider();
   const { pd, cq, device, qp } = openSide(provider);
   assert.equal([qp.query().pd === pd, qp.query().srq], [true, undefined]);
@@ -333,7 +333,7 @@ test('GetOverlappedResult: the result of a request, of any object', () => {
 });
 
 for (const keep of [false, true]) {
-  test(`a disconnect by the peer ${keep ? 'leaves the queue pair to its owner, who has chosen so' : 'flushes the queue pair at once'}`, async () => {
+  test(`a disconnect by the peer ${keep ? 'leaves the queue pair to its owner, as chosen' : 'flushes the queue pair at once'}`, async () => {
     const { a, b, release } = await connectedPair();
     if (keep) b.ep.keepQueuePairOnDisconnect(true);
     b.qp.postReceive('waits', sgl(b, 0, 16));
@@ -350,7 +350,7 @@ for (const keep of [false, true]) {
   });
 }
 
-test('the default of that choice comes back', async () => {
+test('the default of that choice is restored', async () => {
   const { a, b, release } = await connectedPair();
   b.ep.keepQueuePairOnDisconnect(true);
   b.ep.keepQueuePairOnDisconnect(false);
@@ -361,7 +361,7 @@ test('the default of that choice comes back', async () => {
   release();
 });
 
-test('endpoints are of a protocol that has connections', () => {
+test('endpoints require a protocol with connections', () => {
   const provider = openProvider();
   throwsWv(() => provider.createConnectEndpoint(17), Status.NOT_SUPPORTED);
   for (const wrong of [-1, 256, 1.5, Number.NaN, '6' as unknown as number])

@@ -1,4 +1,5 @@
-// Workers of one process: each has an HCA of its own, they reach each other as processes do, and nothing is left of those that end.
+// Workers of one process: each has its own HCA, they reach each other as processes do, and nothing is left of those
+// that end.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -69,7 +70,7 @@ for (const link of ['auto', 'wire'] as const) {
 
 for (const link of ['auto', 'wire'] as const) {
   firstIf(link === 'auto', test)(
-    `link ${link}: a Worker is terminated in the middle of its traffic; its peer hears of it and goes on with others`,
+    `link ${link}: a Worker is terminated in the middle of its traffic; its peer is notified and continues with others`,
     async () => {
       const peer = await Peer.start({ kernel: { link } });
       const [ending, staying, other] = await startWorkers(peer, 3);
@@ -97,7 +98,7 @@ for (const link of ['auto', 'wire'] as const) {
         receives.map(({ status }) => status),
         Array(3).fill('CANCELED'),
       );
-      // What was under way has ended, in whichever way.
+      // Requests that were outstanding have ended, one way or another.
       await halves[0]!.catch(() => {});
       assert.is((await peer.call('traces', {})).engineThreads, 2);
       assert.is(await toStaying.disconnect(), 'SUCCESS');
