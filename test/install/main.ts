@@ -1,4 +1,4 @@
-/** `npm run test:install`: the packed package, installed by package managers and run by runtimes and tools of others, as a table. */
+/** `npm run test:install`: the packed package, installed by package managers and run by third-party runtimes and tools, as a table. */
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ interface Outcome {
   readonly name: string;
   readonly ok: boolean;
   readonly seconds: number;
-  /** What failed. */
+  /** The failures. */
   readonly problem?: string;
 }
 

@@ -17,11 +17,11 @@ import { basename, delimiter, join } from 'node:path';
 import { inNewNetwork, namespaceProblem } from '../helpers/network-namespace.js';
 import { nodeOf, programOf, root } from './tools.js';
 
-/** A command of a row may take this long, as all of them together are to take minutes. */
+/** The time limit of a command of a row: all of them together should take minutes. */
 const LONGEST_MS = 120_000;
-/** Compiling the addons may take this long. */
+/** The time limit of compiling the addons. */
 const LONGEST_BUILD_MS = 900_000;
-/** As many of the last lines of a command's output are shown, and as many characters of each. */
+/** The number of last lines of a command's output that are shown, and of characters of each. */
 const SHOWN = { lines: 20, characters: 300 };
 
 /** How packages get into the folder. */
@@ -34,7 +34,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Where a program is on the PATH. */
+/** The path of a program on the PATH. */
 function onPath(name: string): string | undefined {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     try {
@@ -47,13 +47,13 @@ function onPath(name: string): string | undefined {
 }
 
 export class Place {
-  /** The folder, and the one folder on the PATH: node, npm and a shell, without a compiler. */
+  /** The folder, and the only folder on the PATH: node, npm and a shell, without a compiler. */
   readonly folder: string;
   readonly #bin: string;
   readonly #registry: string;
   readonly #around: string;
   readonly node: string;
-  /** What runs programs; undefined: Node.js. */
+  /** The runtime of programs; undefined: Node.js. */
   runtime: readonly string[] | undefined;
   #manager: Manager = 'npm';
 
@@ -70,7 +70,7 @@ export class Place {
     this.write('package.json', '{ "private": true }');
   }
 
-  /** @param version - of Node.js */
+  /** @param version - Version of Node.js */
   static async make(registry: string, version: string): Promise<Place> {
     return new Place(registry, await nodeOf(version));
   }
@@ -96,7 +96,7 @@ export class Place {
     return folder;
   }
 
-  /** Installs packages, and shows that this ends with status 0. */
+  /** Installs packages, and checks that this exits with status 0. */
   async install(manager: Manager, ...names: readonly string[]): Promise<void> {
     this.#manager = manager;
     const installs: Record<Manager, () => Promise<string[]>> = {
@@ -117,7 +117,7 @@ export class Place {
     check(ended, 0, `${manager} install ${names.join(' ')}`);
   }
 
-  /** Runs a program of Node.js without a network but the loopback interface, and shows that it prints this and ends with 0. */
+  /** Runs a program of Node.js without a network except the loopback interface, and checks that it prints this and exits with 0. */
   async prints(text: string, ...args: readonly string[]): Promise<void> {
     const { ended, said } = await this.#program(args);
     check(ended, 0, said);
@@ -125,14 +125,14 @@ export class Place {
       throw new Error(`${said} printed ${JSON.stringify(ended.stdout)}, not ${JSON.stringify(text)}`);
   }
 
-  /** As {@link prints}, for a program that is to end with 0 and whose output does not matter; returns its standard output. */
+  /** As {@link prints}, for a program that must exit with 0 and whose output does not matter; returns its standard output. */
   async succeeds(...args: readonly string[]): Promise<string> {
     const { ended, said } = await this.#program(args);
     check(ended, 0, said);
     return ended.stdout;
   }
 
-  /** As {@link prints}, for a program that is to end with 1 and say this. */
+  /** As {@link prints}, for a program that must exit with 1 and print this. */
   async refuses(pattern: RegExp, ...args: readonly string[]): Promise<void> {
     const { ended, said } = await this.#program(args);
     check(ended, 1, said);
@@ -140,7 +140,7 @@ export class Place {
       throw new Error(`${said} did not print ${pattern}:\n${tail(ended.output)}`);
   }
 
-  /** Runs a command with the whole PATH of this process, such as a compiler, and shows that it ends with status 0. */
+  /** Runs a command with the whole PATH of this process, such as a compiler, and checks that it exits with status 0. */
   async builds(...command: readonly string[]): Promise<void> {
     const path = `${this.#bin}${delimiter}${process.env.PATH}`;
     const env = { PATH: path, npm_config_registry: this.#registry };
@@ -160,10 +160,10 @@ export class Place {
     const { NODE_OPTIONS: _, ND_OPTIONS: __, ...env } = process.env;
     const variables = {
       ...{ ...env, PATH: this.#bin, YARN_ENABLE_TELEMETRY: 'false' },
-      // The cache of the user may have this version of the package, packed before.
+      // The user's cache may have this version of the package, packed earlier.
       YARN_GLOBAL_FOLDER: join(this.#around, 'yarn'),
     };
-    // To files: of a long line to a pipe Node.js loses the end when an error ends it, and bundles are one line.
+    // To files: Node.js loses the end of a long line to a pipe when an error ends it, and bundles are one line.
     const [out, error] = ['stdout', 'stderr'].map((name) => join(this.#around, name)) as [string, string];
     const files = [openSync(out, 'w'), openSync(error, 'w')];
     return new Promise((resolve, reject) => {

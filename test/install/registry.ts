@@ -28,10 +28,10 @@ function upstream(): string {
   return url.replace(/\/$/, '');
 }
 
-/** Package managers leave out what is younger than some days. */
+/** Package managers skip versions that are younger than some days. */
 const PUBLISHED = '2026-01-01T00:00:00.000Z';
 
-/** What a registry says about a package that has one version. */
+/** A registry's data about a package that has one version. */
 function packument({ file, bytes, manifest }: Packed, base: string): object {
   const { name, version } = manifest;
   const digest = (algorithm: string, encoding: 'base64' | 'hex') =>

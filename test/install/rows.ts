@@ -9,7 +9,7 @@ export interface Row {
   readonly name: string;
   /** Whether continuous integration runs it. */
   readonly quick?: true;
-  /** The version of Node.js; without one that with long-term support. */
+  /** The version of Node.js; by default the one with long-term support. */
   readonly node?: string;
   run(place: Place): Promise<void>;
 }
@@ -17,7 +17,7 @@ export interface Row {
 const RECEIVED = 'received 42';
 const own = 'networkdirect';
 
-/** The oldest version that the package supports, and the newest of others that are maintained. */
+/** The oldest version that the package supports, and the newest of the other maintained ones. */
 const NODES = ['20.19.0', '22.23.3', SUPPORTED, '26.10.0'] as const;
 
 /** The first program of the README, and what it prints there. */
@@ -31,7 +31,7 @@ function hello(): { readonly text: string; readonly output: string } {
   return { text, output };
 }
 
-/** Packages of a folder of modules whose manifests have a script that runs when they are installed. */
+/** Packages of a folder of modules whose manifests have an install script. */
 function withInstallScripts(folder: string): string[] {
   const manifests = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('package.json'),
@@ -77,7 +77,7 @@ const byManager = (manager: Manager, name: string): Row => ({
   },
 });
 
-/** Installs by npm the package beside others, whose scripts do not matter. */
+/** Installs the package with npm beside others, whose scripts do not matter. */
 const beside = (place: Place, ...names: readonly (keyof typeof packages)[]): Promise<void> =>
   place.install('npm', '--ignore-scripts', own, ...names.map((name) => packages[name]));
 
@@ -108,7 +108,7 @@ const testRunners: Row[] = [
     async run(place) {
       await beside(place, 'jest', 'ts-jest', 'typescript', '@types/node');
       place.copy('byte.cjs', 'driver.cjs', 'one.cjs');
-      // Not named as TypeScript there, where the packages that it imports are missing.
+      // Not with a TypeScript name there, where the packages that it imports are missing.
       place.write('imported.test.ts', readFileSync(join(root, 'test/install/programs/ts-jest.txt'), 'utf8'));
       place.write('jest.config.json', '{ "preset": "ts-jest" }');
       const compilerOptions = {
@@ -133,7 +133,7 @@ const testRunners: Row[] = [
 const OUTSIDE =
   /Error: networkdirect cannot be part of a bundle, .*Mark networkdirect as external \(esbuild: /;
 
-/** Bundles by esbuild into a folder, as a module of this format. */
+/** Bundles with esbuild into a folder, as a module of this format. */
 function byEsbuild(place: Place, entry: string, format: 'cjs' | 'esm', folder: string, external?: true) {
   const file = join(
     relative(place.folder, folder),
@@ -243,7 +243,7 @@ const runtimes: Row[] = [
   },
 ];
 
-/** A module that uses the types of everything, and one without those of Node.js, which `networkdirect/net` needs. */
+/** A module that uses all types, and one without those of Node.js, which `networkdirect/net` needs. */
 const TYPES = `
 import { openNetworkDirect, openNetworkDirect2 } from 'networkdirect';
 import { openProvider } from 'networkdirect/winverbs';
@@ -261,7 +261,7 @@ export async function run(): Promise<string[]> {
 `;
 const PLAIN = TYPES.replace(/^.*networkdirect\/net.*$/m, '');
 
-/** Compilers as users have them who check the types of libraries. */
+/** Compilers as used by programs that check the types of libraries. */
 const compilations: readonly { readonly files: readonly string[]; readonly options: object }[] = [
   { files: ['types.mts', 'types.cts'], options: { lib: ['es2023', 'esnext.disposable'] } },
   {

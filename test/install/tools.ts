@@ -1,4 +1,4 @@
-/** Programs of others that install or run packages, from npm: one folder of `.cache/install` for each, which stays. */
+/** Third-party programs that install or run packages, from npm: one folder of `.cache/install` for each, which is kept. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,13 +8,13 @@ import { promisify } from 'node:util';
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 const cache = join(root, '.cache/install');
 const { arch } = process;
-/** As packages with one build for each C library name this one; tests of musl are scripts/check-musl.sh's. */
+/** Named like packages with one build for each C library; scripts/check-musl.sh has the tests of musl. */
 const glibc = arch === 'arm64' ? 'aarch64' : arch;
 
-/** The version of Node.js with long-term support, in which rows run that do not name another one. */
+/** The version of Node.js with long-term support, used by rows that do not name another one. */
 export const SUPPORTED = '24.22.1';
 
-/** Each program, as the package that has it and its path there. */
+/** Each program, with its package and its path there. */
 const PROGRAMS: Readonly<Record<'pnpm' | 'yarn' | 'bun' | 'deno', readonly [string, string]>> = {
   pnpm: [`@pnpm/exe.linux-${arch}@12.21.0`, 'pnpm'],
   yarn: ['@yarnpkg/cli-dist@4.18.1', 'bin/yarn.js'],
@@ -45,7 +45,7 @@ async function install(folder: string, name: string): Promise<void> {
   renameSync(fresh, folder);
 }
 
-/** The path of a file of a package `name@version`, which is installed by the first call. */
+/** The path of a file of a package `name@version`, which the first call installs. */
 async function fileOf(name: string, path: string): Promise<string> {
   const folder = join(cache, name.replaceAll('/', '+'));
   if (!existsSync(folder)) {

@@ -1,4 +1,4 @@
-/** The interface of a case of the interop matrix, and the ways in which its two ends meet. */
+/** The interface of a case of the interop matrix, and the ways to connect its two sides. */
 import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
 
@@ -6,7 +6,7 @@ import type { Rig } from './rig.js';
 export type Role = 'client' | 'server' | 'both';
 
 export interface InteropCase {
-  /** The Linux program at the other end, or the part of the kernel. */
+  /** The Linux program on the other side, or the part of the kernel. */
   readonly peer: string;
   readonly operation: string;
   readonly role: Role;
@@ -30,7 +30,7 @@ export const GUEST = 2;
 export const FAMILIES = [4, 6] as const;
 export const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
-/** Both ends must succeed; reports the first one's failure with the other's last lines. */
+/** Both sides must succeed; reports the first one's failure with the other's last lines. */
 export async function bothEnd(first: Program, second: Program, seconds = PATIENCE): Promise<void> {
   const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));

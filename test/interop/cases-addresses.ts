@@ -16,7 +16,7 @@ function linkLocal(lines: readonly string[]): string {
   const found = lines
     .map((line) => /inet6 (fe80::[0-9a-f:]+)\//.exec(line)?.[1])
     .find((one) => one !== undefined);
-  if (found === undefined) throw new Error(`There is no link-local address in: ${lines.join(' / ')}`);
+  if (found === undefined) throw new Error(`No link-local address in: ${lines.join(' / ')}`);
   return found;
 }
 

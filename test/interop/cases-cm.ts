@@ -1,4 +1,4 @@
-/** Cases of connection management: by its tools, and message by message, where rig/cm-peer.py is the guest's side. */
+/** Cases of connection management: with its tools, and message by message, where rig/cm-peer.py is the guest's side. */
 import {
   askGuest,
   bothEnd,
@@ -73,7 +73,7 @@ const gone = FAMILIES.map(
   }),
 );
 
-/** The guest's REJ of our reply is lost: nobody repeats it, so our replies end it. */
+/** The guest's REJ of our reply is lost and not retransmitted: replies of this side end it. */
 const rejectionLost = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
@@ -122,7 +122,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
     },
     {
       peer: 'cm-peer.py',
-      operation: 'each of our messages is lost, then sent again',
+      operation: 'each of our messages is lost, then retransmitted',
       role,
       family,
       quick: role === 'client' && family === 4,
@@ -131,7 +131,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
     },
     {
       peer: 'cm-peer.py',
-      operation: "each of the guest's messages is lost, then sent again",
+      operation: "each of the guest's messages is lost, then retransmitted",
       role,
       family,
       waits: 9,
@@ -216,7 +216,7 @@ function rdmaCm(): InteropCase[] {
     return [
       {
         ...common,
-        operation: 'nobody listens there',
+        operation: 'no listener there',
         role: 'client',
         quick: true,
         run: async (rig) => {
@@ -225,10 +225,10 @@ function rdmaCm(): InteropCase[] {
       },
       {
         ...common,
-        operation: 'nobody listens here',
+        operation: 'no listener here',
         role: 'server',
         run: async (rig) => {
-          // A process of this library must answer for the host.
+          // A process of this library must reply for the host.
           const server = cm(rig, 'reject');
           await server.line(/^listening/);
           const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)} -p 998`);

@@ -136,7 +136,7 @@ function sidrRefusals(): InteropCase[] {
     return [
       {
         ...common,
-        operation: 'nobody listens there',
+        operation: 'no listener there',
         role: 'client',
         quick: family === 4,
         run: async (rig) => {

@@ -39,7 +39,7 @@ const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
     rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
   );
 
-/** The default RNR patience, over connections by connection management. */
+/** The default RNR time limit, over connections established by connection management. */
 const late = FAMILIES.flatMap((family) =>
   (['client', 'server'] as const).map(
     (role): InteropCase => ({

@@ -20,7 +20,7 @@ import type { Program } from './process.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS } from './rping-ends.js';
 
-/** Longer than rping takes from a SEND to the next READ, shorter than rxe's wait for an answer. */
+/** Longer than rping takes from a SEND to the next READ, shorter than rxe's response timeout. */
 const LATE = 'delay 200ms';
 const FLAGS = '-C 3 -S 30000';
 
@@ -62,7 +62,7 @@ async function fails(rig: Rig, family: 4 | 6): Promise<void> {
     "until rdma resource show qp | grep -q 'type RC state ERR'; do sleep 0.05; done",
   );
   const first = await Promise.race([failed, here.end()]);
-  if (first === 0) throw new Error('rxe goes on, unlike before.');
+  if (first === 0) throw new Error('rxe continues, unlike before.');
   if (typeof first === 'number') throw here.failure("has given up, and rxe's queue pair had not failed");
   await here.end();
   await there.end();

@@ -13,7 +13,7 @@ type Report = z.output<typeof report>;
 interface Disturbance {
   readonly loss: string;
   readonly netem: string;
-  /** Undefined: this side cannot do it to its own packets. */
+  /** Undefined: this side cannot disturb its own packets in this way. */
   readonly faults?: NonNullable<KernelOptionsInput['faults']>;
   /** The effect that messages must show for the case to be valid. */
   happened(found: Report, type: 'uc' | 'ud'): boolean;
@@ -27,7 +27,7 @@ const DISTURBANCES: readonly Disturbance[] = [
     loss: '1 % lost',
     netem: 'loss 1%',
     faults: { drop: 0.01 },
-    // 400 datagrams may all be lucky; 1200 packets are not.
+    // 400 datagrams may all get through; 1200 packets do not.
     happened: (found, type) => type === 'ud' || some(found),
   },
   { loss: '5 % lost', netem: 'loss 5%', faults: { drop: 0.05 }, happened: some },
@@ -48,8 +48,8 @@ const DISTURBANCES: readonly Disturbance[] = [
 ];
 
 /**
- * The least part of the messages that arrive completely: 5 % of packets disturbed, three packets a message, with rxe
- * also the message after a broken one lost, and bad luck.
+ * The smallest share of messages that must arrive completely: 5 % of packets are disturbed, with three packets per
+ * message; with rxe the message after a broken one is also lost; and some margin for chance.
  */
 const LEAST = 0.5;
 
@@ -60,7 +60,8 @@ function check(text: string, { happened, loss }: Disturbance, type: 'uc' | 'ud')
   if (broken > 0) throw new Error(`Broken messages were delivered: ${told}.`);
   if (distinct < LEAST * sent) throw new Error(`More was lost than the link lost: ${told}.`);
   if (type === 'uc' && whole > distinct) throw new Error(`Messages were delivered twice: ${told}.`);
-  if (!happened(found, type)) throw new Error(`The link does not seem to have been so (${loss}): ${told}.`);
+  if (!happened(found, type))
+    throw new Error(`The link seems not to have behaved as requested (${loss}): ${told}.`);
   return found;
 }
 

@@ -8,12 +8,12 @@ import { address, type Rig } from './rig.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';
 const PORT = 4420;
-/** A host's name and identifier, which the guest has no file with. */
+/** A host's name and identifier; the guest has no file with them. */
 const HOST_ID = '11111111-2222-4333-8444-555555555555';
 const NVME_HOST = `-q nqn.2014-08.org.nvmexpress:uuid:${HOST_ID} -I ${HOST_ID}`;
 /** Megabytes of our target's disk. */
 const DISK = 96;
-/** Most seconds of a step in the guest. */
+/** Time limit of a step in the guest, in seconds. */
 const LONG = 300;
 
 const configfs = '/sys/kernel/config';
@@ -58,7 +58,7 @@ const exercise = (rig: Rig, family: 4 | 6): Promise<void> =>
     rig.note(lines[0]!);
   });
 
-/** The kernel's target takes its port away, and has it again. */
+/** The kernel's target removes its port, and adds it again. */
 const survive = (rig: Rig, family: 4 | 6): Promise<void> =>
   withLinuxTarget(rig, family, async () => {
     const program = rig.nvme('survive', address(GUEST, family), NQN);
@@ -99,7 +99,7 @@ type Run = (...lines: string[]) => Promise<string>;
 
 const FILES = 2000;
 const makeFileSystem = ['mkfs.ext4 -q -E nodiscard /dev/nvme0n1', 'mount /dev/nvme0n1 /mnt'];
-/** Files of many lengths in ten folders, whose sums are noted outside. */
+/** Files of many lengths in ten folders, whose checksums are stored elsewhere. */
 const makeFiles = [
   'cd /mnt && dd if=/dev/urandom of=seed bs=64k count=1 2>/dev/null',
   'for d in 0 1 2 3 4 5 6 7 8 9; do mkdir -p $d; done',

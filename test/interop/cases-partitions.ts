@@ -1,4 +1,4 @@
-/** Cases of partitions. rxe has one partition, the default one, of which it is a full member. */
+/** Cases of partitions. rxe is only in the default partition, as a full member. */
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
@@ -6,11 +6,11 @@ import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 const PINGS = 5;
 /** Longer than all attempts to connect. */
 const SECONDS = 90;
-/** A full member talks with a limited one. */
+/** A full member communicates with a limited one. */
 const limitedMember = { pkeys: [0x7fff] };
 const elsewhere = { pkeys: [0x8123] };
 
-/** A connection of a partition that rxe is not in comes to no answer, and to no connection. */
+/** A connection in a partition that rxe is not in gets no reply and is not established. */
 async function staysOut(rig: Rig, family: 4 | 6): Promise<void> {
   const there = rig.guest(GUEST, `timeout ${SECONDS} rping -s -a ${address(GUEST, family)} -v`);
   await rig.listening(GUEST, 'rdma', RPING_PORT);
@@ -20,7 +20,7 @@ async function staysOut(rig: Rig, family: 4 | 6): Promise<void> {
   if (code === 0 || there.lines.some((line) => line.includes('rdma-ping')))
     throw here.failure('has reached a peer of another partition');
   if (!here.lines.some((line) => line.includes('did not answer')))
-    throw here.failure('has not said that nobody answers');
+    throw here.failure('has not reported that there was no reply');
 }
 
 export const partitionCases: readonly InteropCase[] = FAMILIES.flatMap((family): InteropCase[] => [

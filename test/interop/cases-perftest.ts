@@ -65,8 +65,8 @@ function byRdmaCm(variant: Variant): InteropCase[] {
 }
 
 /**
- * Both roles, queue pairs connected by hand: the TCP connection is by IPv4, the queue pairs' addresses are the
- * family's.
+ * Both roles, with queue pairs that are connected by hand: the TCP connection uses IPv4, the queue pairs' addresses
+ * have the given family.
  */
 function byTcp(variant: Variant, family: 4 | 6): InteropCase[] {
   const { test, operation } = variant;

@@ -78,14 +78,14 @@ function oneDies(family: 4 | 6): InteropCase {
       const clients = ports.map((port) => rig.guest(GUEST, client(family, port, '-S 2000 -v')));
       await Promise.all(clients.map((one) => one.line(/ping data/)));
       const [killed, ...others] = all as [Program, ...Program[]];
-      // The first one waits for an answer that does not come, because rping sends nothing more.
+      // The first one waits for a message that does not arrive, because rping sends nothing more.
       const happy = clients.slice(1);
       killed.stop('SIGKILL');
       await Promise.all(happy.map((one) => goesOn(one, 40)));
       // There is no listener any more, and a process reports it.
       await rig.guest(GUEST, client(family, PORTS[0], '-C 1')).line(/REJECTED|rejected|connect error/i);
       await pinged(rig.guest(GUEST, client(family, PORTS[1], '-C 5 -S 9000 -v')), 5);
-      // Another process takes the port.
+      // Another process claims the port.
       const heir = await servers(rig, family, [PORTS[0]]);
       await pinged(rig.guest(GUEST, client(family, PORTS[0], '-C 5 -S 9000 -v')), 5);
       await Promise.all(happy.map((one) => goesOn(one, 20)));

@@ -1,4 +1,4 @@
-/** Cases of every operation of reliable connections, whose ends exchange their addresses over TCP. */
+/** Cases of every operation of reliable connections, whose sides exchange their addresses over TCP. */
 import {
   askGuest,
   FAMILIES,

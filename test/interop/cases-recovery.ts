@@ -16,9 +16,9 @@ import { Rounds } from './rounds.js';
 
 const VERBS_PORT = 18_516;
 const STREAM_PORT = 7475;
-/** The part of its throughput that a stream must reach again; other work on the machine may take some. */
+/** The share of its throughput that a stream must reach again; other work on the machine may take some. */
 const AGAIN = 0.6;
-/** The part that it may reach at most while the link marks. */
+/** The share that it may reach at most while the link marks. */
 const CUT = 0.7;
 
 async function recovery(rig: Rig, role: 'client' | 'server', family: 4 | 6): Promise<void> {
@@ -65,7 +65,7 @@ async function marking(rig: Rig, run: () => Promise<void>): Promise<void> {
 const sender = z.object({ rcvd_cnp: z.number().positive(), retransmitted_pkts: z.number() });
 const receiver = z.object({ rcvd_ecn_marked: z.number().positive(), sent_cnp: z.number().positive() });
 
-/** rxe answers no marks: a stream between two of our processes is routed through the guest, which marks for a while. */
+/** rxe does not react to marks: a stream between two processes of this side is routed through the guest, which marks for a while. */
 async function notified(rig: Rig, family: 4 | 6): Promise<void> {
   const late = 'delay 10ms limit 10000';
   const link = (netem: string) => rig.inGuest(GUEST, `tc qdisc change dev ${INWARDS} root netem ${netem}`);
@@ -89,7 +89,7 @@ async function notified(rig: Rig, family: 4 | 6): Promise<void> {
     const { rcvd_cnp, retransmitted_pkts } = sender.parse(JSON.parse((await near.ok()).at(-1) ?? ''));
     const { rcvd_ecn_marked } = receiver.parse(JSON.parse((await far.ok()).at(-1) ?? ''));
     rig.note(`MB/s: ${before} before, ${during} with ${rcvd_ecn_marked} marks, ${after} after`);
-    rig.note(`${rcvd_cnp} notifications, ${retransmitted_pkts} packets were sent again`);
+    rig.note(`${rcvd_cnp} notifications, ${retransmitted_pkts} packets were retransmitted`);
   };
   await rig.withFar(GUEST, () => withNetemInwards(rig, late, stream, [`${what} dst ${FAR[family]}`]));
 }
@@ -114,7 +114,7 @@ export const recoveryCases: readonly InteropCase[] = FAMILIES.flatMap((family): 
   ),
   {
     peer,
-    operation: 'marked WRITEs are answered by CNPs',
+    operation: 'marked WRITEs cause CNPs',
     role: 'server',
     family,
     loss: 'RED with ECN',

@@ -1,6 +1,6 @@
 /**
  * The order in which cases run: one after another against one guest. Cases that mostly wait for timers run beside the
- * others, in a namespace of their own with a guest of their own.
+ * others, in their own namespace with their own guest.
  */
 import { GUEST, type InteropCase } from './case.js';
 import { Rig, type RigOptions } from './rig.js';
@@ -12,7 +12,7 @@ export interface Numbered {
   readonly index: number;
 }
 
-/** A guest's boot costs as much as cases that wait this long, in seconds. */
+/** A guest's boot takes as long as this much waiting, in seconds. */
 const WORTH_A_GUEST = 60;
 
 const waits = ({ one }: Numbered): number => one.waits ?? 0;
@@ -29,7 +29,7 @@ export function lanesOf(cases: readonly InteropCase[]): readonly (readonly Numbe
 }
 
 /**
- * Runs cases by lanes, side by side. Everything is shut down when it returns, or throws.
+ * Runs the lanes of cases in parallel. Everything is shut down when it returns, or throws.
  *
  * @param run - Runs one case; an error ends its lane
  * @param keep - Whether guests continue to run

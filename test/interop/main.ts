@@ -97,7 +97,7 @@ function captureFolder({ capture, quick }: z.output<typeof options>): string | u
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new Error(`--capture: the folder ${folder} is not empty.`);
   if (!canDecode())
-    throw new Error('--capture: there is no tshark to decode it (scripts/install-interop-tools.sh).');
+    throw new Error('--capture: tshark, which decodes it, is missing (scripts/install-interop-tools.sh).');
   return folder;
 }
 
@@ -129,10 +129,10 @@ function tell({ ok, name, seconds, problem, notes = [] }: Outcome): void {
 function capturesText(done: readonly Done[], bad: number, { quick }: z.output<typeof options>): string {
   const captured = done.flatMap(({ decoded }) => (decoded === undefined ? [] : [decoded]));
   if (captured.length === 0)
-    return quick ? 'SKIPPED: no capture was decoded: there is no tshark.' : 'captures: none (--capture)';
+    return quick ? 'SKIPPED: no capture was decoded: tshark is missing.' : 'captures: none (--capture)';
   const packets = captured.reduce((sum, one) => sum + one.packets, 0);
   const malformed = captured.reduce((sum, one) => sum + one.malformed.length, 0);
-  return `captures: ${packets} packets, ${malformed} malformed; ${bad} cases not as they should be`;
+  return `captures: ${packets} packets, ${malformed} malformed; ${bad} cases with wrong captures`;
 }
 
 async function main(values: z.output<typeof options>): Promise<void> {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** After this many seconds a program counts as hanging. No case depends on it, and a machine may be busy. */
+/** A program that runs for longer than this many seconds counts as hanging. No case depends on it, and a machine may be busy. */
 export const PATIENCE = 150;
 /** Maximum of output lines that a failure shows. */
 const SHOWN = 12;

@@ -1,5 +1,5 @@
 /**
- * Linux guests with rdma_rxe in a network namespace of their own, and this library's programs beside them. The shell
+ * Linux guests with rdma_rxe in a separate network namespace, and this library's programs beside them. The shell
  * scripts in rig/ build and boot the guests.
  */
 import { spawnSync } from 'node:child_process';
@@ -37,9 +37,9 @@ const GATEWAY = { 4: '10.78.0.1', 6: 'fd78::1' } as const;
 export interface RigOptions {
   /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
   readonly linkMtu: number;
-  /** Debian package of the guest's kernel; undefined: Debian's present one. */
+  /** Debian package of the guest's kernel; undefined: Debian's current one. */
   readonly kernel?: string | undefined;
-  /** Guests with Node.js, for this library on their devices, in place of Python; and with a second link. */
+  /** Guests with Node.js, for this library on their devices, instead of Python; and with a second link. */
   readonly node?: boolean;
 }
 
@@ -48,10 +48,10 @@ export const VALKEY_SERVER = 'examples/valkey/server.js';
 
 /** Megabytes of memory of a guest with Node.js. */
 const NODE_MEMORY = '1024';
-/** Where this library is in such a guest. */
+/** Path of this library in such a guest. */
 const APP = '/app';
 
-/** Why the guests are not available here; undefined: they are. */
+/** Reason why the guests are not available here; undefined: they are. */
 export function missing(): string | undefined {
   if (process.platform !== 'linux') return 'needs Linux';
   if (process.getuid?.() !== 0) return 'needs root for a network namespace and tap devices';
@@ -77,7 +77,7 @@ export class Rig {
   /** MTU of the link in bytes. */
   readonly linkMtu: number;
   private readonly withNode: boolean;
-  /** Folder of what does not depend on the guests' kernel. */
+  /** Folder of files that do not depend on the guests' kernel. */
   private readonly cache: string;
 
   /** @param name - Suffix of its namespace and folder: simultaneous rigs have different ones */
@@ -115,7 +115,7 @@ export class Rig {
     }
   }
 
-  /** Copies this library into a guest with Node.js: what the package has, and its dependencies. */
+  /** Copies this library into a guest with Node.js: the contents of the package, and its dependencies. */
   async deploy(guest: number): Promise<void> {
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
     const parts =
@@ -143,7 +143,7 @@ export class Rig {
     await this.addTools(guest, 'build-valkey.sh');
   }
 
-  /** Unpacks in a guest the archive that a script of rig/ builds, once, and names in its last line. */
+  /** Unpacks in a guest the archive that a script of rig/ builds, once; the script prints its path in its last line. */
   private async addTools(guest: number, script: string): Promise<void> {
     const archive = (await this.script(script, [this.cache], script).ok(900)).at(-1)!;
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
@@ -166,12 +166,12 @@ export class Rig {
     return this.node(here('../../nd/cli/nd.js'), ...args);
   }
 
-  /** Starts a compiled script of this library (a path below dist) in a guest, with options of the library's own. */
+  /** Starts a compiled script of this library (a path below dist) in a guest, with its own options of the library. */
   nodeInGuest(guest: number, options: KernelOptionsInput, script: string, ...args: string[]): Program {
     return this.nodeInGuestFor(guest, PATIENCE, options, script, ...args);
   }
 
-  /** As {@link nodeInGuest}, but it may run for so many seconds. */
+  /** As {@link nodeInGuest}, but it may run for the given number of seconds. */
   nodeInGuestFor(
     guest: number,
     seconds: number,
@@ -221,8 +221,8 @@ export class Rig {
   }
 
   /**
-   * Ends what stopped programs have left in a guest. Who stops a program here does not end it there: it goes on until its time
-   * is over, and holds its command port, for which the next command waits.
+   * Ends what stopped programs have left in a guest. Stopping a program here does not end it there: it continues until
+   * its time is over, and occupies its command port, which the next command waits for.
    */
   async clear(guest: number): Promise<void> {
     await this.script('run-guest.sh', ['clear', '-t', String(PATIENCE), String(guest)], 'clear').ok(PATIENCE);
@@ -252,7 +252,7 @@ export class Rig {
     return this.node(`${examples}/${program}.js`, ...args);
   }
 
-  /** As {@link ours}, with options of the library's own. */
+  /** As {@link ours}, with its own options of the library. */
   oursWith(options: KernelOptionsInput, program: string, ...args: string[]): Program {
     return this.nodeWith(options, `${examples}/${program}.js`, ...args);
   }
@@ -282,7 +282,7 @@ export class Rig {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);
   }
 
-  /** Starts programs/stream.ts in the namespace; its packets meet with faults. */
+  /** Starts programs/stream.ts in the namespace; its packets are subject to faults. */
   stream(
     type: string,
     role: string,
@@ -307,7 +307,7 @@ export class Rig {
   async withFar(guest: number, run: () => Promise<void>): Promise<void> {
     const far = this.farSpace;
     const mtu = this.linkMtu;
-    // The name must be made outside of the other namespaces, which have their own mounts.
+    // The name must be created outside of the other namespaces, which have their own mounts.
     const near = `ip -n ${this.env.ROCE_NS}`;
     const inHost = (...lines: string[]) => new Program('third host', 'sh', ['-c', lines.join(' && ')]).ok();
     await this.inGuest(
@@ -371,7 +371,7 @@ export class Rig {
     return this.nodeWith({}, script, ...args);
   }
 
-  /** As {@link node}, with options of the library's own (`ND_OPTIONS`). */
+  /** As {@link node}, with its own options of the library (`ND_OPTIONS`). */
   nodeWith(options: KernelOptionsInput, script: string, ...args: string[]): Program {
     return this.nodeIn({}, options, script, args);
   }

@@ -1,4 +1,4 @@
-/** The ends of rping: its port, the exit codes of its programs, and a server here that must have served every ping. */
+/** The two sides of rping: its port, the exit codes of its programs, and a server here that must have served every ping. */
 import { GUEST } from './case.js';
 import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
@@ -8,7 +8,7 @@ export const RPING_PORT = 7174;
 export const RPING_SERVER_ENDS = [0, 255];
 
 /**
- * A client in the guest has ended like one whose pings were all answered. The end of rping is a race: its first thread
+ * A client in the guest has ended like one whose pings all got replies. The end of rping is a race: its first thread
  * closes the event channel on which the second still waits, or is about to. Then the second one ends the program (255),
  * after the disconnect, when all data was already compared.
  */
@@ -21,7 +21,7 @@ export async function clientEnded(client: Program, seconds = PATIENCE): Promise<
 }
 
 /**
- * A server here, started with `-v`, and a client in the guest that pings it so many times.
+ * A server here, started with `-v`, and a client in the guest that pings it the given number of times.
  * @throws Error when one of them fails, or the server has not read every ping
  */
 export async function serveRping(rig: Rig, server: Program, client: string, pings: number): Promise<void> {

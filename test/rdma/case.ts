@@ -1,4 +1,4 @@
-/** A case on the devices of Linux guests, and the ways in which its two ends meet. */
+/** A case on the devices of Linux guests, and the ways to connect its two sides. */
 import { PATIENCE, type Program } from '../interop/process.js';
 import { address, type Rig } from '../interop/rig.js';
 
@@ -21,14 +21,14 @@ export interface RdmaCase {
 /** Why a case was not run. */
 export class Skipped extends Error {}
 
-/** A device of the guests: both have it, on links that meet. */
+/** A device of the guests: both have it, on links that are connected. */
 export interface Device {
   readonly name: string;
   /** An address of a guest, which is on the device's link. */
   at(guest: number): string;
 }
 
-/** RoCEv2, on the first link of the guests, which this host is on too. */
+/** RoCEv2, on the first link of the guests, where this host is as well. */
 export const rxe: Device = { name: 'rxe0', at: (guest) => address(guest, 4) };
 /** iWARP, on the second link. */
 export const siw: Device = { name: 'siw0', at: (guest) => `10.79.0.${guest}` };
@@ -37,13 +37,13 @@ export const siw: Device = { name: 'siw0', at: (guest) => `10.79.0.${guest}` };
 export const example = (rig: Rig, program: string, ...args: readonly string[]): Program =>
   rig.nodeInGuest(OURS, onDevice, `test/interop/programs/${program}.js`, ...args);
 
-/** A case's two ends by their command lines. */
+/** A case's two sides by their command lines. */
 export interface Meeting {
   /** Linux's program. */
   readonly theirs: string;
   /** Ours, of test/interop/programs, with its arguments. */
   readonly ours: readonly [program: string, ...args: string[]];
-  /** The exit codes with which theirs has succeeded; default: 0. */
+  /** The exit codes of a success of theirs; default: 0. */
   readonly ends?: readonly number[];
 }
 
@@ -60,7 +60,7 @@ export async function asClient(
   port: number,
 ): Promise<void> {
   const there = rig.guest(THEIRS, theirs);
-  // Ports of datagrams are not listed; the client asks again.
+  // Ports of datagrams are not listed; the client retries.
   if (port > 0) await rig.listening(THEIRS, 'rdma', port, device.name);
   try {
     await example(rig, ...ours).ok(PATIENCE);

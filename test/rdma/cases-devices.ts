@@ -69,7 +69,7 @@ async function beside(rig: Rig, addresses: readonly string[], wanted: number): P
   if (guids !== wanted) throw new Error(`${wanted} addresses are of ${guids} devices.`);
 }
 
-/** Requests of programs/lacks.ts that a device does not have, and what it says of itself. All others are carried out, whatever comes of them. */
+/** Requests of programs/lacks.ts that a device does not support, and its reported capabilities. All other requests are executed, whatever their outcome. */
 interface Lacks {
   readonly told: Readonly<Record<string, boolean>>;
   readonly lacking: readonly string[];
@@ -82,7 +82,7 @@ async function lacks(rig: Rig, device: Device, expected: Lacks): Promise<void> {
     told: Record<string, boolean>;
     ended: Record<string, string>;
   };
-  if (!isDeepStrictEqual(told, expected.told)) throw new Error(`It says ${JSON.stringify(told)}.`);
+  if (!isDeepStrictEqual(told, expected.told)) throw new Error(`Reported: ${JSON.stringify(told)}.`);
   const wrong = Object.entries(ended).filter(([kind, text]) =>
     expected.lacking.includes(kind)
       ? !(text.startsWith('NOT_SUPPORTED: ') && text.includes(device.name))
@@ -91,7 +91,7 @@ async function lacks(rig: Rig, device: Device, expected: Lacks): Promise<void> {
   if (wrong.length > 0) throw new Error(wrong.map(([kind, text]) => `${kind}: ${text}`).join('\n'));
 }
 
-/** The device is taken away while the program listens, and the next program finds it again. */
+/** The device is removed while the program listens, and the next program finds it again. */
 export const deviceCases: readonly RdmaCase[] = [
   {
     name: `${rxe.name}: what it lacks is refused`,
@@ -135,13 +135,13 @@ export const deviceCases: readonly RdmaCase[] = [
           'datagram queue pair',
           'address handle',
           'datagram listener',
-          'datagram look-up',
+          'datagram lookup',
         ],
       });
     },
   },
   {
-    name: 'rxe1: events of addresses and link; removal in use, and again',
+    name: 'rxe1: events of addresses and link; removal in use, and afterwards',
     quick: true,
     run: (rig) => device(rig, 'rxe1', 'rxe'),
   },

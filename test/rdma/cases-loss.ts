@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { HOST, OURS, onDevice, type RdmaCase, rxe } from './case.js';
 
-/** Cases that programs/loss.ts has. */
+/** Number of cases in programs/loss.ts. */
 const CASES = 24;
 const program = fileURLToPath(new URL('./programs/loss.js', import.meta.url));
 /** Longest time of all of them, in seconds. */
@@ -22,7 +22,7 @@ const quickTimers = { rc: { ackTimeoutCode: 16 } } as const;
 
 export const lossCases: readonly RdmaCase[] = [
   {
-    name: `${rxe.name}: ${CASES} cases of lost and doubled packets, against the software HCA`,
+    name: `${rxe.name}: ${CASES} cases of lost and duplicated packets, against the software HCA`,
     run: async (rig) => {
       const server = rig.nodeWith(quickTimers, program, 'server', rxe.at(HOST));
       await server.line(/^listening/);

@@ -83,7 +83,7 @@ const qperfClient = (test: string): Peer => ({
   ends: (ours) => ({ theirs: `qperf -t 1 -cm 1 ${ours} ${test}`, ours: ['qperf', '-I', ours] }),
 });
 
-/** What RoCE has and iWARP has not: datagrams, atomics, immediate data. */
+/** What RoCE has and iWARP does not: datagrams, atomics, immediate data. */
 const roceOnly: readonly Peer[] = [
   {
     name: 'udaddy (datagrams by SIDR), as the client',
@@ -149,9 +149,10 @@ export const roceCases = (device: Device, ready: RdmaCase['run']): readonly Rdma
   [...connections, ...roceOnly, ...transfers, ...many].map(caseOf(device, ready, true));
 
 /**
- * Cases on iWARP, for an idle machine: if other programs keep it busy, connections of siw hang. Linux's rping hung 23 of 25 times then, with
- * itself at both ends. In these cases the side that has connected sends first. ucmatose's server sends first, in Linux's program and in ours: if its
- * message comes before the other end has read the MPA reply, that end gives up (siw_cm.c:569, siw_recv_mpa_rr).
+ * Cases on iWARP, for an idle machine: if other programs keep it busy, connections of siw hang. Linux's rping hung 23
+ * of 25 times then, with itself on both sides. In these cases the side that has connected sends first. ucmatose's
+ * server sends first, in Linux's program and in ours: if its message arrives before the other side has read the MPA
+ * reply, that side gives up (siw_cm.c:569, siw_recv_mpa_rr).
  */
 export const iwarpCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
   [...connections, ...transfers]

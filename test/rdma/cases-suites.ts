@@ -3,7 +3,7 @@ import { PATIENCE, type Program } from '../interop/process.js';
 import type { Rig } from '../interop/rig.js';
 import { type Device, OURS, onDevice, type RdmaCase, rxe, THEIRS } from './case.js';
 
-/** Cases that fail for a reason of the device's, by the beginning of their names. */
+/** Cases that fail for a reason of the device, by the start of their names. */
 type Known = Readonly<Record<string, string>>;
 
 const knownOf = (known: Known, name: string): string | undefined =>
@@ -17,19 +17,19 @@ interface Line {
   readonly got?: string;
 }
 
-/** A suite's program that runs for longer, in seconds, counts as hanging. A case has a patience of its own. */
+/** A suite's program that runs for longer, in seconds, counts as hanging. Each case has its own time limit. */
 const SUITE_SECONDS = 900;
 
 interface Suite {
   readonly device: Device;
   readonly spi: 'v1' | 'v2';
   readonly known: Known;
-  /** Patience of the suite for what should come at once, in seconds. */
+  /** Time limit of the suite for steps that should take no time, in seconds. */
   readonly patience: number;
   readonly only?: string;
 }
 
-/** Judges a suite's results: what failed must be known, and of what is known at least one case must have failed if one ran. */
+/** Judges a suite's results: failures must be known, and of the known ones at least one case must have failed if any ran. */
 function judge(rig: Rig, known: Known, program: Program, results: readonly Line[]): void {
   const failed = results.filter(({ outcome }) => outcome === 'failed');
   const unknown = failed.filter(({ name }) => knownOf(known, name) === undefined);
@@ -85,20 +85,20 @@ async function conformance(rig: Rig, { device, spi, known, patience, only }: Sui
   if (code > 1) throw program.failure(`ended with exit code ${code}`);
 }
 
-/** What was seen with rdma_rxe; the places are in drivers/infiniband/sw/rxe (and core/cma.c) of Debian's linux-source-6.1 6.1.192-2. */
+/** What was seen with rdma_rxe; the references are to drivers/infiniband/sw/rxe (and core/cma.c) of Debian's linux-source-6.1 6.1.192-2. */
 const windowRange =
-  'the range of a window is not looked at, only that of its region (rxe_resp.c:508, check_rkey)';
+  'the range of a window is not checked, only that of its region (rxe_resp.c:508, check_rkey)';
 
 const deadReceive =
   'a Receive whose memory may not be written ends as a malformed request: LOC_QP_OP_ERR (rxe_resp.c:557, send_data_in)';
 const boundWindow =
-  'a window stays bound to its region until its queue pair has ended, as IBA 1 §10.6.7.2.6 has it (rxe_mr.c:608, rxe_dereg_mr)';
+  'a window stays bound to its region until its queue pair has ended, as IBA 1 §10.6.7.2.6 specifies (rxe_mr.c:608, rxe_dereg_mr)';
 
 /** Cases that fail where the guests are slow, and pass where they are fast. */
 const knownOfSpeed: Known = {
   'transfer.read-fence': '256 MB within a minute are more than an emulated guest transfers',
   'queue.flush-ends-connection':
-    'packets to a queue pair in ERROR are dropped (rxe_recv.c:42, check_type_state), so the peer learns of it by its retries, which take half a minute',
+    'packets to a queue pair in ERROR are dropped (rxe_recv.c:42, check_type_state), so the peer learns of it from its retries, which take half a minute',
 };
 
 /** The conformance suite's cases that fail on rdma_rxe for a reason of its own. */
@@ -115,13 +115,13 @@ const knownOnRxe: Known = {
     'a Send whose key cannot be invalidated is acknowledged before its queue pair ends (rxe_resp.c:1415, class J)',
   'v2.no-local-write': deadReceive,
   'cq.overrun-by-sends':
-    "the device's queue is longer than the program's (hca/verbs/completion_queues.cc), so an overrun shows when results are asked for",
+    "the device's queue is longer than the program's (hca/verbs/completion_queues.cc), so an overrun shows when results are requested",
   'memory.window-dies-with-': boundWindow,
   "connect.listener's-port-for-connectors":
     'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c:3748, cma_check_port)',
 };
 
-/** The same of v2, which tells a failed Receive's reason; v1 says only that it failed. */
+/** The same of v2, which reports the reason of a failed Receive; v1 only reports that it failed. */
 const knownOnRxe2: Known = {
   ...knownOnRxe,
   'memory.deregister-under-receive': deadReceive,

@@ -52,7 +52,7 @@ export const valkeyCases: readonly RdmaCase[] = [
     run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), { threads: 1, runs: 10 }),
   },
   {
-    // iWARP has no Write with immediate data, of which the protocol consists.
+    // iWARP has no Write with immediate data, which the protocol consists of.
     name: 'siw0: valkey-server, refused by both clients (idle machine)',
     run: async (rig) => {
       await withSiw(rig);

@@ -1,4 +1,4 @@
-/** What is tried on the devices of Linux guests, in this order. */
+/** The cases on the devices of Linux guests, in this order. */
 import { type RdmaCase, rxe, siw } from './case.js';
 import { deviceCases, withSiw } from './cases-devices.js';
 import { lossCases } from './cases-loss.js';

@@ -11,7 +11,7 @@ const labels: Readonly<Record<Outcome, string>> = {
   skipped: 'SKIPPED',
 };
 
-/** The next case finds the guests without programs of this one; a guest that does not answer is told of, and not more. */
+/** The next case finds the guests without programs of this one; a guest that does not respond is only reported. */
 async function clear(rig: Rig, told: string[]): Promise<void> {
   const ended = await Promise.allSettled([OURS, THEIRS].map((guest) => rig.clear(guest)));
   for (const one of ended) if (one.status === 'rejected') told.push(String(one.reason.message));

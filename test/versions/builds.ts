@@ -1,4 +1,4 @@
-/** Builds of other versions of this package, for tests of what two versions do on one host. In `build/versions`, kept for the next run. */
+/** Builds of other versions of this package, for tests of two versions on one host. In `build/versions`, kept for the next run. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** The commit before dialects had one number: frames of version 3, a hello of version 5, names without a number. */
 const OLDER = '6f47a42';
 
-/** Where the dialect is written. */
+/** The file that defines the dialect. */
 const definitions: ReadonlyMap<string, string> = new Map([
   ['kernel-bridge/hca/engine/schema/numbers.h', 'kDialect = '],
   ['kernel-bridge/schema/generated/numbers.ts', 'DIALECT = '],
@@ -50,7 +50,7 @@ function changed(file: string, bytes: Buffer): Buffer {
   return Buffer.from(text.replace(`${before}${DIALECT};`, `${before}${DIALECT + 1};`));
 }
 
-/** The files of this tree with the dialect's successor; those that are the same already stay as they are, and what was built of them. */
+/** The files of this tree with the next dialect; unchanged files stay as they are, and so do their build results. */
 function copyNext(folder: string): void {
   const files = git('ls-files', '-z', '--cached', '--others', '--exclude-standard').toString().split('\0');
   for (const file of files.filter((name) => name !== '' && existsSync(join(root, name)))) {
@@ -62,7 +62,7 @@ function copyNext(folder: string): void {
   }
 }
 
-/** Builds it, or what has changed of it since an earlier run. */
+/** Builds it, or what has changed since an earlier run. */
 export function otherBuild(name: OtherBuild['name']): OtherBuild {
   const folder = join(root, 'build/versions', name);
   const stamp = join(folder, 'built-of');

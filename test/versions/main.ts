@@ -1,6 +1,7 @@
 /**
- * Two versions of this package on one host, and on two: `npm run test:versions`. The other version is built from the commit before dialects
- * had one number, and from this tree with the next number. Whatever is started first, they end in right bytes or in a sentence.
+ * Two versions of this package on one host, and on two: `npm run test:versions`. The other version is built from the
+ * commit before dialects had one number, and from this tree with the next number. Whichever is started first, the
+ * result is correct bytes or a sentence.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -48,16 +49,17 @@ class Net {
     this.child.on('message', (message) => this.#messages.push(message as Record<string, unknown>));
   }
 
-  /** What the next message with this name says. */
+  /** The value of the next message with this name. */
   async told(name: string): Promise<unknown> {
     for (;;) {
       const at = this.#messages.findIndex((message) => name in message);
       if (at >= 0) return this.#messages.splice(at, 1)[0]![name];
       const ended = this.child.exitCode ?? this.child.signalCode;
-      if (ended !== null) throw new Error(`It ended with ${ended} before it told ${name}: ${this.#errors}`);
+      if (ended !== null)
+        throw new Error(`It ended with ${ended} before it reported ${name}: ${this.#errors}`);
       await within(
         Promise.race([once(this.child, 'message'), once(this.child, 'close')]),
-        `It did not tell ${name}`,
+        `It did not report ${name}`,
       );
     }
   }
@@ -87,7 +89,7 @@ async function opened(options: PeerOptions): Promise<Peer> {
   return peer;
 }
 
-/** Two processes of one version connect at this layer, and what they send arrives. */
+/** Two processes of one version connect at this layer, and their data arrives. */
 async function connects(layer: Layer, server: Peer, client: Peer, port?: number): Promise<void> {
   const listener = await server.listen(layer, LOOPBACK, port === undefined ? {} : { port });
   const [active, passive] = await connectTo(listener, client, { accepterReceives: 2 });
@@ -101,7 +103,7 @@ async function connects(layer: Layer, server: Peer, client: Peer, port?: number)
   await listener.release();
 }
 
-/** A connection between versions on one host ends at once, in a status. */
+/** A connection between versions on one host ends at once, with a status. */
 async function isRefused(layer: Layer, server: Peer, client: Peer): Promise<void> {
   const listener = await server.listen(layer, LOOPBACK);
   const call = {
@@ -143,7 +145,7 @@ function tests(other: OtherBuild): void {
       await connects(layer, c!, d!);
     }
     assert.equal(portSharers(), sharers);
-    // Whoever comes when they have gone has the port.
+    // A process that joins when they have gone has the port.
     await Promise.all([a.kill(), b.kill()]);
     const e = await ours();
     assert.equal(portSharers(), [e.pid]);
@@ -154,7 +156,7 @@ function tests(other: OtherBuild): void {
     const [c, d] = [await ours(), await ours()];
     const [a, b] = await Promise.all([theirs(), theirs()]);
     if (name === 'older') {
-      // It joins whatever it finds; this version then leaves.
+      // It joins whatever it finds; this version then ends.
       for (const peer of [c, d])
         await peer.said(/is held by process \d+ \(node\), which runs another version/);
       assert.equal(
@@ -231,7 +233,7 @@ function tests(other: OtherBuild): void {
       let end: unknown = BYTES;
       while (end === BYTES) end = await lost.told('length');
       assert.type((end as { code?: unknown }).code, 'string', JSON.stringify(end));
-      // The other's go on.
+      // Those of the other continue.
       for (let round = 0; round < 3; round += 1)
         assert.is(await streaming[1 - killed]!.told('length'), BYTES);
     }
@@ -248,7 +250,8 @@ function tests(other: OtherBuild): void {
         const outcome = await client.told(what);
         assert.is((outcome as { code?: string }).code, 'ECONNREFUSED', `${what}: ${JSON.stringify(outcome)}`);
       }
-      // Each version has its own ports: the next server may get this one's number, and that client would reach this one.
+      // Each version has its own ports: the next server may get this one's number, and that client would reach this
+      // one.
       await server.kill();
     }
   });
@@ -286,7 +289,7 @@ function tests(other: OtherBuild): void {
           await listener.release();
         }
       }
-      // The host's port is the first version's that comes.
+      // The first version that joins has the host's port.
       await endPeers();
       const server = new Net(ownProgram, 'serve', one.address, 0, one.by);
       const port = (await server.told('port')) as number;
@@ -326,7 +329,7 @@ function tests(other: OtherBuild): void {
   test.run();
 }
 
-/** What `nd stat` of a build prints. */
+/** The output of a build's `nd stat`. */
 async function stat(program: (path: string) => string): Promise<string> {
   const child = spawn(process.execPath, [program('nd/cli/nd'), 'stat'], {
     stdio: ['ignore', 'pipe', 'inherit'],

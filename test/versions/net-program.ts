@@ -1,6 +1,6 @@
 /**
- * Streams and messages by the `networkdirect/net` of any build: `serve MODULE ADDRESS PORT`, or `ask MODULE ADDRESS PORT`, which checks what
- * comes back. It tells by IPC what happens, and what fails.
+ * Streams and messages over the `networkdirect/net` of any build: `serve MODULE ADDRESS PORT`, or `ask MODULE ADDRESS
+ * PORT`, which checks the replies. It reports events and failures over IPC.
  */
 import { once } from 'node:events';
 
@@ -13,7 +13,7 @@ const told = (error: unknown) => {
 };
 
 const BYTES = 8 << 20;
-/** Each byte depends on its place in a way that no other place of a message or ring repeats soon. */
+/** Each byte depends on its position, in a way that no other position of a message or ring repeats soon. */
 const pattern = Buffer.alloc(
   BYTES,
   Uint8Array.from({ length: 65_521 }, (_, at) => (at * 31 + (at >> 8)) & 0xff),
@@ -35,7 +35,7 @@ async function asked(): Promise<number> {
   const channel = await net.connectChannel(Number(port), address);
   for (const length of [0, 1, 4000, 300_000]) {
     const answer = await channel.request(pattern.subarray(0, length));
-    if (!pattern.subarray(0, length).equals(answer)) throw new Error(`A wrong answer to ${length} bytes.`);
+    if (!pattern.subarray(0, length).equals(answer)) throw new Error(`A wrong reply to ${length} bytes.`);
   }
   await channel.close();
   return 4;

@@ -1,4 +1,5 @@
-// Whatever two ways of loading the package return is the same, and so is the state behind it: drivers of one kernel.
+// Both ways of loading the package return the same objects, and so the state behind them is the same: drivers of one
+// kernel.
 const { equal } = require('node:assert/strict');
 const { pathToFileURL } = require('node:url');
 

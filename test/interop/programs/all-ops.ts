@@ -49,7 +49,7 @@ const MEMORY_BYTES = 16_384;
 const OWN_AT = 8192;
 const WINDOW_BYTES = 4096;
 const DEPTH = 16;
-/** Maximum time of a packet on its way. */
+/** Maximum time of a packet in flight. */
 const ARRIVAL_MS = 2000;
 const OPEN_UC = WvAccess.REMOTE_WRITE;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
@@ -225,7 +225,7 @@ class Requester {
     return this.ends.memory.bytes.subarray(OWN_AT);
   }
 
-  /** Sends data to the peer: a SEND if it takes a receive, a WRITE, or a WRITE with immediate data. */
+  /** Sends data to the peer: a SEND if it consumes a receive, a WRITE, or a WRITE with immediate data. */
   async push(
     name: string,
     length: number,
@@ -247,7 +247,7 @@ class Requester {
       if (there.status !== 0) problem = `the receiver saw status ${there.status}`;
       else if (immediate !== undefined && there.imm !== immediate)
         problem = `immediate data 0x${there.imm.toString(16)}`;
-      // The length of a receive that a WRITE took is that of the WRITE.
+      // The length of a receive that a WRITE consumed is that of the WRITE.
       else if (there.len !== length) problem = `the receiver saw ${there.len} bytes`;
     }
     if (problem === undefined && !(await this.arrives(data, at))) problem = 'other data arrived';
@@ -403,7 +403,7 @@ await run(
   new Command('all-ops')
     .description('One of every RC or UC operation, data checked on both sides')
     .option('-a, --peer <ip>', 'be the requester of this responder (without it: be the responder)')
-    .option('-I, --local <ip>', 'own address (requester; default: by the route)')
+    .option('-I, --local <ip>', 'own address (requester; default: from the route)')
     .option('-p, --port <n>', 'TCP port (default: 18515)')
     .option('-m, --mtu <bytes>', 'path MTU (default: 1024)')
     .option('-u, --uc', 'an unreliable connection: SEND and WRITE only')

@@ -1,4 +1,4 @@
-/** Both sides disconnect at once, and peers that do not answer any more. */
+/** Both sides disconnect at once, and peers that do not respond any more. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
@@ -8,7 +8,7 @@ import { type CmHosts, type Connected, connectFrom, connectTo, end, endThere, ou
 /** Required number of crossing DREQs, and maximum of connections for them. */
 const CROSSINGS = 20;
 const TRIES = 300;
-/** Our response time-out, code 20. */
+/** Our response timeout, code 20. */
 const RESPONSE_TIMEOUT_MS = 4295;
 /** Connections one after another. */
 const SEQUENCE = 200;
@@ -31,7 +31,10 @@ async function disconnectBoth(
   const begin = performance.now();
   const status = await outcome(endpoint.disconnect());
   const ms = performance.now() - begin;
-  assert.ok(ms < RESPONSE_TIMEOUT_MS, `our disconnect() took ${ms} ms, as if its DREQ had to be sent again`);
+  assert.ok(
+    ms < RESPONSE_TIMEOUT_MS,
+    `our disconnect() took ${ms} ms, as if its DREQ had been retransmitted`,
+  );
   await theirEnd;
   assert.equal(status, Status.SUCCESS, 'our disconnect()');
   assert.equal(await told, Status.CONNECTION_DISCONNECTED, 'our notifyDisconnect()');
@@ -53,7 +56,7 @@ async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Pro
   assert.equal(crossed, CROSSINGS);
 }
 
-/** The guest connects repeatedly; the sides end the connections in turn. */
+/** The guest connects repeatedly; the sides alternate in ending the connections. */
 export async function sequenceOfTheirs(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   for (let i = 0; i < SEQUENCE; i += 1) {

@@ -1,7 +1,7 @@
 /**
- * The guest is shut off, as by a power cut, while everything is under way: prints `ready`, and continues at SIGUSR2,
- * which means that it is off. Every request ends in the status that its method documents, and none takes longer than
- * its retries.
+ * The guest is shut off, as by a power cut, while requests of all kinds are pending. Prints `ready`, and continues at
+ * SIGUSR2, which means that the guest is off. Every request ends in the status that its method documents, and none
+ * takes longer than its retries.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -23,11 +23,11 @@ export const goneOptions: KernelOptionsInput = {
   keepAliveMs: 1000,
 };
 /**
- * The longest case: a probe, and eight tries of 2.1 s, the ACK time-out of the guest's request; ours is 0.54 s. Plus
+ * The longest case: a probe, and eight tries of 2.1 s, the ACK timeout of the guest's request; ours is 0.54 s. Plus
  * some time for a busy machine.
  */
 const IN_TIME_MS = 30_000;
-/** A REP is repeated, and its answer awaited, as the guest's REQ says: 16 times 4.3 s. */
+/** A REP is retransmitted, and its response awaited, as the guest's REQ requires: 16 times 4.3 s. */
 const REPLY_MS = { least: 16 * 4290, most: 16 * 4295 + 15_000 } as const;
 
 export async function peerGone(hosts: CmHosts): Promise<void> {
@@ -62,8 +62,8 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   const ends = {
     ...lost,
     'disconnect()': outcome(ending.endpoint.disconnect()),
-    'connect() that was asked before': asked,
-    'connect() that is asked after': outcome(later.connect(hosts.queuePair(), hosts.there, {})),
+    'connect() called before': asked,
+    'connect() called after': outcome(later.connect(hosts.queuePair(), hosts.there, {})),
     'lookup()': outcome(questioner.lookup(hosts.there)),
   };
   const expected: Record<keyof typeof ends, readonly number[]> = {
@@ -71,9 +71,9 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
     'idle, of theirs': [Status.CONNECTION_ABORTED],
     busy: [Status.CONNECTION_ABORTED],
     'disconnect()': [Status.TIMEOUT],
-    'connect() that was asked before': [Status.TIMEOUT],
-    // By now the system may have noticed that nobody has the address.
-    'connect() that is asked after': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
+    'connect() called before': [Status.TIMEOUT],
+    // By now the OS may have noticed that no host has the address.
+    'connect() called after': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
     'lookup()': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
   };
   for (const name of Object.keys(ends) as (keyof typeof ends)[]) {
@@ -91,14 +91,14 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   assert.equal(await outcome(idle.endpoint.disconnect()), Status.SUCCESS);
 }
 
-/** The reply to a guest that is off is repeated as its request says, and accept() reports that nobody confirmed it. */
+/** The reply to a guest that is off is retransmitted as its request requires, and accept() reports that it was not confirmed. */
 async function acceptDead(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair): Promise<void> {
   await unconfirmed(endpoint.accept(qp, {}), qp);
   endpoint.release();
   qp.release();
 }
 
-/** The guest rejects our reply and its REJ, which nobody repeats, is lost: it answers none of the repeated replies. */
+/** The guest rejects our reply, and its REJ is lost and not retransmitted: the guest responds to none of the retransmitted replies. */
 export async function rejectionLost(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   // Without a queue pair the guest's application decides about the reply.

@@ -19,7 +19,7 @@ const PEER_PORT = 18_517;
 /** RDMA ports of the guest's and this side's listeners. */
 const GUEST_LISTENS = 7501;
 const WE_LISTEN = 7502;
-/** UDP port space: the port at which this side answers look-ups. */
+/** UDP port space: the port at which this side replies to lookups. */
 export const WE_ANSWER = 7503;
 /** The queue pair number that the guest sends if it has no queue pair. */
 const NUMBER = 0x7ead;
@@ -58,7 +58,7 @@ export type GuestEvent = z.output<typeof event>;
 
 const hex = (data: Uint8Array): string => Buffer.from(data).toString('hex');
 
-/** `length` bytes that differ from those of another seed, and of which no two neighbours are equal. */
+/** `length` bytes that differ from those of another seed, and no two neighbors are equal. */
 export const data = (length: number, seed: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 7 + seed * 31 + 1) & 0xff);
 
@@ -167,10 +167,10 @@ export class CmHosts implements Disposable {
     await this.peer.ask({ do: 'destroy', id }, nothing);
   }
 
-  /** The next event of one of the guest's ids. @throws Error if it is another one than `name` */
+  /** The next event of one of the guest's ids. @throws Error if it is not `name` */
   async happened(id: number, name: string, seconds = 30): Promise<GuestEvent> {
     const told = await this.peer.ask({ do: 'event', id, seconds }, event);
-    assert.equal(told.event, name, `the guest tells ${told.event}, status ${told.status}`);
+    assert.equal(told.event, name, `the guest reports ${told.event}, status ${told.status}`);
     return told;
   }
 
@@ -204,7 +204,7 @@ export class CmHosts implements Disposable {
   }
 }
 
-/** A connection between the two: our end, and the guest's id. */
+/** A connection between the two: our side, and the guest's id. */
 export interface Connected {
   readonly endpoint: IWVConnectEndpoint;
   readonly qp: IWVConnectQueuePair;
@@ -241,7 +241,7 @@ export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<C
   return { endpoint, qp, theirs };
 }
 
-/** The guest ends a connection; we notice and answer. */
+/** The guest ends a connection; we notice and reply. */
 export async function endThere(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
   await hosts.disconnect(theirs);
   await endpoint.notifyDisconnect().then(

@@ -1,7 +1,7 @@
 /**
- * Messages of connection management that are lost or duplicated: the side that waits for the answer sends each again,
- * and a repeated message is answered again. `ours` are lost by the fault layer of this side, `theirs` by tc in the
- * guest.
+ * Messages of connection management that are lost or duplicated: the side that waits for the response retransmits each,
+ * and a retransmitted message gets another response. `ours` are lost by the fault layer of this side, `theirs` by tc in
+ * the guest.
  */
 import assert from 'node:assert/strict';
 import { type KernelOptionsInput, Status, WvDatagram } from '../../../winverbs/index.js';
@@ -22,9 +22,9 @@ import { socketAddress } from './interop-side.js';
 
 /** How often each message is lost. */
 const LOST = 2;
-/** 0.54 s: our wait for an answer, and the guest's where we determine it. */
+/** 0.54 s: our response timeout, and the guest's where we determine it. */
 const RESPONSE_TIMEOUT = 17;
-/** Ended connections answer while the guest may repeat its request: it waits 6.1 s for the answer to a REQ or DREQ. */
+/** Ended connections respond while the guest may retransmit its request: it waits 6.1 s for the response to a REQ or DREQ. */
 const TIMEWAIT_MS = 20_000;
 
 const cm = { responseTimeoutCode: RESPONSE_TIMEOUT, timewaitMs: TIMEWAIT_MS } as const;
@@ -36,9 +36,9 @@ const dropping = (count: number, ...messages: MessageName[]): KernelOptionsInput
 /** Options for the behaviours of this file. */
 export const lossOptions = {
   oursAsClient: dropping(LOST, 'REQ', 'RTU', 'DREQ', 'DREP', 'REJ', 'SIDR_REQ'),
-  // The guest waits for seconds, so once must do.
+  // The guest waits for seconds, so once must suffice.
   oursAsServer: dropping(1, 'REP', 'DREQ', 'DREP', 'REJ', 'SIDR_REP'),
-  // The guest answers a repeated DREQ for this time: 4.3 s.
+  // The guest responds to a retransmitted DREQ for this time: 4.3 s.
   theirs: { cm, rc: { ackTimeoutCode: 20 } },
   // Here its own REQ determines it: 0.54 s, because RoCE packets are assumed to live for 0.27 s (Linux 6.3; 1.1 s
   // before).
@@ -95,7 +95,7 @@ async function lookedUp(hosts: CmHosts, service: number): Promise<void> {
   endpoint.release();
 }
 
-/** We connect, and the guest's answers are lost. */
+/** We connect, and the guest's replies are lost. */
 export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   await step('REP is lost', async () => {
@@ -135,7 +135,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   const inTime = ours('received.MRA') === waits;
   await hosts.lost('REJ', 1);
   if (inTime) {
-    // To the guest a repeated REQ after its rejection is a new request.
+    // For the guest a retransmitted REQ after its rejection is a new request.
     await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
     assert.equal(await connecting, Status.CONNECTION_REFUSED);
   }
@@ -143,7 +143,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   return inTime;
 }
 
-/** A listener of ours for look-ups, and the queue pair that it returns. */
+/** A listener of ours for lookups, and the queue pair that it returns. */
 class Service implements Disposable {
   private readonly listener;
   readonly qp;
@@ -172,7 +172,7 @@ class Service implements Disposable {
   }
 }
 
-/** The guest connects, and our answers are lost: the guest waits for seconds, here for all of them at once. */
+/** The guest connects, and our replies are lost: the guest waits for seconds, here for all of them at once. */
 export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -271,7 +271,7 @@ const DUPLICATES = ['REQ', 'REP', 'DREQ'] as const;
 /** Messages of each kind that either side sends in {@link everyMessage}. */
 const EACH = 2;
 
-/** A connection each way, ended from either side; each request is seen once. */
+/** A connection in each direction, ended by either side; each request is seen once. */
 async function everyMessage(hosts: CmHosts): Promise<void> {
   const there = await hosts.listen();
   using here = hosts.listener();

@@ -1,6 +1,6 @@
 /**
- * MRA (IBA 1 §12.6.8): a side with a slow application requests more time from the other. Linux sends one for a repeated
- * message, and requests 68 s; so do we.
+ * MRA (IBA 1 §12.6.8): a side with a slow application requests more time from the other. Linux sends one for a
+ * retransmitted message, and requests 68 s; so does this package.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,7 +13,7 @@ export const mraOptions = {
 } satisfies Record<string, KernelOptionsInput>;
 /** Longer than that. */
 const BEYOND_CLIENT_MS = 2500;
-/** Twice the guest's wait for the answer to a REQ (6.1 s); we wait 4.3 s for that to our REP. */
+/** Twice the guest's timeout for the response to a REQ (6.1 s); ours for the response to a REP is 4.3 s. */
 const BEYOND_SERVER_MS = 13_000;
 
 /** Waits until our connection management has counted an event. */
@@ -72,7 +72,7 @@ export async function mraAsServer(hosts: CmHosts): Promise<void> {
   const accepting = accepted.accept(qp, {});
   await pause(BEYOND_SERVER_MS);
   await step('the guest takes its time for the reply', async () => {
-    assert.equal(ours('retransmitted.REP'), 1, 'REPs sent again');
+    assert.equal(ours('retransmitted.REP'), 1, 'REPs retransmitted');
     assert.equal(ours('received.MRA'), 1, 'MRAs that we heard');
     await hosts.happened(slow, 'CONNECT_RESPONSE');
     await hosts.establish(slow);

@@ -51,7 +51,7 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
     endpoint.release();
     qp.release();
   });
-  await step('nobody listens there', async () => {
+  await step('no listener there', async () => {
     const endpoint = hosts.endpoint();
     await hosts.destroy(listener);
     const before = ours('received.REJ');
@@ -108,7 +108,7 @@ export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
       qp.release();
     });
   }
-  await step('nobody listens here', async () => {
+  await step('no listener here', async () => {
     const theirs = await hosts.connect({ port: NOBODY });
     const { status } = await hosts.happened(theirs, 'REJECTED');
     assert.equal(status, Reason.nobodyThere);
@@ -140,7 +140,7 @@ export async function sidrOfOurs(hosts: CmHosts): Promise<void> {
       await hosts.destroy(id);
     });
   }
-  await step('the guest rejects the question', async () => {
+  await step('the guest rejects the lookup', async () => {
     const looking = outcome(endpoint.lookup(hosts.there));
     const { id } = await hosts.request(listener);
     const told = data(Room.SIDR_REP, 11);
@@ -183,7 +183,7 @@ export async function sidrOfTheirs(hosts: CmHosts): Promise<void> {
       endpoint.release();
     });
   }
-  await step('we reject the question', async () => {
+  await step('we reject the lookup', async () => {
     const theirs = await hosts.connect({ ps: 'udp', port: WE_ANSWER });
     const endpoint = await next();
     const told = data(Room.SIDR_REP, 14);
@@ -193,7 +193,7 @@ export async function sidrOfTheirs(hosts: CmHosts): Promise<void> {
     await hosts.destroy(theirs);
     endpoint.release();
   });
-  await step('nobody listens here', async () => {
+  await step('no listener here', async () => {
     const theirs = await hosts.connect({ ps: 'udp', port: NOBODY });
     const { status } = await hosts.happened(theirs, 'UNREACHABLE');
     assert.equal(status, 1);

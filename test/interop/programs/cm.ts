@@ -16,7 +16,7 @@ function queuePair(side: Side): IWVConnectQueuePair {
 }
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** There is no listener: refused, not timed out. */
+  /** Without a listener: refused, not timed out. */
   async refused() {
     using side = Side.open(own);
     const status = await outcome(connect(side, queuePair(side), own, peer, {}));

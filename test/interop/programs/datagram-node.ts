@@ -62,14 +62,14 @@ export class DatagramNode {
     return GRH_BYTES + this.size;
   }
 
-  /** The destination for a peer or group, from an endpoint's answer. */
+  /** The destination for a peer or group, from an endpoint's result. */
   target(found: { addressVector: WvAddressVector | undefined; qpn: number; qkey: number }): Target {
     const { addressVector, qpn, qkey } = found;
     if (addressVector === undefined) throw new Error('The endpoint does not know the way to this peer.');
     return { handle: this.side.pd.createAddressHandle(addressVector), qpn, qkey };
   }
 
-  /** Sends all messages, with the own queue pair number as immediate data. */
+  /** Sends all messages, with this side's queue pair number as immediate data. */
   async send({ handle, qpn, qkey }: Target): Promise<void> {
     for (let i = 0; i < this.count; i += 1) {
       this.qp.sendMessage({
@@ -94,7 +94,7 @@ export class DatagramNode {
       }
       if ((flags & WvWc.GRH_VALID) === 0 || (flags & WvWc.IMMEDIATE) === 0) {
         throw new Error(
-          `A message came with the flags 0x${flags.toString(16)}: no GRH, or no immediate data.`,
+          `A message arrived with the flags 0x${flags.toString(16)}: no GRH, or no immediate data.`,
         );
       }
       const at = (context as number) * this.buffer;

@@ -25,7 +25,7 @@ export {
   wcName,
 } from '../../../nd/cli/sides/winverbs-side.js';
 
-/** What a tool's own QPs allow of the peer: remote reads, writes and atomics. */
+/** What a tool's QPs permit the peer: remote reads, writes and atomics. */
 const PEER_ACCESS = 0xf;
 
 /** Makes a fresh queue pair ready to take receives, and open to the peer's one-sided requests. */
@@ -33,7 +33,7 @@ export function initialise(qp: IWVConnectQueuePair, accessFlags = PEER_ACCESS): 
   toInit(qp, accessFlags);
 }
 
-/** This host's address towards a peer, from the system's routing table. */
+/** This host's address towards a peer, from the routing table of the OS. */
 export async function addressTowards(peer: SocketAddress): Promise<string> {
   const socket = createSocket(peer.family === 6 ? 'udp6' : 'udp4');
   try {
@@ -48,7 +48,7 @@ export async function addressTowards(peer: SocketAddress): Promise<string> {
   }
 }
 
-/** A connection of the active side: asks, looks at the reply, and accepts it. */
+/** A connection of the active side: requests it, examines the reply, and accepts it. */
 export async function connect(
   side: HostWv,
   qp: IWVConnectQueuePair,
@@ -86,7 +86,7 @@ export interface Destination {
 /** Routing fields of packets: IPv4's TOS and TTL, IPv6's traffic class, flow label and hop limit. */
 export type Route = Partial<Pick<WvQpAttributes, 'trafficClass' | 'flowLabel' | 'hopLimit'>>;
 
-/** Connects an initialised queue pair by hand: RTR with the peer's destination, RTS with the own one. */
+/** Connects an initialized queue pair by hand: RTR with the peer's destination, RTS with this side's. */
 export function connectByHand(
   qp: IWVConnectQueuePair,
   own: Destination,

@@ -1,4 +1,4 @@
-/** iovalkey over RDMA. scripts/install-interop-tools.sh installs it into a folder of its own, of which guests have a copy. */
+/** iovalkey over RDMA. scripts/install-interop-tools.sh installs it into a separate folder, and guests have a copy. */
 import { type EventEmitter, once } from 'node:events';
 import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ import { ValkeyConnector } from '../../../examples/valkey/connector.js';
 /** From dist/test/interop/programs. */
 const load = createRequire(new URL('../../../../.cache/interop/package.json', import.meta.url));
 
-/** A server, and the bytes of its buffer for each client. */
+/** A server, and the size of its buffer for each client, in bytes. */
 export interface Target {
   readonly host: string;
   readonly port: number;
@@ -18,7 +18,7 @@ export interface Target {
 /** A command and its arguments. */
 export type Words = readonly [name: string, ...(string | Buffer)[]];
 
-/** What these programs use of iovalkey. */
+/** The parts of iovalkey that these programs use. */
 export interface Valkey extends EventEmitter, Disposable {
   call(...words: Words): Promise<unknown>;
   callBuffer(...words: Words): Promise<unknown>;
@@ -36,7 +36,7 @@ interface Package {
 /** A client that is ready for commands. */
 export async function openValkey({ host, port }: Target, options: object = {}): Promise<Valkey> {
   const { Valkey } = load('iovalkey') as Package;
-  // How long anything may take is the case's own matter.
+  // Cases have their own time limits.
   const valkey = new Valkey({ host, port, Connector: ValkeyConnector, connectTimeout: 0, ...options });
   valkey[Symbol.dispose] = () => valkey.disconnect();
   await once(valkey, 'ready');
@@ -66,7 +66,7 @@ export async function inOnePipeline(
   });
 }
 
-/** @throws Error unless it is so */
+/** @throws Error unless the condition holds */
 export function check(right: boolean, what: string): asserts right {
   if (!right) throw new Error(what);
 }

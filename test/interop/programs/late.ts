@@ -52,7 +52,7 @@ async function sends(): Promise<void> {
       console.log(`refused ${count('rcvd_rnr_err') - before} times`);
     });
   }
-  await step('our Send that nobody receives', async () => {
+  await step('our Send without a receive', async () => {
     const start = performance.now();
     qp.send('send', memory.sge(0, 1), SIGNALED);
     assert.equal(wcName((await queue.any()).status), 'RNR_RETRY_ERROR');
@@ -61,7 +61,7 @@ async function sends(): Promise<void> {
   endpoint.release();
 }
 
-/** Linux has six retries, and sends again when we announce a receive. */
+/** Linux has six retries, and retransmits when we announce a receive. */
 async function receives(): Promise<void> {
   using listener = new Listener(side.provider, socketAddress(own, PORT));
   const connected = peer.ask({ do: 'connect', own: guest, addr: own, port: PORT }, nothing);
@@ -86,7 +86,7 @@ async function receives(): Promise<void> {
       console.log(`refused ${refused} times, delivered ${took.toFixed(1)} ms after the receive was posted`);
     });
   }
-  await step("the guest's Send that nobody receives", async () => {
+  await step("the guest's Send without a receive", async () => {
     await peer.ask({ do: 'send', text: 'x' }, nothing);
     const { status } = await peer.ask({ do: 'sent' }, completion);
     assert.equal(status, 13, 'IBV_WC_RNR_RETRY_EXC_ERR');

@@ -27,7 +27,7 @@ async function member({ group: text, bind, sender, count, size }: Options): Prom
   const endpoint = side.provider.createDatagramEndpoint();
   endpoint.bindAddress(socketAddress(bind, 0));
   const found = await endpoint.joinMulticast(group);
-  // A sender need not be a member; a member receives its own messages, too.
+  // A sender need not be a member; a member receives its own messages as well.
   if (!sender) await node.qp.attachMulticast(text);
   console.log(`joined ${text}`);
   if (sender) {

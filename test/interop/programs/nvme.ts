@@ -65,7 +65,7 @@ async function survive(): Promise<void> {
   const bytes = randomBytes(MEGABYTE);
   console.log('writing');
   let rounds = 0;
-  // Rounds go on until one began and ended on the new connection.
+  // Rounds continue until one has started and ended on the new connection.
   for (let last = false; !last; rounds += 1) {
     last = back;
     await disk.write(bytes, 0, bytes.length, (rounds % 4) * MEGABYTE);

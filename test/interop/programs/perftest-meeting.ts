@@ -1,6 +1,6 @@
 /**
  * How the two sides of a perftest program (6.x) agree: they exchange versions, sizes and addresses over TCP or, with
- * `-R`, over a connection of their own by rdma_cm. The client always sends first, then the server.
+ * `-R`, over a separate rdma_cm connection. The client always sends first, then the server.
  */
 import {
   gidOfAddress,
@@ -51,7 +51,8 @@ export class TcpChannel implements Channel {
     const form =
       /^[0-9a-f]{4}:([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{8}):([0-9a-f]{16}):((?:[0-9a-f]{2}:){16})/;
     const [, depth, qpn, psn, rkey, address, gid] = form.exec(text) ?? [];
-    if (depth === undefined || gid === undefined) throw new Error(`The peer told '${text}', no address.`);
+    if (depth === undefined || gid === undefined)
+      throw new Error(`Malformed address from the peer: '${text}'.`);
     const number = (digits: string | undefined) => Number.parseInt(digits!, 16);
     return {
       depth: number(depth),
@@ -80,10 +81,10 @@ export class TcpChannel implements Channel {
 /** Byte offsets of a destination in a message of the control connection, big endian. */
 const At = { depth: 4, qpn: 8, psn: 12, rkey: 16, address: 24, gid: 32, end: 56 } as const;
 const GID_BYTES = 16;
-/** The peer sends only after an answer, so two receives are one more than are ever used. */
+/** The peer sends only after a reply, so two receives are one more than are ever used. */
 const RECEIVES = 2;
 
-/** The control connection of `-R`: a queue pair of its own. */
+/** The control connection of `-R`: a separate queue pair. */
 export class CmChannel implements Channel {
   readonly destinationBytes = At.end;
   static readonly param: WvConnectParam = { retryCount: 7, rnrRetryCount: 6 };

@@ -246,7 +246,7 @@ function print(what: string, size: number, iters: number, rate: number, messages
   );
 }
 
-/** The test itself, once both sides agree; each wait has its place in the order of perftest's steps. */
+/** The test itself, once both sides agree; each wait has its position in the order of perftest's steps. */
 async function measure(
   link: Link,
   meeting: Meeting,
@@ -335,7 +335,7 @@ async function test(
   await channel.close();
 }
 
-/** perftest's listener is closed between its two connections: a refused connection is tried again. */
+/** perftest's listener is closed between its two connections: a refused connection is retried. */
 async function connectPatiently(connectOnce: () => Promise<IWVConnectEndpoint>): Promise<IWVConnectEndpoint> {
   for (let attempt = 0; ; attempt += 1) {
     try {

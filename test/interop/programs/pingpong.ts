@@ -1,7 +1,7 @@
 /**
  * The ibv_*_pingpong programs: both sides exchange their addresses over TCP, connect their queue pairs by hand, and
- * send a message back and forth: by one queue pair of type RC, UC or UD, or by several RC ones with a shared receive
- * queue.
+ * send a message back and forth: over one queue pair of type RC, UC or UD, or over several RC ones with a shared
+ * receive queue.
  */
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -67,7 +67,7 @@ function formatDestination({ qpn, psn, gid }: Destination): string {
 function parseDestination(text: string): Destination {
   const [, qpn, psn, gid] = /^[0-9a-f]{4}:([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{32})\0$/.exec(text) ?? [];
   if (qpn === undefined || psn === undefined || gid === undefined) {
-    throw new Error(`The peer told '${text}', not LID:QPN:PSN:GID.`);
+    throw new Error(`Malformed address from the peer: '${text}'; expected LID:QPN:PSN:GID.`);
   }
   return { qpn: Number.parseInt(qpn, 16), psn: Number.parseInt(psn, 16), gid: Buffer.from(gid, 'hex') };
 }
@@ -76,7 +76,7 @@ function parseDestination(text: string): Destination {
 abstract class Player {
   /** The peer's message has not arrived yet. */
   awaiting = true;
-  /** The own message has not completed yet. */
+  /** This side's message has not completed yet. */
   sending = false;
   abstract readonly own: Destination;
 
@@ -169,7 +169,7 @@ class DatagramPlayer extends Player {
   }
 }
 
-/** Makes the players, and the function that posts a receive. */
+/** Creates the players, and the function that posts a receive. */
 function players(game: Game): { all: Player[]; postReceive: () => void } {
   const { type, numQp, rxDepth } = game.values;
   if (type === 'srq') {
@@ -271,7 +271,7 @@ await run(
     )
     .option('-t, --type <type>', 'rc, uc, ud, or srq for several RC with one receive queue (default: rc)')
     .option('-a, --peer <ip>', 'connect to this server (without it: be the server)')
-    .option('-I, --local <ip>', 'own address (client; default: by the route)')
+    .option('-I, --local <ip>', 'own address (client; default: from the route)')
     .option('-p, --port <n>', `TCP port (default: ${DEFAULT_PORT})`)
     .option('-s, --size <bytes>', 'bytes of a message (default: 4096, ud: 2048)')
     .option('-m, --mtu <bytes>', 'path MTU; ud has the link’s (default: 1024)')

@@ -39,7 +39,7 @@ const RequestAt = {
   useCm: 68,
   end: 200,
 } as const;
-/** Byte offsets of a side's description; the rest is for connections by hand, which need LIDs, and RoCE has none. */
+/** Byte offsets of a side's description; the rest is for connections without RDMA CM, which need LIDs, and RoCE has none. */
 const NodeAt = { address: 0, rkey: 24, depth: 32, end: 40 } as const;
 /** Byte offsets of the results: times at the start and at the end, then bytes, messages and errors, sent and received. */
 const ResultAt = {
@@ -110,7 +110,7 @@ export class Meeting {
       );
     const index = request.readUInt16LE(RequestAt.index);
     const test = TEST_NAMES.find((name) => TESTS[name].index === index);
-    if (test === undefined) throw new Error(`The client asks for test ${index}, which is none of RC's.`);
+    if (test === undefined) throw new Error(`The client requests test ${index}, which is not an RC test.`);
     if (request.readUInt32LE(RequestAt.useCm) === 0)
       throw new Error('The client wants to connect by LID, which RoCE has not: start it with -cm 1.');
     const { kind, bytes } = TESTS[test];
@@ -149,7 +149,7 @@ export class Meeting {
     await this.hear(BEFORE);
   }
 
-  /** @throws Error with the peer's text if it is another one */
+  /** @throws Error with the peer's text if it differs */
   private async hear(expected: string): Promise<void> {
     const text = (await this.reader.bytes(expected.length)).toString('latin1');
     if (text !== expected) throw new Error(`The peer says '${text}' instead of '${expected}'.`);

@@ -123,7 +123,7 @@ class Link implements Disposable {
     for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.shared.sge());
   }
 
-  /** The next completion; undefined: `over` was first, or the connection has ended. */
+  /** The next completion; undefined: `over` resolved first, or the connection has ended. */
   async next(over: Promise<undefined>): Promise<Completion | undefined> {
     this.pending ??= this.queue.any();
     const first = await Promise.race([this.pending, over]);
@@ -323,7 +323,7 @@ async function measure(link: Link, test: Test, name: TestName, first: boolean, r
   if (kind === 'send') return test.pump(DEPTH, send);
   if (kind === 'write') return test.pump(DEPTH, write);
   if (kind !== 'read') return atomics(link, test, kind, remote);
-  // What is read has to be known.
+  // Data that is read has to be known.
   qp.write('write', own.sge(), SIGNALED, remote, 0);
   await link.soon('a write');
   const depth = name.endsWith('_lat') ? 1 : DEPTH;
@@ -347,7 +347,7 @@ async function inspect(link: Link, test: TestName, first: boolean, remote: Remot
     throw new Error("The client's atomics have changed nothing.");
 }
 
-/** Prints a result line as qperf does: by the data that has arrived on either side, else by acknowledged data. */
+/** Prints a result line as qperf does: from the data that has arrived on either side, otherwise from acknowledged data. */
 function print({ test, bytes }: Request, own: Counted, theirs: Counted, seconds: number): void {
   const messages = own.received + theirs.received || own.sent;
   if (messages === 0) throw new Error('Nothing was transferred.');
@@ -380,7 +380,7 @@ async function client({ peer, local, port, test: name, size, time }: Options): P
   const endpoint = await connect(side, link.qp, from, listener, param);
   const test = await perform(meeting, link, request, true);
   const theirs = await test.meanwhile(meeting.results());
-  if (theirs.errors > 0) throw new Error(`The server tells of ${theirs.errors} errors.`);
+  if (theirs.errors > 0) throw new Error(`The server reports ${theirs.errors} errors.`);
   print(request, test.counted, theirs, test.seconds);
   meeting.end();
   await endpoint.disconnect();
@@ -388,7 +388,7 @@ async function client({ peer, local, port, test: name, size, time }: Options): P
 }
 
 async function server({ local, port }: Options): Promise<void> {
-  // Before a client can ask: it waits for five seconds, and opening takes longer on a busy machine.
+  // Before a client can connect: it waits for five seconds, and opening takes longer on a busy machine.
   const provider = openProvider();
   using listener = new Listener(provider, socketAddress(local ?? '0.0.0.0', 0));
   const meeting = new Meeting(await answer(port, () => console.log(`listening on TCP port ${port}`)));

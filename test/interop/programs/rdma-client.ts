@@ -1,4 +1,4 @@
-/** rdma_client and rdma_server of rdma-core: one message of 16 bytes each way. */
+/** rdma_client and rdma_server of rdma-core: one message of 16 bytes in each direction. */
 import { Command } from 'commander';
 import * as z from 'zod';
 import { type IWVConnectQueuePair, openProvider, WvAccess, WvSend } from '../../../winverbs/index.js';

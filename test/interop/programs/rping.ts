@@ -49,7 +49,7 @@ const options = z
 type Options = z.output<typeof options>;
 
 const ADVERT_BYTES = 16;
-/** One read each way; the peer always has a receive posted, so RNR does not matter. */
+/** One read in each direction; the peer always has a receive posted, so RNR does not matter. */
 const connectParam: WvConnectParam = {
   responderResources: 1,
   initiatorDepth: 1,
@@ -104,7 +104,7 @@ class Link {
     this.qp.send('send', this.outgoing.sge(), SIGNALED);
   }
 
-  /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may come first. */
+  /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may precede it. */
   async heard(): Promise<Advert | undefined> {
     for (;;) {
       const { context, status, length } = await this.queue.any();
@@ -215,12 +215,12 @@ await run(
     .option('-s, --server', 'wait for a client')
     .option('-c, --client', 'connect to a server')
     .option('-a, --address <ip>', "the server's address")
-    .option('-I, --local <ip>', 'own address (client; default: by the route)')
+    .option('-I, --local <ip>', 'own address (client; default: from the route)')
     .option('-p, --port <n>', `port (default: ${DEFAULT_PORT})`)
     .option('-C, --count <n>', 'pings; 0 is for ever (default: 0)')
     .option(
       '-S, --size <bytes>',
-      `bytes of a ping (default: ${DEFAULT_BYTES}; a server takes up to ${MOST_BYTES})`,
+      `bytes of a ping (default: ${DEFAULT_BYTES}; a server accepts up to ${MOST_BYTES})`,
     )
     .option('-v, --verbose', 'print the data')
     .option('-V, --validate', 'compare the data')

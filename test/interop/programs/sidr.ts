@@ -9,7 +9,7 @@ const peer = socketAddress(peerAddress, Number(portText));
 const NOBODY_THERE = 1;
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** There is no listener: refused with the kernel's reason, not timed out. */
+  /** Without a listener: refused with the kernel's reason, not timed out. */
   async refused() {
     const provider = openProvider();
     const endpoint = provider.createDatagramEndpoint();
@@ -25,7 +25,7 @@ const behaviours: Record<string, () => Promise<void>> = {
     provider.release();
   },
 
-  /** This listener rejects all look-ups. */
+  /** This listener rejects all lookups. */
   async reject() {
     const provider = openProvider();
     const listener = provider.createDatagramEndpoint();
@@ -44,5 +44,5 @@ const behaviours: Record<string, () => Promise<void>> = {
 };
 
 const run = behaviours[behaviour];
-if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+if (run === undefined) throw new Error(`Unknown behaviour '${behaviour}'.`);
 await run();

@@ -1,7 +1,7 @@
 /**
  * Messages in one direction over UC or UD, to or from rig/stream.py in the guest: `stream TYPE ROLE OWN-ADDRESS
- * GUEST-ADDRESS`. Each has its number and bytes that depend on it; the receiver counts the complete ones. Prints a JSON
- * report.
+ * GUEST-ADDRESS`. Each contains its number and bytes derived from it; the receiver counts the complete ones. Prints a
+ * JSON report.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
@@ -68,7 +68,7 @@ function message(number: number, size: number): Uint8Array {
 }
 
 /**
- * Memory in the layout of stream.py: a buffer for each number that is written, one to send from, one for each receive.
+ * Memory in the layout of stream.py: a buffer for each written number, one to send from, one for each receive.
  */
 abstract class StreamEnd {
   protected readonly receives = 2 * COUNT + 64;
@@ -180,7 +180,7 @@ class UcEnd extends StreamEnd {
   }
 
   protected post(number: number, piece: ReturnType<Memory['sge']>): void {
-    // No WRITEs: rxe takes nothing more after one that it has the beginning of only (cases-uc.ts).
+    // No WRITEs: rxe accepts nothing more after one whose start alone it has received (cases-uc.ts).
     this.qp.send(number, piece, SIGNALED);
   }
 }

@@ -8,7 +8,7 @@ export async function dial(host: string, port: number): Promise<Socket> {
   try {
     await once(socket, 'connect');
   } catch (error) {
-    throw new Error(`Nobody answers on ${host} port ${port}: is the server running?`, { cause: error });
+    throw new Error(`Cannot connect to ${host} port ${port}: is the server running?`, { cause: error });
   }
   return socket;
 }

@@ -1,5 +1,5 @@
 /**
- * udaddy: a client looks up a server's queue pair (SIDR) and sends it messages; the server answers with as many to the
+ * udaddy: a client looks up a server's queue pair (SIDR) and sends it messages; the server replies with as many to the
  * source of the first one.
  */
 import { Command } from 'commander';
@@ -33,7 +33,7 @@ async function client({ server, bind, port, connections, count, size }: Options)
       await node.send(node.target(found));
       for (const { sourceQpn } of await node.receive()) {
         if (sourceQpn !== found.qpn) {
-          throw new Error(`Queue pair ${sourceQpn} has answered; the server told of ${found.qpn}.`);
+          throw new Error(`Queue pair ${sourceQpn} has replied; the server reported ${found.qpn}.`);
         }
       }
       endpoint.release();
@@ -74,8 +74,8 @@ async function server({ bind, port, connections, count, size }: Options): Promis
 
 await run(
   new Command('udaddy')
-    .description('Datagrams to a server whose queue pair is asked for, and as many back')
-    .option('-s, --server <ip>', 'ask this server (without it: be the server)')
+    .description('Datagrams to a server whose queue pair is looked up, and as many back')
+    .option('-s, --server <ip>', 'look up this server (without it: be the server)')
     .option('-b, --bind <ip>', 'own address')
     .option('-p, --port <n>', `port (default: ${DEFAULT_PORT})`)
     .option('-c, --connections <n>', 'queue pairs on each side (default: 1)')

@@ -13,7 +13,7 @@ export const bulk = (bytes: Uint8Array): Buffer =>
 
 export const OK = Buffer.from('+OK\r\n');
 
-/** The length of a value whose bulk string has so many bytes; undefined: none has, because the length has a digit more. */
+/** The length of a value whose bulk string has this many bytes; undefined: there is none, because the length has one more digit. */
 export function lengthOfBulk(total: number): number | undefined {
   for (let digits = 1; digits <= 8; digits += 1) {
     const length = total - digits - 5;
@@ -22,13 +22,13 @@ export function lengthOfBulk(total: number): number | undefined {
   return undefined;
 }
 
-/** One direction of a stream: its bytes go into buffers of this size, one after another. */
+/** One direction of a stream: its bytes go to buffers of this size, one after another. */
 export class Direction {
   private count = 0;
 
   constructor(readonly size: number) {}
 
-  /** Bytes that are left in the present buffer, from 1 to its size. */
+  /** Bytes that are left in the current buffer, from 1 to its size. */
   get room(): number {
     return this.size - (this.count % this.size);
   }
@@ -64,7 +64,7 @@ export class Exchange {
     this.received = new Direction(ours);
   }
 
-  /** Sends a request, and compares the reply. @returns Which of both crossed the end of a buffer */
+  /** Sends a request, and compares the reply. @returns Which of the two crossed the end of a buffer */
   async ask(request: Buffer, reply: Buffer): Promise<{ sent: boolean; received: boolean }> {
     const sent = this.sent.add(request.length);
     this.stream.write(request);
@@ -79,14 +79,14 @@ export class Exchange {
     return { sent, received: this.received.add(reply.length) };
   }
 
-  /** Sends what leaves so many bytes in the peer's buffer. */
+  /** Sends data that leaves this many bytes in the peer's buffer. */
   async leaveRoomThere(room: number): Promise<void> {
     const overhead = requestOf('SET', 'filler', '').length - bulk(Buffer.alloc(0)).length;
     const length = lengthFor(this.sent, room, overhead);
     if (length !== undefined) await this.ask(requestOf('SET', 'filler', Buffer.alloc(length, 'f')), OK);
   }
 
-  /** Asks for what leaves so many bytes in our own buffer; `filling` is at the server as the key of its name, and longer than two buffers. */
+  /** Requests a reply that leaves this many bytes in our own buffer; `filling` is on the server under the key of its name, and is longer than two buffers. */
   async leaveRoomHere(room: number, filling: Buffer): Promise<void> {
     const length = lengthFor(this.received, room, 0);
     if (length !== undefined)
@@ -102,7 +102,7 @@ const firstDifference = (one: Uint8Array, other: Uint8Array): number => {
   return at < 0 ? one.length : at;
 };
 
-/** The length of the value that a bulk string must have, after so many other bytes, to leave this room; undefined: there is this room. */
+/** The length of the value that a bulk string must have, after this many other bytes, to leave this room; undefined: that room is left already. */
 function lengthFor(direction: Direction, room: number, overhead: number): number | undefined {
   const missing = direction.room - room;
   if (missing === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Clients of a Valkey server that lose their connection: the server is killed, ends it, or speaks what the HCA cannot; and many clients at once. */
+/** Clients of a Valkey server that lose their connection: the server is killed, ends it, or sends what the HCA does not support; and many clients at once. */
 import { once } from 'node:events';
 import { Status, StatusError } from '../../../winverbs/index.js';
 import { requestOf } from '../../helpers/resp-client.js';
@@ -7,7 +7,7 @@ import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey 
 const CLIENTS = 100;
 const COUNTS = 100;
 
-/** Of the client's and so of the server's buffers for it, of which there are a hundred. */
+/** For the client's buffers and so for the server's for it, of which there are a hundred. */
 const small = { receiveBytes: 65_536, sendBytes: 65_536 };
 
 const clientsOf = async (valkey: Valkey): Promise<number> =>
@@ -32,10 +32,10 @@ export async function manyClients(target: Target): Promise<void> {
   console.log(`${CLIENTS} clients at once`);
 }
 
-/** How a client comes back: at once, as often as it takes, with the commands that were not answered. */
+/** How a client reconnects: at once, as often as needed, with the commands that have no reply yet. */
 const comesBack = { retryStrategy: () => 200, maxRetriesPerRequest: null };
 
-/** Works while the server is killed and started again, until a round has begun and ended on the new connection. */
+/** Works while the server is killed and restarted, until a round has started and ended on the new connection. */
 export async function survive(target: Target): Promise<void> {
   using valkey = await openValkey(target, comesBack);
   const quiet = () => {};
@@ -62,8 +62,8 @@ export async function survive(target: Target): Promise<void> {
 
 const KILLED = 20;
 /**
- * The server ends connections by CLIENT KILL: one that is blocked, and then all but that which says so. None has replies that wait, because valkey-server
- * 8.1.1 may crash then (docs/interop.md).
+ * The server ends connections on CLIENT KILL: a blocked one, and then all except the one that requests it. None has
+ * waiting replies, because valkey-server 8.1.1 may crash then (docs/interop.md).
  */
 export async function killedClients(target: Target): Promise<void> {
   using judge = await openValkey(target);
@@ -96,7 +96,7 @@ export async function killedClients(target: Target): Promise<void> {
   console.log(`${KILLED} clients came back`);
 }
 
-/** The HCA has no Write with immediate data: the stream fails at its first one, and says why. */
+/** The HCA does not support Write with immediate data: the stream fails at its first one, and reports why. */
 export async function refused(target: Target): Promise<void> {
   const stream = await openStream(target, 65_536);
   stream.write(requestOf('PING'));

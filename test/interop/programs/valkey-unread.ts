@@ -8,7 +8,7 @@ const RECEIVE_BYTES = 1 << 20;
 const REPLY_BYTES = 1 << 20;
 const REPLIES = 16;
 
-/** A connection that has asked for more than its buffer holds, and reads nothing. */
+/** A connection that has requested more than its buffer holds, and reads nothing. */
 async function unread(target: Target, valkey: Valkey): Promise<Duplex> {
   await valkey.call('SET', 'long', Buffer.alloc(REPLY_BYTES, 'long'));
   const stream = await openStream(target, RECEIVE_BYTES);
@@ -17,7 +17,7 @@ async function unread(target: Target, valkey: Valkey): Promise<Duplex> {
   return stream;
 }
 
-/** Whether the server still answers. */
+/** Whether the server still replies. */
 async function goesOn(valkey: Valkey): Promise<void> {
   const answers = await valkey.call('PING').then(
     () => true,
@@ -29,8 +29,8 @@ async function goesOn(valkey: Valkey): Promise<void> {
 const noReturn = { retryStrategy: () => null };
 
 /**
- * The client leaves. valkey-server 8.1.1 ends by SIGSEGV then, because its list of connections with such replies keeps one that is closed (rdma.c,
- * pending_list).
+ * The client disconnects. valkey-server 8.1.1 ends by SIGSEGV then, because its list of connections with such replies
+ * keeps a closed one (rdma.c, pending_list).
  */
 export async function leaves(target: Target): Promise<void> {
   using valkey = await openValkey(target, noReturn);
@@ -39,7 +39,7 @@ export async function leaves(target: Target): Promise<void> {
   await goesOn(valkey);
 }
 
-/** The server gives the client up, because it is to keep little for it. */
+/** The server gives the client up, because it may keep only little for it. */
 export async function givenUp(target: Target): Promise<void> {
   using valkey = await openValkey(target, noReturn);
   valkey.on('error', () => {});

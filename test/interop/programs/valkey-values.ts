@@ -35,12 +35,12 @@ export async function pipelines(target: Target): Promise<void> {
   );
 }
 
-/** Bytes of our own buffer: the least that Valkey's server has of its own. */
+/** Size of our own buffer in bytes: the smallest that Valkey's server permits for its own. */
 const OURS = 65_536;
 /** From the first byte of a message to the end of the buffer there are 1 to this many bytes. */
 const ALIGNMENTS = 64;
 const MEBI = 1 << 20;
-/** Bytes of values, and at every how many of these distances they are tried. */
+/** Sizes of values in bytes, and the step of these distances at which they are tried. */
 const VALUES = [
   [1, 1],
   [100, 1],
@@ -79,7 +79,7 @@ export async function crossings(target: Target): Promise<void> {
 
 const mebi = (bytes: number): number => Math.round(bytes / MEBI);
 
-/** 1 if the message has crossed the end, as its length says; 0 if neither. */
+/** 1 if the message crossed the end, according to its length; 0 if not. */
 function expected(
   message: Buffer,
   room: number,

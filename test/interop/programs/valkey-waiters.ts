@@ -9,7 +9,7 @@ const BLOCKED = 20;
 /** Three times the interval of keep-alives. */
 const IDLE_MS = 9000;
 
-/** Clients that block on a list get a value each, in the order in which they came, after a time in which no data is sent. */
+/** Clients that block on a list get a value each, in the order of their requests, after a time in which no data is sent. */
 export async function blockedPops(target: Target): Promise<void> {
   using pushing = await openValkey(target);
   check((await pushing.call('BLPOP', 'list', '0.1')) === null, 'A pop of an empty list has a value.');
@@ -19,7 +19,7 @@ export async function blockedPops(target: Target): Promise<void> {
     const valkey = await openValkey(target);
     waiting.push(valkey);
     popped.push(valkey.call('BLPOP', 'list', '0'));
-    // Nothing else says that the server has this one.
+    // There is no other sign that the server has this one.
     while (!String(await pushing.call('INFO', 'clients')).includes(`blocked_clients:${popped.length}\r`));
   }
   await sleep(IDLE_MS);
@@ -50,7 +50,7 @@ export async function publications(target: Target): Promise<void> {
       valkey.on('pmessage', (_pattern, _channel, text) => hear(text));
     });
   });
-  // iovalkey knows these by their names in lower case alone.
+  // iovalkey knows these only by their lower-case names.
   await byName.call('subscribe', 'news');
   await byPattern.call('psubscribe', 'n?ws');
   const receivers = await inOnePipeline(publisher, MESSAGES, (n) => ['PUBLISH', 'news', textOf(n)]);
@@ -64,9 +64,9 @@ export async function publications(target: Target): Promise<void> {
 
 const RECEIVE_BYTES = 1 << 20;
 const FLOOD = 20_000;
-/** Commands that are awaited one by one, so that each is a Write of its own to the monitor: more than it has Receives. */
+/** Commands that are awaited one by one, so that each is a separate Write to the monitor: more than it has Receives. */
 const ALONE = 3000;
-/** Bytes that a stream may hold for its reader, beside the buffer that the server writes to: as many again, and its high-water mark. */
+/** Bytes that a stream may hold for its reader, in addition to the buffer that the server writes to: as many again, and its high-water mark. */
 const MOST_HELD = RECEIVE_BYTES + 65_536;
 
 /** Sends as many commands as a monitor is to see. */
@@ -75,7 +75,7 @@ async function flood(valkey: Valkey): Promise<void> {
   await inOnePipeline(valkey, FLOOD - ALONE, (n) => ['SET', `flood:${ALONE + n}`, textOf(ALONE + n)]);
 }
 
-/** Reads slowly until all commands have come, each once and in order, or the stream ends. @returns How many have come */
+/** Reads slowly until all commands have arrived, each once and in order, or the stream ends. @returns The number that arrived */
 async function readSlowly(stream: Duplex): Promise<number> {
   let count = 0;
   let rest = '';
@@ -95,12 +95,12 @@ async function readSlowly(stream: Duplex): Promise<number> {
   return count;
 }
 
-/** A connection that sees all commands of another one, and reads them only when the last one was answered. The server keeps them. */
+/** A connection that sees all commands of another one, and reads them only after the reply to the last one. The server keeps them. */
 export async function monitor(target: Target): Promise<void> {
   using valkey = await openValkey(target);
   const stream = await openStream(target, RECEIVE_BYTES);
   stream.write(requestOf('MONITOR'));
-  // The reply, which says that it sees what follows.
+  // The reply, which means that it sees what follows.
   await once(stream, 'readable');
   await flood(valkey);
   check(stream.readableLength <= MOST_HELD, `The stream holds ${stream.readableLength} bytes.`);

@@ -22,5 +22,5 @@ const behaviours: Record<string, (target: Target) => Promise<void>> = {
 
 const [behaviour = '', host = '', port = '', bytes = ''] = process.argv.slice(2);
 const run = behaviours[behaviour];
-if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+if (run === undefined) throw new Error(`Unknown behaviour '${behaviour}'.`);
 await run({ host, port: Number(port), bufferBytes: Number(bytes) });

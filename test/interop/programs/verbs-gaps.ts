@@ -1,4 +1,4 @@
-/** Requests that lose packets: the responder's NAK of a PSN out of sequence makes the requester send them again. */
+/** Requests that lose packets: the responder's NAK of a PSN out of sequence causes the requester to retransmit them. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { readCounters } from '../../../kernel-bridge/index.js';

@@ -55,7 +55,7 @@ const tallied = z.object({
   nosum: z.boolean(),
   count: word,
 });
-/** Packets of one kind on the guest's link; `out`: sent by the guest; `nosum`: without UDP checksum. */
+/** Packets of one kind on the guest's link; `out`: sent by the guest; `nosum`: without a UDP checksum. */
 export type Tallied = z.output<typeof tallied>;
 
 /** A request that the guest posts. `at` is an offset in its own memory, `addr` an address in ours. */
@@ -198,7 +198,7 @@ export class Hosts implements Disposable {
     await this.peer.ask({ do: 'post', ops }, z.object({}));
   }
 
-  /** The guest's next `count` completions. @throws Error if they do not come */
+  /** The guest's next `count` completions. @throws Error if they do not arrive */
   async completions(count: number): Promise<GuestCompletion[]> {
     const { wcs } = await this.peer.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
     if (wcs.length < count) throw new Error(`The guest has ${wcs.length} completions instead of ${count}.`);

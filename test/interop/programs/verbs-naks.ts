@@ -34,7 +34,7 @@ const OPERATIONS = ['READ', 'WRITE', 'WRITE_IMM', 'CMP_SWAP', 'FETCH_ADD'] as co
 type Operation = (typeof OPERATIONS)[number];
 const ATOMICS = ['CMP_SWAP', 'FETCH_ADD'] as const;
 const IMMEDIATE = 0x1234_5678;
-/** Nothing is sent again because the other side reports a missing receive late. */
+/** Nothing is retransmitted because of a late report of a missing receive. */
 const THREE_TRIES = { rnrRetry: 2, ackTimeout: 0 } as const;
 
 function post(
@@ -81,7 +81,7 @@ const ourRights: Record<Operation, number> = {
 };
 const EVERY = Ibv.LOCAL_WRITE | Ibv.REMOTE_READ | Ibv.REMOTE_WRITE | Ibv.REMOTE_ATOMIC;
 const OUR_EVERY = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
-/** Remote write includes local write, which the others need, too. */
+/** Remote write includes local write, which the others need as well. */
 const withoutOurs = (kind: Operation): number => (OUR_EVERY & ~ourRights[kind]) | WvAccess.LOCAL_WRITE;
 
 function refusalsOfTheirs(): RefusalOfTheirs[] {
@@ -90,7 +90,7 @@ function refusalsOfTheirs(): RefusalOfTheirs[] {
     ...OPERATIONS.flatMap((kind): RefusalOfTheirs[] => [
       {
         ...denied,
-        name: `${kind} with a key that names nothing`,
+        name: `${kind} with an unknown key`,
         post: (pair, piece) => post(pair, piece, kind, 0, otherIndex(pair.remote.rkey)),
       },
       {
@@ -107,7 +107,7 @@ function refusalsOfTheirs(): RefusalOfTheirs[] {
       {
         name: `${kind} without the queue pair's right`,
         pair: { guestQp: EVERY & ~theirRights[kind] },
-        // rxe and we answer this (IBA 1 §9.7.4.1.5: the responder does not support the operation).
+        // rxe and this package reply with this (IBA 1 §9.7.4.1.5: the responder does not support the operation).
         status: WcStatus.REMOTE_INVALID_REQUEST,
         post: (pair, piece) => post(pair, piece, kind, 0),
       },
@@ -122,7 +122,7 @@ function refusalsOfTheirs(): RefusalOfTheirs[] {
     ...ATOMICS.flatMap((kind): RefusalOfTheirs[] => [
       { ...denied, name: `${kind} beyond the end`, post: (pair, piece) => post(pair, piece, kind, SIZE) },
       {
-        name: `${kind} at no multiple of 8`,
+        name: `${kind} not at a multiple of 8`,
         status: WcStatus.REMOTE_INVALID_REQUEST,
         post: (pair, piece) => post(pair, piece, kind, 4),
       },
@@ -136,7 +136,7 @@ function refusalsOfOurs(): RefusalOfOurs[] {
     ...OPERATIONS.flatMap((kind): RefusalOfOurs[] => [
       {
         ...denied,
-        name: `${kind} with a key that names nothing`,
+        name: `${kind} with an unknown key`,
         request: (pair) => request(pair, kind, 0, otherIndex(pair.memory.region.rkey)),
       },
       {
@@ -164,7 +164,8 @@ function refusalsOfOurs(): RefusalOfOurs[] {
         request: (pair) => request(pair, kind, SIZE - WORD + 1),
       }),
     ),
-    // A misaligned atomic never leaves the guest, because its library refuses it. Native tests have that NAK of ours.
+    // A misaligned atomic never leaves the guest, because its library refuses it. Native tests cover that NAK of this
+    // package.
     ...ATOMICS.map(
       (kind): RefusalOfOurs => ({
         ...denied,
@@ -239,7 +240,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     const pair = await hosts.pair({ rnrRetry: 7 });
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
     pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
-    // More often than any finite count has tries.
+    // More often than any finite count permits.
     while ((readCounters().hca.rcvd_rnr_err ?? 0) - before < 10) await hosts.guestState();
     assert.equal(pair.queue.cq.peek(), 0);
     await hosts.receive(0, WORD);

@@ -113,7 +113,7 @@ export async function regionsOfOurs(hosts: Hosts): Promise<void> {
   region.release();
 }
 
-/** We reach a zero-based window of the guest, and name a region of the guest's that cannot be invalidated. */
+/** We access a zero-based window of the guest, and name a region of the guest's that cannot be invalidated. */
 export async function regionsOfTheirs(hosts: Hosts): Promise<void> {
   {
     const { qp, queue, memory } = await hosts.pair();
@@ -130,7 +130,7 @@ export async function regionsOfTheirs(hosts: Hosts): Promise<void> {
   }
   console.log('ok  zero based');
   {
-    // The architecture has the request refused; rxe acknowledges it, and reports the error to its receiver.
+    // The architecture requires the request to be refused; rxe acknowledges it, and reports the error to its receiver.
     const { qp, queue, memory, remote } = await hosts.pair();
     await hosts.receive(0, 64);
     qp.sendAndInvalidate('send', memory.sge(0, 20), SIGNALED, remote.rkey);

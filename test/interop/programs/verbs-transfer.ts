@@ -180,7 +180,7 @@ export async function windowsOfOurs(hosts: Hosts): Promise<void> {
     assert.equal(await hosts.status({ op: 'send_inv', at: 0, len: 20, rkey: key }), IbvWc.SUCCESS);
     const { status, flags, immediateData } = await queue.any();
     assert.equal(status, WcStatus.SUCCESS);
-    assert.equal(flags & 2, 2, 'the receive tells of no invalidation');
+    assert.equal(flags & 2, 2, 'the receive reports no invalidation');
     assert.equal(immediateData, key);
     assert.equal(
       await hosts.status(through('read', 0, 64)),

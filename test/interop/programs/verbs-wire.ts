@@ -15,9 +15,9 @@ const PIECE = BYTES / PIECES;
 /** Maximum of rounds until the queue has marked a packet. */
 const ROUNDS = 12;
 /**
- * Code of the guest's ACK timeout, 4.3 s: all that is posted may wait in the queue, which passes 1 MB/s and loses
- * nothing. A shorter one makes rdma_rxe repeat its requests, and when it repeats one whose last packet has just been
- * acknowledged, it sends an empty WRITE_ONLY and shifts the PSNs of all that follows by one.
+ * Code of the guest's ACK timeout, 4.3 s: everything posted may wait in the queue, which passes 1 MB/s and loses
+ * nothing. With a shorter one rdma_rxe retransmits its requests, and when it retransmits one whose last packet has just
+ * been acknowledged, it sends an empty WRITE_ONLY and shifts the PSNs of all that follows by one.
  */
 const PATIENT = 20;
 const SIZE = 10_001;
@@ -26,7 +26,7 @@ const counter = (name: string): number => readCounters().hca[name] ?? 0;
 const sum = (all: readonly Tallied[], of: (one: Tallied) => boolean): number =>
   all.filter(of).reduce((total, { count }) => total + count, 0);
 
-/** The guest's writes pass a queue that marks them; each mark is received, and answered. */
+/** The guest's writes pass a queue that marks them; each mark is received, and causes a CNP. */
 export async function marksOfTheirs(hosts: Hosts): Promise<void> {
   const { memory } = await hosts.pair({ size: BYTES, mtu: 1024, guestClass: ECT0, ackTimeout: PATIENT });
   const { address, rkey } = memory.region;
@@ -59,7 +59,7 @@ export async function marksOfTheirs(hosts: Hosts): Promise<void> {
 }
 
 /**
- * Both sides write to each other. rxe sends without UDP checksum, over IPv6, too, and its data arrives; ours arrives
+ * Both sides write to each other. rxe sends without UDP checksums, also over IPv6, and its data arrives; ours arrives
  * with a checksum over IPv6, which a socket computes.
  */
 export async function checksums(hosts: Hosts): Promise<void> {

@@ -30,7 +30,7 @@ const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
 
 const [behaviour = '', own = '', guest = ''] = process.argv.slice(2);
 const run = behaviours[behaviour];
-if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+if (run === undefined) throw new Error(`Unknown behaviour '${behaviour}'.`);
 // The first open of a process determines the options.
 using _provider = openProvider(optionsWith(behaviour === 'gaps-of-ours' ? lossyOptions : {}));
 using hosts = await Hosts.meet(own, guest);

@@ -46,7 +46,7 @@ done
 
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
-# An image counts only if these very scripts have made it.
+# An image counts only if exactly these scripts have created it.
 recipe=$(cat "$here"/{build-guest,build-siw,guest-init,guest-exec}.sh | sha256sum | cut -d' ' -f1)
 [ $node = 1 ] && recipe="$recipe $(node --version)"
 if [ $force = 0 ] && [ -s "$cache/initrd.cpio" ] && [ -s "$cache/vmlinuz" ] &&
@@ -181,7 +181,7 @@ if [ $node = 1 ]; then
     cp "$stage/etc/libibverbs.d/siw.driver" "$root/etc/libibverbs.d/"
 fi
 
-# Shared libraries: ask the unpacked dynamic loader, with only unpacked folders.
+# Shared libraries: run the unpacked dynamic loader, with only unpacked folders.
 ld=$(readlink -f "$stage/lib64/ld-linux-x86-64.so.2")
 [ -f "$ld" ] || ld=$stage/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2
 libpath=$stage/lib/x86_64-linux-gnu:$stage/$libdir

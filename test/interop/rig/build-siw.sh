@@ -33,7 +33,7 @@ fetch "linux-source-$series"
 for f in *.deb; do dpkg-deb -x "$f" .; done
 tar -xJf usr/src/linux-source-*.tar.xz --strip-components=4 --wildcards '*/drivers/infiniband/sw/siw' ||
     die "no siw in linux-source-$series"
-# The headers name each other where an installation would have them.
+# The headers include each other as if they were installed.
 sed -i "s#/usr/src/#$work/usr/src/#" "usr/src/linux-headers-$kver/Makefile"
 make -C "usr/src/linux-headers-$kver" M="$work/siw" CONFIG_RDMA_SIW=m CC=gcc modules > make.log 2>&1 ||
     die "siw does not build: $(grep -m3 -i error make.log || tail -n3 make.log)"

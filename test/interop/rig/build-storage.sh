@@ -25,7 +25,7 @@ debs=$cache/storage-debs stage=$cache/storage-stage root=$cache/storage-root
 rm -rf "$stage" "$root"
 mkdir -p "$debs" "$stage" "$root"/{bin,lib/x86_64-linux-gnu}
 
-# The packages and all that they depend on, without those that bring no library.
+# The packages and all their dependencies, except those without a library.
 cd "$debs"
 apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
     --no-enhances nvme-cli fio e2fsprogs | grep -E '^[a-z0-9]' | sort -u |

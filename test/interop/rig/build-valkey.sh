@@ -1,7 +1,7 @@
 #!/bin/bash
-# Build what cases with Valkey need in an interop guest: valkey-server with RDMA, and upstream's own test client (rdma-test), from
-# the source that Debian has of it, as an archive that is unpacked in a running guest. Nothing is installed: packages are unpacked into the cache
-# folder. Root is not needed.
+# Build what cases with Valkey need in an interop guest: valkey-server with RDMA, and upstream's own test client
+# (rdma-test), from Debian's source of it, as an archive that is unpacked in a running guest. Nothing is installed:
+# packages are unpacked into the cache folder. Root is not needed.
 #
 #   build-valkey.sh [CACHE_DIR]      (as in build-guest.sh)
 #
@@ -38,7 +38,8 @@ mkdir -p "$work"/{lists,apt,stage,source,root/bin}
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# The source, kept over builds: a list of its own for apt, which checks what it downloads, and the sum of what was tried.
+# The source, kept over builds: with a separate list for apt, which verifies its downloads, and the checksum of what was
+# tested.
 is_right() { echo "$sha256  $cache/$source" | sha256sum --check --status 2>/dev/null; }
 if ! is_right; then
     say "downloading $source"

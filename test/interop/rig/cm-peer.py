@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# The guest's rdma_cm, driven by the other side: librdmacm's calls by name over TCP port 18517, a
-# JSON object a line each way. One client; ends when it goes. Needs a guest with Python.
+# The guest's rdma_cm, driven by the other side: librdmacm's calls by name over TCP port 18517, one JSON object per line
+# in each direction. One client; ends when it disconnects. Needs a guest with Python.
 #
 #   {"do": "listen", "ps", "addr", "port"}      "ps" is tcp or udp: {"id"}
 #   {"do": "connect", "ps", "own", "addr", "port", "private", "qp"}
@@ -17,7 +17,7 @@
 #   {"do": "dropped", "attribute"}              how many were dropped since: {"count"}
 #   {"do": "pass", "attribute"}                 all of them leave it again
 #
-# "private" is hexadecimal. A call that librdmacm refuses is answered by {"error"}.
+# "private" is hexadecimal. A call that librdmacm refuses returns {"error"}.
 import ctypes as c, glob, ipaddress, os, re, select, socket, struct, subprocess
 from lines import serve
 
@@ -26,7 +26,7 @@ WAIT = 30
 MS = 5000
 SPACES = dict(tcp=0x0106, udp=0x0111)
 QP_TYPES = dict(tcp=2, udp=4)
-# A queue pair that nobody has: ib_cm only hands the number on.
+# A queue pair that does not exist: ib_cm only passes the number on.
 NUMBER = 0x7ead
 ETHERNET = dict([(4, 'ip'), (6, 'ipv6')])
 HEADER = dict([(4, 20), (6, 40)])
@@ -98,7 +98,7 @@ class Id:
     def make_qp(self):
         init = QpInit(max_send_wr=4, max_recv_wr=4, max_send_sge=1, max_recv_sge=1,
                       type=QP_TYPES[self.ps], signal_all=1)
-        # Without a PD and CQs the library makes them.
+        # Without a PD and CQs the library creates them.
         call('rdma_create_qp', self.handle, None, c.byref(init))
         self.qp = True
 
@@ -221,7 +221,7 @@ class Peer:
     def do_drop(self, m):
         if not self.dropping:
             subprocess.run(['modprobe', '-a', 'sch_ingress', 'cls_u32', 'act_gact'], check=True)
-            # One may be left of a run that was stopped.
+            # One may be left over from a run that was stopped.
             subprocess.run(['tc', 'qdisc', 'del', 'dev', 'eth0', 'clsact'], capture_output=True)
             tc('qdisc', 'add', 'dev', 'eth0', 'clsact')
             self.dropping = True
@@ -230,7 +230,7 @@ class Peer:
         matches = [('u16', '4791', '0xffff', at + 2), ('u32', '1', '0x00ffffff', at + 12),
                    ('u16', '0x0107', '0xffff', at + 28), ('u16', str(m['attribute']), '0xffff', at + 44)]
         words = [w for kind, value, mask, off in matches for w in ('match', kind, value, mask, 'at', str(off))]
-        # Not "drop", which rxe is told of: it would try again at once. Without hardware "trap" swallows in silence.
+        # Not "drop", which is reported to rxe: it would retry at once. Without hardware, "trap" drops silently.
         tc('filter', 'add', 'dev', 'eth0', 'egress', 'protocol', ETHERNET[m['family']],
            'pref', str(m['attribute']), 'u32', *words,
            'action', 'trap', 'random', 'determ', 'pass', str(m['count'] + 1))

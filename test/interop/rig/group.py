@@ -43,7 +43,7 @@ def attach():
     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, member)
     ATTACH_MCAST = 30
     for handle in range(16):
-        # Of the handles that this process has been given, one is the queue pair's.
+        # One of the handles of this process is the queue pair's.
         command = struct.pack('=IHH', ATTACH_MCAST, 8, 0) + ipaddress.ip_address(opt.group).packed
         try:
             os.write(ctx.cmd_fd, command + struct.pack('=IHH', handle, 0, 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# A connection of the guest's rdma_cm that sends, or posts its receive, when it is told: the other side says so, a JSON object a
-# line each way over TCP port 18521. Needs a guest with Python.
+# A connection of the guest's rdma_cm that sends, or posts its receive, on command: the other side sends one JSON object
+# per line in each direction over TCP port 18521. Needs a guest with Python.
 #
 #   {"do": "listen", "addr", "port"}  {"do": "accept"}     a server takes one connection
 #   {"do": "connect", "own", "addr", "port"}               a client

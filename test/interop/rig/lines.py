@@ -1,5 +1,5 @@
-# How a script of the guest is told what to do: a JSON object a line each way over TCP, one client. {"do": "x", ...} calls
-# do_x of an object; what that cannot do is answered by {"error"}.
+# How a script in the guest is controlled: one JSON object per line in each direction over TCP, one client. {"do": "x",
+# ...} calls do_x of an object; if that fails, the reply is {"error"}.
 import json, socket
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Messages in one direction over UC or UD, each with its number and bytes that follow from it, so that a receiver can tell a
-# whole message from a broken one. The other side says what happens, a JSON object a line each way over TCP port 18520. Needs a
-# guest with Python.
+# Messages in one direction over UC or UD, each with its number and bytes derived from it, so that a receiver can
+# distinguish whole messages from broken ones. The other side controls this script with one JSON object per line in each
+# direction over TCP port 18520. Needs a guest with Python.
 #
 #   {"do": "open", "type": "uc" or "ud", "count", "size", "mtu", "gid"}   {"qpn", "psn", "gid", "addr", "rkey"}
 #   {"do": "connect", "qpn", "psn", "gid", "addr", "rkey"}
@@ -47,7 +47,7 @@ class Stream:
         gr.hop_limit = 64
         return AHAttr(port_num=1, is_global=1, gr=gr)
 
-    # Memory: a place for each number that is written, the one that is sent from, a place for each receive.
+    # Memory: a slot for each written number, the one that is sent from, a slot for each receive.
     def do_open(self, m):
         self.m = m
         self.uc = m['type'] == 'uc'
@@ -111,7 +111,7 @@ class Stream:
         return {}
 
     def do_mark(self, m):
-        # A message that netem delays would come behind the mark.
+        # A message that netem delays would arrive after the mark.
         while b'backlog 0b 0p' not in subprocess.check_output(['tc', '-s', 'qdisc', 'show', 'dev', 'eth0']):
             pass
         self.post(MARK, MARK_BYTES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# The guest's queue pairs, driven by the other side: verbs by name over TCP port 18516, a
-# JSON object a line each way. One client; ends when it goes. Needs a guest with Python.
+# The guest's queue pairs, driven by the other side: verbs by name over TCP port 18516, one JSON object per line in each
+# direction. One client; ends when it disconnects. Needs a guest with Python.
 #
 #   {"do": "qp", "mtu", "gid", "size", "mr", "access", "depth", "retry", "rnr", "minrnr", "timeout"}
 #        a fresh RC queue pair, CQ and memory in place of the last ones; "mr" and "access" are
@@ -18,7 +18,7 @@
 #        {"tally": [{"out", "version", "opcode", "ecn", "nosum", "count"}]}; nosum: the UDP checksum is 0
 #   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
 #
-# An operation that the library refuses is answered by {"error"}.
+# An operation that the library refuses returns {"error"}.
 import argparse, socket, struct, time, zlib
 from lines import serve
 import pyverbs.enums as e
@@ -37,7 +37,7 @@ OPS = dict(send=e.IBV_WR_SEND, send_imm=e.IBV_WR_SEND_WITH_IMM, send_inv=e.IBV_W
            write=e.IBV_WR_RDMA_WRITE, write_imm=e.IBV_WR_RDMA_WRITE_WITH_IMM, read=e.IBV_WR_RDMA_READ,
            cas=e.IBV_WR_ATOMIC_CMP_AND_SWP, add=e.IBV_WR_ATOMIC_FETCH_AND_ADD)
 ETH_P_ALL, ROCE, RC = 3, 4791, 0x20
-# Not in Python's socket module; what is watched may be megabytes.
+# Not in Python's socket module; the watched packets may be megabytes.
 SO_RCVBUFFORCE, TAP_BYTES = 33, 64 << 20
 MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
@@ -51,7 +51,7 @@ class Peer:
         self.tap = None
 
     def close(self):
-        # A bound window holds its queue pair: rxe waits 50 s for it if the queue pair is to go first.
+        # A bound window keeps its queue pair: rxe waits 50 s for it if the queue pair is to be destroyed first.
         for it in [*self.windows, self.qp, self.mr, self.cq]:
             if it is not None:
                 it.close()

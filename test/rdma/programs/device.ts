@@ -1,6 +1,7 @@
 /**
- * What happens to a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON: the
- * events that the program has been told, the ends of its requests when the device is taken away, and whether it works when it is back.
+ * Events of a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON:
+ * the events that the program received, how its requests ended when the device was removed, and whether it works when
+ * it is back.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,10 +23,10 @@ import { system } from './lossy-link.js';
 const [address = '', link = '', name = '', type = ''] = process.argv.slice(2);
 const EXTRA = address.replace(/\d+$/, '77');
 
-/** For whoever looks why the program hangs. */
+/** For anyone who investigates why the program hangs. */
 const step = (text: string): void => console.log(`${(performance.now() / 1000).toFixed(1)} s: ${text}`);
 
-/** Waits until the device has told these events, in one answer or several. */
+/** Waits until the device has reported these events, in one result or several. */
 async function until(device: IWVDevice, wanted: number, pending?: Overlapped<number>): Promise<number> {
   let flags = pending ? await pending : 0;
   while ((flags & wanted) !== wanted) flags |= await device.notify(1);
@@ -69,7 +70,7 @@ async function portEvents(device: IWVDevice): Promise<object> {
   return told;
 }
 
-/** Messages over a new connection; throws when one does not arrive. */
+/** Messages over a new connection; throws if one does not arrive. */
 async function works(provider: IWVProvider): Promise<boolean> {
   const [a, b] = [openSide(provider, {}, 8192, address), openSide(provider, {}, 8192, address)];
   step('sides are there');
@@ -87,7 +88,7 @@ async function works(provider: IWVProvider): Promise<boolean> {
   return came;
 }
 
-/** The system takes the device while requests of every kind wait. */
+/** The OS removes the device while requests of every kind wait. */
 async function removal(provider: IWVProvider): Promise<object> {
   const [a, b] = [openSide(provider, {}, 8192, address), openSide(provider, {}, 8192, address)];
   await connect(provider, a, b, address);
@@ -106,7 +107,7 @@ async function removal(provider: IWVProvider): Promise<object> {
   const ends = Object.entries(waiting).map(
     async ([kind, request]) => [kind, await outcomeName(request)] as const,
   );
-  // It ends when the program has let go of the device.
+  // It ends when the program has released the device.
   const deletion = once(spawn('rdma', ['link', 'del', name], { stdio: 'ignore' }), 'exit');
   const ended = Object.fromEntries(await Promise.all(ends));
   step('all requests have ended');

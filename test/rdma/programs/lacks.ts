@@ -1,6 +1,6 @@
 /**
- * What a device says that it has, and what comes of asking for the rest: `lacks ADDRESS`. Prints a line of JSON: the capabilities, and for
- * each request SUCCESS or the error's status and text.
+ * The capabilities that a device reports, and the results of requesting the rest: `lacks ADDRESS`. Prints a line of JSON: the capabilities,
+ * and for each request SUCCESS or the error's status and text.
  */
 import { AtomicCapability, DeviceType, WvCapability } from '../../../kernel-bridge/index.js';
 import {
@@ -48,7 +48,7 @@ const requests: Readonly<Record<string, () => unknown>> = {
   'datagram queue pair': () => pd.createDatagramQueuePair(sizes).release(),
   'address handle': () => pd.createAddressHandle(provider.resolvePath(address).addressVector).release(),
   'datagram listener': () => listener.listen(1),
-  'datagram look-up': () => client.lookup({ family: 4, address, port: 9 }),
+  'datagram lookup': () => client.lookup({ family: 4, address, port: 9 }),
 };
 
 async function outcome(request: () => unknown): Promise<string> {

@@ -1,6 +1,6 @@
 /**
  * Every operation over a link that loses packets or delivers them twice: `loss server ADDRESS` serves, and `loss client
- * ADDRESS OWN-ADDRESS` asks, disturbs its own link, and prints a line of JSON for each case.
+ * ADDRESS OWN-ADDRESS` sends requests, disturbs its own link, and prints a line of JSON for each case.
  */
 
 import { connectEndpoint, HostWv, ListenerWv, type MemoryWv } from '../../../nd/cli/sides/winverbs-side.js';
@@ -20,14 +20,14 @@ type Operation = (typeof OPERATIONS)[number];
 const LINKS = ['loss 2%', 'loss 8%', 'duplicate 8%'] as const;
 const DIRECTIONS = ['out', 'in'] as const;
 
-/** Messages of a case, each of a few packets; and atomics, which have one. */
+/** Messages of a case, each of a few packets; and atomics, which have one packet. */
 const [COUNT, ATOMICS] = [100, 300];
 const BYTES = 3000;
-/** Requests at a time. */
+/** Requests in flight. */
 const WINDOW = 8;
-/** Where so many losses are expected, none at all is no chance. */
+/** Where this many losses are expected, none at all is not chance. */
 const SURE = 9;
-/** Places for messages that come. */
+/** Slots for received messages. */
 const SLOTS = 16;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
 const depths = { responderResources: 4, initiatorDepth: 4, retryCount: 7, rnrRetryCount: 7 };
@@ -40,11 +40,11 @@ function pattern(n: number): Buffer {
 }
 const patterns = Array.from({ length: COUNT }, (_, n) => pattern(n));
 
-/** Messages of a memory that are not the pattern's. */
+/** Messages in a memory that differ from the pattern. */
 const wrongOf = (memory: Uint8Array): number =>
   patterns.filter((bytes, n) => bytes.compare(memory, n * BYTES, (n + 1) * BYTES) !== 0).length;
 
-/** One end: memory that the peer may use, and places for messages. */
+/** One side: memory that the peer may use, and slots for messages. */
 class End {
   readonly queue: Queue;
   readonly qp: IWVConnectQueuePair;
@@ -72,7 +72,7 @@ class End {
   }
 }
 
-/** Echoes messages; an empty one asks what is wrong in the open memory, and the counter. */
+/** Echoes messages; the reply to an empty one reports what is wrong in the open memory, and the counter. */
 async function serve(end: End, endpoint: IWVConnectEndpoint): Promise<void> {
   const { qp, queue, open, slots } = end;
   const over = endpoint.notifyDisconnect().then(
@@ -123,7 +123,7 @@ async function server(address: string): Promise<void> {
   }
 }
 
-/** Posts requests, a few at a time, and takes as many completions of those as there are. */
+/** Posts requests, a few at a time, and consumes their completions. */
 async function window(queue: Queue, count: number, post: (n: number) => void, done: (n: number) => void) {
   let posted = 0;
   for (let taken = 0; taken < count; taken++) {
@@ -133,7 +133,7 @@ async function window(queue: Queue, count: number, post: (n: number) => void, do
   }
 }
 
-/** What an echo of nothing says: messages that are wrong in the server's memory, and the counter there. */
+/** What the echo of an empty message reports: wrong messages in the server's memory, and the counter there. */
 async function ask({ qp, queue, slots }: End): Promise<{ wrong: number; counter: number }> {
   qp.send('ask', [], WvSend.SIGNALED);
   await queue.take(2);
@@ -161,7 +161,7 @@ async function sends(end: End): Promise<void> {
     const came = Buffer.from(slots.bytes.buffer, slots.bytes.byteOffset + slot * BYTES, BYTES);
     check(
       context === `receive ${slot}` && length === BYTES,
-      `Echo ${echoes.next} came as ${context}, ${length}.`,
+      `Echo ${echoes.next} arrived as ${context}, ${length}.`,
     );
     check(came.equals(patterns[echoes.next]!), `Echo ${echoes.next} has other bytes.`);
     end.receive(slot);

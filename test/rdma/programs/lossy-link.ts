@@ -1,11 +1,11 @@
-/** Disturbs the packets of this guest's link, as root, by the kernel's netem. */
+/** Disturbs the packets of this guest's link, as root, with the kernel's netem. */
 import { spawnSync } from 'node:child_process';
 
 const LINK = 'eth0';
 /** The device that incoming packets pass on their way. */
 const INWARDS = 'ifb0';
 
-/** Runs a program of the guest; answers its output. @throws Error when it fails */
+/** Runs a program of the guest; returns its output. @throws Error if it fails */
 export function system(line: string): string {
   const [file = '', ...args] = line.split(' ');
   const { status, stdout, stderr, error } = spawnSync(file, args, { encoding: 'utf8' });
@@ -14,13 +14,13 @@ export function system(line: string): string {
   return stdout;
 }
 
-/** Whose packets are disturbed: this guest's, or those that come to it. */
+/** Which packets are disturbed: those that this guest sends, or those that it receives. */
 export type Direction = 'out' | 'in';
 
-/** Makes the link for incoming packets, once. */
+/** Creates the link for incoming packets, once. */
 export function prepareInwards(): void {
   system('modprobe -a ifb act_mirred cls_u32 sch_ingress sch_netem');
-  // The module makes such devices itself.
+  // The module creates such devices itself.
   if (spawnSync('ip', ['link', 'show', INWARDS]).status !== 0) system(`ip link add ${INWARDS} type ifb`);
   system(`ip link set ${INWARDS} up`);
 }
