@@ -177,7 +177,7 @@ export async function openDatagramTarget(
       if (qp.state === QpState.ERROR) return true;
       for (let n = cq.poll(polled, 64); n > 0; n = cq.poll(polled, 64)) received -= n;
       for (; received < DEPTH; received++) {
-        // Some are too short for the messages.
+        // Some are shorter than the messages.
         const length = received % 2 === 0 ? 1000 : 100;
         qp.postReceive('receive', [{ region, offset: 1000 * received, length }]);
       }

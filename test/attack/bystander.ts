@@ -1,6 +1,6 @@
 /**
- * A connection that is not attacked: its two ends exchange data and check every byte. `serve` and `ask` are its ends,
- * in processes of their own.
+ * A connection that is not attacked: its two sides exchange data and check every byte. `serve` and `ask` are its sides,
+ * in separate processes.
  */
 import {
   type IWVProvider,

@@ -128,7 +128,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
 
 /** Connects to a partner, several times at once. */
 export function askChurn(provider: IWVProvider, from: string, peer: SocketAddress, seed: number): Activity {
-  const health = newHealth('connections, asked for');
+  const health = newHealth('connections, requested');
   const random = seeded(seed);
 
   async function one(): Promise<void> {

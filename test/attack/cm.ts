@@ -16,7 +16,7 @@ const BURST = 256;
 /** Additional addresses of the other host. */
 const OTHERS = ['10.99.0.66', '10.99.0.67'] as const;
 
-/** Requests of either kind are repeated 15 times: those for connections each 0.27 s, look-ups each 4.3 s, so that none ends before a hang. */
+/** Requests of either kind are repeated 15 times: those for connections every 0.27 s, lookups every 4.3 s, so that none ends before a hang. */
 const RESPONSE_TIMEOUT_CODES = { cm: 16, sidr: 20 } as const;
 const kernelFor = (kind: MadSetup['kind']): KernelOptionsInput => ({
   rc: { ackTimeoutCode: 14 },
@@ -111,7 +111,7 @@ const madAttack = (
 export const cmAttacks: readonly Attack[] = [
   madAttack(
     'sidr',
-    'another host that is looked up and answers anything at any time, and asks anything; another process that forges answers',
+    'another host that is looked up and replies anything at any time, and sends any requests; another process that forges replies',
     { full: 400_000, short: 4000 },
   ),
   madAttack(

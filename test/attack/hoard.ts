@@ -1,4 +1,4 @@
-/** Peers of `networkdirect/net` that hoard: the memory that they make a server keep is bounded, and an honest client is always served. */
+/** Peers of `networkdirect/net` that hoard: the memory that they make a server hold is bounded, and an honest client is always served. */
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Hoarded } from './hoard-attacker.js';
 import type { Ports, Size } from './hoard-victim.js';
@@ -43,7 +43,7 @@ async function hoard({ build, seed, count, progress }: Run): Promise<Outcome> {
 
 export const hoardAttack: Attack = {
   name: 'hoard',
-  what: 'peers of networkdirect/net that return no credits, read no answers, and offer what nobody takes',
+  what: 'peers of networkdirect/net that return no credits, read no replies, and offer memory that is not fetched',
   unit: 'frames',
   full: 200_000,
   short: 20_000,

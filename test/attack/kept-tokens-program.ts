@@ -47,7 +47,7 @@ async function serve(): Promise<void> {
   let messages = 0;
   const memory = allocate(PARTS * BYTES);
   const server = createChannelServer();
-  /** The mark of the message in each part; undefined: it is free. */
+  /** The mark of the message in each part; undefined: the part is free. */
   const parts = new Array<number | undefined>(PARTS).fill(undefined);
   const lending = new Promise<void>((resolve) => {
     server.once('channel', (first: Channel) => void first.lend(memory).then(() => resolve()));
@@ -178,7 +178,7 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
     if (status !== Status.SUCCESS) {
       figures.refused += 1;
       if (must && right === 'read') findings.push(`${where}: its own message was not readable`);
-      // A Read during which its token ended may have brought a part of its own message.
+      // A Read during which its token ended may have returned a part of its own message.
       const came = (byte: number): boolean => byte !== MARK && !(may && byte === keeper.mark);
       if (right === 'read' && bytes.some(came)) findings.push(`${where}: bytes came`);
       peers.splice(peers.indexOf(keeper), 1);

@@ -48,5 +48,5 @@ const killAttack = (name: string, what: string, link: 'auto' | 'wire'): Attack =
 
 export const killAttacks: readonly Attack[] = [
   killAttack('kill-local', 'peers killed, half of them stopped before, on the local link', 'auto'),
-  killAttack('kill-wire', 'the same by the wire', 'wire'),
+  killAttack('kill-wire', 'the same over the network', 'wire'),
 ];

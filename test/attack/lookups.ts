@@ -114,7 +114,7 @@ export function askLookups(
         throw new Error(`${whose}: refused with ${sidrStatus}, not ${REFUSED_STATUS}`);
       }
       if (!nonce.equals(privateData.subarray(0, NONCE_BYTES)))
-        throw new Error(`${whose}: an answer to another`);
+        throw new Error(`${whose}: a reply to another one`);
       const kind = { SUCCESS: 'accepted', CONNECTION_REFUSED: 'refused' }[how] ?? 'cancelled';
       figures[toAttacker ? kind : 'right']!++;
       health.rounds++;

@@ -34,7 +34,7 @@ export interface SeenRequest {
   readonly nonce: readonly number[];
 }
 
-/** Data of a REP to the attacker, for a connection of its own. */
+/** Data of a REP to the attacker, for its own connection. */
 export interface SeenConnection {
   readonly theirs: number;
   readonly mine: number;
@@ -60,7 +60,7 @@ export interface MadAim {
   readonly partners: boolean;
 }
 
-/** Makes MADs from a seeded random generator. */
+/** Creates MADs from a seeded random generator. */
 export class MadMaker {
   constructor(private readonly random: () => number) {}
 

@@ -43,7 +43,7 @@ interface Row extends Outcome {
 
 function readOptions(): Options {
   const command: Command = endsInTwo(new Command('attack'))
-    .description('Attacks the stack, and tells what has not held.')
+    .description('Attacks the stack, and reports failures.')
     .option('--short', 'a few minutes: small counts, a fixed seed and a random one')
     .option('--only <part>', 'attacks whose names have this part')
     .option('--seed <n>', 'the seed; the same seed sends the same')
@@ -119,7 +119,7 @@ async function main(): Promise<void> {
   const options = readOptions();
   const chosen = attacks.filter(({ name }) => name.includes(options.only));
   if (chosen.length === 0) {
-    console.error(`error: --only: no attack has '${options.only}' in its name; --list tells them`);
+    console.error(`error: --only: no attack has '${options.only}' in its name; --list prints them`);
     process.exit(2);
   }
   if (options.list) {

@@ -51,7 +51,7 @@ const BTH_AT = IP_BYTES + 8;
 const BTH_BYTES = 12;
 const ICRC_BYTES = 4;
 const MAX_PAYLOAD = 4096;
-/** Where the longest packet's ICRC begins. */
+/** Offset of the ICRC in the longest packet. */
 const LONGEST = BTH_AT + 128 + MAX_PAYLOAD;
 const PSN_MASK = 0xff_ffff;
 
@@ -80,7 +80,7 @@ const op = {
   /** A fragment of a packet, between peers that have agreed on fragments. */
   fragment: 0xe1,
 } as const;
-/** A fragment's place and its packet's length, 16 bits each. */
+/** A fragment's offset and its packet's length, 16 bits each. */
 const PLACE_BYTES = 4;
 /** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragment_state.h). */
 const FRAGMENT_UNIT = 256;

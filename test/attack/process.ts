@@ -96,7 +96,7 @@ export class Program {
       return await new Promise<T>((resolve, reject) => {
         this.#waiting.push({ resolve: resolve as (answer: unknown) => void, reject });
         timer = setTimeout(() => {
-          reject(new Error(`${this.name} hangs: no answer to '${what}' in ${HANG_MS / 1000} s`));
+          reject(new Error(`${this.name} hangs: no reply to '${what}' in ${HANG_MS / 1000} s`));
         }, HANG_MS);
       });
     } finally {

@@ -132,7 +132,7 @@ async function open(make: () => Promise<Target>): Promise<void> {
       setTimeout(work, WORK_MS);
       return;
     }
-    // Until there is another one, so that it is no target.
+    // Until there is another one, so that it is not a target.
     const gone = targets[index]!;
     targets[index] = { ...gone, aims: () => [] };
     renew().then(work, (error: unknown) => {

@@ -83,7 +83,7 @@ export class Victims {
     return victims;
   }
 
-  /** Kernel objects of both at their end: those of their own end of the bystanders' connection. */
+  /** Kernel objects of both at their end: those of their side of the bystanders' connection. */
   static readonly ownObjects = { qp: 1, cq: 1, pd: 1, mr: 1, ah: 0, mw: 0, srq: 0 } as const;
 
   async aims(): Promise<AimMessage[]> {

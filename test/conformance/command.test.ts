@@ -59,7 +59,7 @@ test('--processes 2: the other half also requires a token, which is on no comman
   }
 });
 
-/** TCP ports at which a process listens, all of them at 127.0.0.1. */
+/** TCP ports on which a process listens, all of them at 127.0.0.1. */
 function listeningPorts(pid: string): number[] {
   const LISTEN = '0A';
   const inodes = new Set(

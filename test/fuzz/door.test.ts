@@ -51,7 +51,7 @@ interface World {
   live: Live;
 }
 
-/** Runs with live objects on files of their own; closing the files must end everything. */
+/** Runs with live objects on separate files; closing the files must end everything. */
 function inWorld(run: (world: World) => void): void {
   const file = openDeviceFile(winVerbs);
   const ibat = openDeviceFile(ibatName);
@@ -85,14 +85,14 @@ function validRequestsWork(): void {
 }
 
 interface Attempt {
-  /** Whether the bytes are laid over a valid request, at `changed` places only. */
+  /** Whether the bytes are laid over a valid request, only at `changed` offsets. */
   valid: boolean;
   bytes: Uint8Array;
   changed: number[];
   /** Length of the input; null: no buffer at all; undefined: that of a valid request. */
   inputLength: number | null | undefined;
   outputLength: number;
-  /** The 8-byte places that get an existing id, and its number. */
+  /** The 8-byte positions that get an existing id, and its number. */
   planted: { place: number; choice: number }[];
 }
 
@@ -143,7 +143,7 @@ function inputOf(attempt: Attempt, live: Live, example: Uint8Array | null): Uint
   return input;
 }
 
-/** Checks the length of a successful answer; returns the status. */
+/** Checks the length of a successful result; returns the status. */
 function statusOf(outputLength: number, answer: () => number): number {
   let length: number;
   try {
@@ -152,7 +152,7 @@ function statusOf(outputLength: number, answer: () => number): number {
     if (!(error instanceof StatusError)) throw error;
     return error.status;
   }
-  assert.ok(length <= outputLength, `${length} bytes of output; ${outputLength} were asked for`);
+  assert.ok(length <= outputLength, `${length} bytes of output; ${outputLength} were requested`);
   return Status.SUCCESS;
 }
 
@@ -187,7 +187,7 @@ function checkStatus(row: NamedIoctlRow, attempt: Attempt, input: Uint8Array | n
   // An SRQ_MODIFY without provider data changes only the limit.
   const handsRing = row.name === 'SRQ_MODIFY' && (input?.length ?? 0) > row.input!.size;
   if (!attempt.valid && (handsRing || handsMemory.has(row.name))) {
-    assert.is.not(status, Status.SUCCESS, `${what} for memory nobody gave it`);
+    assert.is.not(status, Status.SUCCESS, `${what} for memory that it was not given`);
   }
 }
 
@@ -304,7 +304,7 @@ requests('codes that are none are refused by both devices', () => {
   validRequestsWork();
 });
 
-requests('names that are no device are refused, and say so', () => {
+requests('names that are not devices are refused with that reason', () => {
   const names = fc.oneof(
     fc.string({ maxLength: 300 }),
     fc.constantFrom('', '\\\\.\\', '\\\\.\\WinVerbs\\x', 'a\0b'),

@@ -74,7 +74,7 @@ function run(side: Side, peer: Side, window: ReturnType<Side['pd']['allocateMemo
   posts[p.what]!();
 }
 
-test('whatever is posted is refused with a status or ends in a completion, and hurts nobody else', async () => {
+test('anything posted is refused with a status or ends in a completion, and affects nothing else', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(post, { minLength: 1, maxLength: 12 }), async (all) => {
       const { a, b, release } = await connectedPair();

@@ -331,7 +331,7 @@ export class Pair {
   readonly listener: CmListenerControl;
   /** Accepted requests, oldest first. */
   readonly taken: Side[] = [];
-  /** Called by the server for each request that it takes, if set. */
+  /** Called by the server for each request that it receives, if set. */
   onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
   /** Whether requests are taken when they arrive. */
   taking = true;
@@ -422,7 +422,7 @@ export class SidrPair {
   readonly listener: SidrListener;
   /** Received requests, oldest first. */
   readonly taken: Asked[] = [];
-  /** Called by the server for each request that it takes, if set. */
+  /** Called by the server for each request that it receives, if set. */
   onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
   /** Whether requests are taken when they arrive. */

@@ -1,5 +1,5 @@
 /**
- * A process that answers lookups or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready` with its port, and
+ * A process that replies to lookups or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready` with its port, and
  * every datagram that it receives.
  *
  * - `serve`: a lookup whose first byte is 1 is rejected, 2 is left waiting; all others are accepted and their bytes returned. Datagrams are

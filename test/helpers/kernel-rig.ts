@@ -166,7 +166,7 @@ export class Submitted {
   get answer(): Answer | undefined {
     return this.rig.server.answers.get(this.slot);
   }
-  /** NTSTATUS; PENDING until it is answered. */
+  /** NTSTATUS; PENDING until it is completed. */
   get status(): number {
     return this.answer?.status ?? Status.PENDING;
   }
@@ -267,7 +267,7 @@ export class KernelRig {
     while (this.kernel.serveEvents());
   }
 
-  // ── Objects, each made by valid requests; the id is returned ──────────────────────────────────────────────
+  // ── Objects, each created by valid requests; the id is returned ──────────────────────────────────────────────
 
   private made(request: Submitted): bigint {
     if (request.status !== Status.SUCCESS) throw new Error(`not made: 0x${request.status.toString(16)}`);

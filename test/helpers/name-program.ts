@@ -1,4 +1,4 @@
-// Listens under a name, as a process, a thread or a worker of a cluster, and answers requests with its process id; or calls such a server.
+// Listens under a name, as a process, a thread or a worker of a cluster, and replies to requests with its process id; or calls such a server.
 // Uses IPC messages.
 import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';

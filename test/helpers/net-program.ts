@@ -45,7 +45,7 @@ if (role === 'serve') {
   for (let n = 0; n < 20; n += 1) {
     for (const bytes of [Buffer.from(`request ${n}`), pattern.subarray(0, 9000 * n)]) {
       const answer = await channel.request(bytes);
-      if (!answer.equals(bytes)) throw new Error(`Wrong answer to a request of ${bytes.length} bytes.`);
+      if (!answer.equals(bytes)) throw new Error(`Wrong reply to a request of ${bytes.length} bytes.`);
     }
   }
   process.send!({ answered: 40 });

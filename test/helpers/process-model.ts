@@ -146,7 +146,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
       () => 'SUCCESS',
       (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
     );
-    // Either half may be the first to report it: there is no listener, or the port is unused.
+    // Either half may be the first to report it: no listener, or an unused port.
     if (!/CONNECTION_REFUSED|does not have 'listener/.test(refused))
       fail(`A connect without a listener ended in ${refused}.`);
     return;

@@ -88,7 +88,7 @@ export class FakeListener implements CmListenerControl {
   }
 }
 
-/** A lookup that the test answers through {@link events}. */
+/** A lookup that the test replies to through {@link events}. */
 export class FakeLookup implements SidrLookup {
   state: SidrState = 'reqSent';
   readonly requestId = 0x0304_0002;

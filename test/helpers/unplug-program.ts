@@ -18,7 +18,7 @@ function lookedUp(): string {
   return thrownName(() => provider.translateAddress(ADDRESS));
 }
 
-// DREQs are not answered, so that a disconnect waits.
+// DREQs get no DREP, so that a disconnect waits.
 process.env.ND_OPTIONS = JSON.stringify({ faults: { dropMads: { [DREP]: 100_000 } } });
 const pair = await connectedPair();
 const { provider, a, b } = pair;
@@ -41,7 +41,7 @@ const answered = mute.ep.connect(mute.qp, thirdPeer, {});
 await requested;
 const accept = accepting.ep.accept(accepting.qp, {});
 await answered;
-// A lookup that is not answered.
+// A lookup without a reply.
 const asked = provider.createDatagramEndpoint();
 asked.bindAddress({ family: 4, address: ADDRESS, port: 0 });
 asked.listen(64);

@@ -1,4 +1,4 @@
-/** What the client and the server of examples/valkey do over either link of the software HCA. */
+/** The behavior of the client and the server of examples/valkey over either link of the software HCA. */
 import { once } from 'node:events';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -34,14 +34,14 @@ export function overAnyLink(test: Test): void {
     assert.match(String(await request('INFO')), /loading:0/);
   });
 
-  // The first tier has the values that begin at each multiple of 4.
+  // The first tier has the values that start at each multiple of 4.
   const step = perTier(4, 1);
   test('requests and replies that are split at every byte modulo 64', async () => {
     const size = 4096;
     const sizes = { receiveBytes: size, sendBytes: 3 * 4096 + 1 };
     const { port } = serving(sizes);
     const one = clientOf(port, sizes);
-    // Bytes of both directions so far, by which the next ones are placed.
+    // Bytes of both directions so far, which determine where the next ones go.
     let [there, back] = [0, 0];
     const echo = async (bytes: number): Promise<void> => {
       const value = Buffer.from(patternOf(bytes).map((byte) => byte + there));
@@ -50,7 +50,7 @@ export function overAnyLink(test: Test): void {
       back += `$${bytes}\r\n`.length + bytes + 2;
       assert.equal(await one.send(request), value);
     };
-    /** What moves a position to `left` bytes before the end of a buffer, by a value of more than 1000 bytes. */
+    /** The value, of more than 1000 bytes, that moves a position to `left` bytes before the end of a buffer. */
     const filler = (at: number, left: number, around: number) => {
       const wanted = (((size - left - at - around) % size) + size) % size;
       return wanted < 1000 ? wanted + size : wanted;
@@ -68,7 +68,7 @@ export function overAnyLink(test: Test): void {
 
   test('values of 8 MiB through small buffers', async () => {
     const value = patternOf(8 << 20);
-    // A send buffer that is smaller than the peer's buffer is the limit, and the other way round.
+    // A send buffer that is smaller than the peer's buffer is the limit, and vice versa.
     for (const [receiveBytes, sendBytes] of [[1 << 16, 1 << 16] as const, [1 << 20, 1 << 14] as const]) {
       const sizes = { receiveBytes, sendBytes };
       const { port } = serving(sizes);
@@ -89,7 +89,7 @@ export function overAnyLink(test: Test): void {
     );
   });
 
-  test(`a client that does not read holds nobody else up`, async () => {
+  test(`a client that does not read delays no others`, async () => {
     const [receiveBytes, sendBytes] = [1 << 16, 1 << 16];
     const { port } = serving({ receiveBytes, sendBytes });
     const other = clientOf(port);
@@ -97,7 +97,7 @@ export function overAnyLink(test: Test): void {
     const slow = connecting(port, { receiveBytes, sendBytes });
     await once(slow, 'connect');
     const requests = Buffer.from('GET k\r\n'.repeat(1000));
-    // Its requests are read as long as there is room for replies: the buffers of both sides, and what their streams hold.
+    // Its requests are read as long as there is room for replies: in the buffers of both sides, and in their streams.
     const most = 2 * (receiveBytes + sendBytes) + slow.writableHighWaterMark + requests.length;
     let written = 0;
     for (let stands = false; !stands; ) {

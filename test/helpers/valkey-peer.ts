@@ -1,4 +1,4 @@
-/** A peer of Valkey's RDMA transport that sends what a test says, honest or not. Either role. */
+/** A peer of Valkey's RDMA transport that sends what a test specifies, honest or not. Either role. */
 import {
   ALL_ACCESS,
   HostWv,
@@ -36,13 +36,13 @@ export function command(
   return bytes;
 }
 
-/** A command or a count that has come. */
+/** A received command or count. */
 export type Arrival = { readonly command: Buffer } | { readonly count: number };
 
 export class ValkeyPeer {
   readonly #queue: Queue;
   readonly qp: IWVConnectQueuePair;
-  /** What the other side writes to, as far as it was named. */
+  /** The buffer that the other side writes to, as far as it was described. */
   readonly buffer: MemoryWv;
   readonly #sent: MemoryWv;
   readonly #commands: MemoryWv;
@@ -149,7 +149,7 @@ export class ValkeyPeer {
     this.qp.send('message', this.#sent.sge(0, bytes.length), WvSend.SIGNALED);
   }
 
-  /** Names a buffer of its own: by default all that it has. */
+  /** Describes one of its buffers: by default all of it. */
   name(length = this.buffer.bytes.length): void {
     const { address, rkey } = this.buffer.region;
     this.send(command(Opcode.REGISTER, { address: BigInt(address), length, rkey }));

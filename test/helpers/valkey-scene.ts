@@ -29,7 +29,7 @@ export function serving(options: ServerOptions = {}): ValkeyServer {
   return server;
 }
 
-/** The server of the example in a process of its own. */
+/** The server of the example in a separate process. */
 export async function servingProcess(): Promise<{ child: ChildProcess; port: number }> {
   const child = fork(program, ['127.0.0.1', '0'], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   children.add(child);

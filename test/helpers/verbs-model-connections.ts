@@ -70,7 +70,7 @@ export class Connections extends Datagrams {
         active.release();
         await fails('a connect whose endpoint is gone', connecting, [Status.CANCELED]);
         await fails(
-          'accept of nobody',
+          'accept without a request',
           attempt(() => passive.accept(other.real, {})),
           [Status.CONNECTION_ABORTED, Status.CONNECTION_REFUSED],
         );

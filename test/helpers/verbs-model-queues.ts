@@ -146,7 +146,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     return this.type !== QpType.RC;
   }
 
-  /** Makes it receive this peer's messages from now on. */
+  /** Lets it receive this peer's messages from now on. */
   hear(log: MessageLog): void {
     // Receives that were taken from a shared queue also complete after a reset.
     if (this.shared === undefined) this.logs = [log];

@@ -22,7 +22,7 @@ const THREAD_QUERY_LIMITED_INFORMATION = 0x800;
 const PROCESS_SUSPEND_RESUME = 0x800;
 const CURRENT_PROCESS = -1;
 const SNAPSHOT_OF_THREADS = 4;
-/** THREADENTRY32 (tlhelp32.h): seven 32-bit numbers, the first of which is the size in bytes. */
+/** THREADENTRY32 (tlhelp32.h): seven 32-bit numbers; the first is the size in bytes. */
 const ENTRY_WORDS = 7;
 const ENTRY_BYTES = 28;
 

@@ -168,7 +168,7 @@ function runAll(
       total.longest[name] = Math.max(total.longest[name] ?? value, value);
     if (run % REPEATED_EVERY === REPEATED_EVERY - 1 && runOnce(scenario, seed, plan).digest !== digest)
       throw new Error(
-        `${scenario.name}, seed ${seed}: a second run had other packets; something is not decided by the seed`,
+        `${scenario.name}, seed ${seed}: a second run had other packets; something does not depend on the seed alone`,
       );
     if (message !== undefined) {
       if (!options.json)
@@ -187,7 +187,7 @@ function main(): void {
   const options = readOptions();
   const chosen = scenarios.filter(({ name }) => name.includes(options.scenario));
   if (chosen.length === 0) {
-    console.error(`error: --scenario: none has '${options.scenario}' in its name; --list tells them`);
+    console.error(`error: --scenario: none has '${options.scenario}' in its name; --list prints them`);
     process.exit(2);
   }
   if (options.list) {

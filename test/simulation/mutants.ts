@@ -1,6 +1,6 @@
 /**
- * Engines and connection managers with one rule broken each, which the simulation must find: `npm run test:simulation:mutants -- [part of a
- * name]`. Each is made in a scratch folder, of a copy of the sources in C++ and of the compiled JavaScript.
+ * Engines and connection managers that break one rule each, which the simulation must find: `npm run test:simulation:mutants -- [part of a
+ * name]`. Each is built in a scratch folder, of a copy of the sources in C++ and of the compiled JavaScript.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,21 +40,21 @@ const mutants: readonly Mutant[] = [
     scenario: 'pair',
   },
   {
-    name: 'a repeated atomic answers with the present value',
+    name: 'a repeated atomic returns the current value',
     file: 'engine/transport/duplicate_requests.cc',
     from: 'rs.msn, r.result, true};',
     to: 'rs.msn, r.result + 1, true};',
     scenario: 'pair',
   },
   {
-    name: 'a READ that is repeated in part is answered from its beginning',
+    name: 'a READ that is repeated in part is served from its start',
     file: 'engine/transport/duplicate_requests.cc',
     from: 'job = {false, false, p.bth.psn, reth.address, reth.rkey,',
     to: 'job = {false, false, p.bth.psn, r.address, reth.rkey,',
     scenario: 'pair',
   },
   {
-    name: 'an answer that waits for its first turn is also repeated, and leaves without its end',
+    name: 'a response that waits for its first turn is also repeated, and is sent without its end',
     file: 'engine/transport/extensions/lost_responses.cc',
     from: '    if (ahead <= 0) return;',
     to: '    if (ahead <= -9999999) return;',
@@ -68,14 +68,14 @@ const mutants: readonly Mutant[] = [
     scenario: 'partition',
   },
   {
-    name: 'an old answer counts for what was sent later',
+    name: 'an old response counts for what was sent later',
     file: 'engine/transport/responder.cc',
     from: '  rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);',
     to: '  rs.ackPsn = wire::psnAdd(p.bth.psn, p.span);',
     scenario: 'pair',
   },
   {
-    name: 'marks are not answered',
+    name: 'marks cause no CNPs',
     file: 'engine/transport/congestion.cc',
     from: '  qp.set(kCnpPending);',
     to: '',
@@ -89,7 +89,7 @@ const mutants: readonly Mutant[] = [
     scenario: 'mads',
   },
   {
-    name: 'the fast path takes packets that are not the next',
+    name: 'the fast path accepts packets that are not the next',
     file: 'engine/transport/fast_path.cc',
     from: 'bth.psn != rs.expected || m.length > qp.mtu',
     to: 'm.length > qp.mtu',
@@ -110,7 +110,7 @@ const mutants: readonly Mutant[] = [
     scenario: 'hole',
   },
   {
-    name: 'fragments: those of an answer stay too long',
+    name: 'fragments: those of a response stay too long',
     file: 'engine/transport/extensions/fragments.cc',
     from: 'narrow(qp, of.triedSize == f.size && c_.now > f.since,',
     to: 'narrow(qp, false,',

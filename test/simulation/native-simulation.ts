@@ -94,7 +94,7 @@ export interface QpAttributes {
 /** Figures of a queue since the last reset; lengths in bytes. */
 export interface PortFigures {
   readonly longest: number;
-  /** Of 99 % of the packets that came. */
+  /** Of 99 % of the packets that arrived. */
   readonly most: number;
   readonly dropped: number;
   /** Longer than the MTU. */

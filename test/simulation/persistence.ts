@@ -4,7 +4,7 @@ import type { World } from './world.js';
 
 const AGAIN_MS = 100;
 
-/** Begins a transfer, for which `world.finish` waits. */
+/** Starts a transfer, for which `world.finish` waits. */
 export function persist(world: World, plan: Omit<FlowPlan, 'mayFail' | 'onDone' | 'onLost'>): void {
   world.pending += 1;
   const again = () => world.after(AGAIN_MS * (1 + world.below(10)), connect);

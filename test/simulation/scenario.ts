@@ -5,7 +5,7 @@ import type { World } from './world.js';
 export interface Range {
   readonly simplest: number;
   readonly most: number;
-  /** How often it has its simplest value; default: never on purpose. */
+  /** How often it has its simplest value; default: only by chance. */
   readonly absent?: number;
   readonly whole?: boolean;
   /** The first run has the other end. */
@@ -48,7 +48,7 @@ export function scenario<R extends Ranges>(made: {
   return { ...made, run: (world, plan) => made.run(world, plan as Plan<R>) };
 }
 
-/** The plan of a seed. Large ranges are drawn by magnitude. `first`: those that say so have their largest value. */
+/** The plan of a seed. Large ranges are drawn by magnitude. `first`: those marked so have their largest value. */
 export function draw(ranges: Ranges, random: () => number, first: boolean): Plan {
   return Object.fromEntries(
     Object.entries(ranges).map(

@@ -85,7 +85,7 @@ function towards(world: World, way: number, messages: number, bytes: Partial<Tra
 
 export const hole = scenario({
   name: 'hole',
-  what: 'a path that drops long packets silently: connections of ours go on in fragments, others end by their timers',
+  what: 'a path that drops long packets silently: connections between two instances continue with fragments, others end by their timers',
   share: 0.3,
   ranges: {
     ...lengthRanges,

@@ -64,7 +64,7 @@ export const flap = scenario({
 
 export const partition = scenario({
   name: 'partition',
-  what: 'a network in two parts for long: connections are lost, noticed on both sides, and made again',
+  what: 'a network in two parts for long: connections are lost, noticed on both sides, and established again',
   share: 1,
   ranges: {
     flows: whole(1, 16),

@@ -38,7 +38,7 @@ test('jobs are valid for the programs at any scale', () => {
   }
 });
 
-test('requests have 20,000 others as a warm-up at any scale from a tenth on, and those in a row of their own', () => {
+test('requests have 20,000 others as a warm-up at any scale from a tenth on, and those in a separate row', () => {
   const warmUps = (scale: number) =>
     plan(scale, /^net request (1|1000)( cold| processor)?( busy)?$/).map(({ contestants: [ours] }) =>
       ours.by === 'net' ? [ours.job.figure, ours.job.warmUp] : [],
@@ -164,7 +164,7 @@ test('ratios use medians if both report them and means otherwise; targets are ju
   );
 });
 
-test('where more is better, targets ask for at least', () => {
+test('if more is better, targets are minimums', () => {
   const row: Row = {
     ...everything.find(({ name }) => name === 'rate local 64')!,
     targets: [{ factor: 5 }, { factor: 20 }],

@@ -1,4 +1,4 @@
-/** docs/internals/bounds.md lists every frame, message, packet and IOCTL with the bound of what a peer can make a process keep, and tests that exist. */
+/** docs/internals/bounds.md lists every frame, message, packet and IOCTL with the bound of the resources that a peer can make a process keep, and tests that exist. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -53,7 +53,7 @@ test('each flag has a row with each frame type that may have it, and each notice
         assert.ok(withFlag(name, flag), `${name} with ${flag} has no row`);
   assert.ok(withFlag('DATA', 'IN_RING'));
   for (const notice of Object.keys(Notice)) assert.ok(named(notice), `${notice} has no row`);
-  // A new flag needs a row, too.
+  // A new flag needs a row as well.
   assert.equal([LARGE, IN_RING, MORE], [1, 2, 4]);
 });
 
@@ -69,7 +69,7 @@ test('each row has a bound, and a test that exists', () => {
     assert.ok(what.length > 0 && bound.length > 0, what);
     const names = [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
     assert.ok(names.length > 0, `${what}: no test`);
-    for (const name of names) assert.ok(known.has(name), `${what}: there is no test ${name}`);
+    for (const name of names) assert.ok(known.has(name), `${what}: the test ${name} does not exist`);
   }
 });
 

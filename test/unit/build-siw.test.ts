@@ -1,4 +1,4 @@
-/** siw for the guests of test:rdma: where it cannot be built, the script ends in a sentence, which the skipped cases say. */
+/** siw for the guests of test:rdma: if it cannot be built, the script ends with a sentence, which the skipped cases print. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 
 const script = fileURLToPath(new URL('../../../test/interop/rig/build-siw.sh', import.meta.url));
 
-/** What the script calls, by name: a package of 6.1.9-1 whose build ends as the case says. */
+/** The commands that the script calls, by name: a package of 6.1.9-1 whose build ends as the case specifies. */
 const working = {
   'dpkg-deb': `case "$1 $3" in '-f Package') echo linux-image-6.1.0-9-amd64;; '-f Version') echo 6.1.9-1;;
     '-f Depends') echo 'linux-headers-6.1.0-9-common (= 6.1.9-1)';;
@@ -50,7 +50,7 @@ it('prints the module, which it keeps', ({ folder }) => {
   assert.is(build(folder, { make: 'exit 1' }).status, 0);
 });
 
-it('says which error the compiler told, and leaves nothing', ({ folder }) => {
+it('reports the compiler’s error, and leaves nothing', ({ folder }) => {
   const { status, stderr, left } = build(folder, {
     make: 'echo "siw_cm.c:7: error: no such field" >&2; exit 2',
   });

@@ -1,4 +1,4 @@
-/** `networkdirect build` compiles only the sources with which the package was packed. */
+/** `networkdirect build` compiles only the sources that the package was packed with. */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -43,7 +43,7 @@ interface Package {
   readonly folder: string;
   /** Installs the source package. */
   install(version: string, archive: Buffer): void;
-  /** Makes npm download it. */
+  /** Causes npm to download it. */
   offer(archive: Buffer): void;
   /** Runs `networkdirect build`. Returns what was compiled, and the output. */
   build(): { built: string; said: string; fetched: string };

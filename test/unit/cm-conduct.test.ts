@@ -306,7 +306,7 @@ for (const [state, interval, sent, told] of timed) {
   });
 }
 
-test('reqReceived: the owner may decide as long as the peer repeats its REQ; then the request ends', () => {
+test('reqReceived: the owner may decide as long as the peer retransmits its REQ; then the request ends', () => {
   const scene = reach.reqReceived();
   const { pair, side, host } = scene;
   pair.network.route = () => [];
@@ -354,7 +354,7 @@ for (const state of ['reqSent', 'mraReqReceived'] as const) {
   });
 }
 
-test('timewait: a repeated REQ gets the REJ again', () => {
+test('timewait: a retransmitted REQ gets the REJ again', () => {
   const scene = reach.reqReceived();
   scene.side.connection.reject(NOTHING, 3);
   scene.pair.network.route = () => [];

@@ -63,7 +63,7 @@ test('crossing DREQs succeed even if one is lost', () => {
   assert.equal(passive.events, ['disconnectCompleted true']);
 });
 
-test('a lost DREP is retransmitted for the repeated DREQ, in timewait and after it', () => {
+test('a lost DREP is retransmitted for the retransmitted DREQ, in timewait and after it', () => {
   for (const timewaitMs of [60_000, 0]) {
     const pair = new Pair({ timewaitMs });
     const { active, passive } = pair.established();
@@ -187,7 +187,7 @@ test('no message of a third host moves a connection', () => {
   assert.is(pair.server.cm.counters()['dropped.wrongSource'], mads.length);
 });
 
-test('a repeated DREQ equals the first one, whatever was sent in between', () => {
+test('a retransmitted DREQ equals the first one, whatever was sent in between', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   pair.network.lose('client', 'DREQ', 1);

@@ -24,7 +24,7 @@ test('REQ, REP and RTU establish both sides', () => {
   assert.is(pair.client.timers + pair.server.timers, 0);
 });
 
-test('a REP, REJ or MRA with another transaction id is no reply to the REQ', () => {
+test('a REP, REJ or MRA with another transaction id is not a reply to the REQ', () => {
   const pair = new Pair();
   pair.network.lose('client', 'REQ', 1);
   const active = pair.connect();
@@ -165,7 +165,7 @@ test('a lost REQ is retransmitted after the response timeout', () => {
   assert.equal(pair.network.sent[0]?.mad, pair.network.sent[2]?.mad);
 });
 
-test('a lost REP is retransmitted, by its timer and for a repeated REQ', () => {
+test('a lost REP is retransmitted, by its timer and for a retransmitted REQ', () => {
   const pair = new Pair();
   pair.network.lose('server', 'REP', 1);
   const active = pair.connect();
@@ -175,7 +175,7 @@ test('a lost REP is retransmitted, by its timer and for a repeated REQ', () => {
   assert.is(pair.taken[0]?.state, 'established');
 });
 
-test('a lost RTU is retransmitted for the repeated REP', () => {
+test('a lost RTU is retransmitted for the retransmitted REP', () => {
   const pair = new Pair();
   pair.network.lose('client', 'RTU', 1);
   pair.connect();
@@ -408,7 +408,7 @@ test('a REP for a connection that no longer exists is rejected with invalid comm
   assert.equal(pair.end(), []);
 });
 
-test('an RTU for a connection that is gone is answered, so that the active side does not stay alone', () => {
+test('an RTU for a connection that is gone gets a reply, so that the active side does not remain alone', () => {
   const pair = new Pair({ timewaitMs: 0 });
   pair.network.lose('server', 'REJ', 1);
   const active = pair.connect({}, false);
@@ -421,7 +421,7 @@ test('an RTU for a connection that is gone is answered, so that the active side 
   assert.equal(active.events, ['replied', 'disconnected']);
 });
 
-test('without an id left, both directions are refused for want of resources', () => {
+test('without an id left, both directions are refused because of missing resources', () => {
   const pair = new Pair();
   pair.client.idsLeft = 1;
   pair.server.idsLeft = 0;

@@ -302,7 +302,7 @@ test('peers whose programs are slow send an MRA and are no longer counted', () =
   );
 });
 
-test('an owner may take any number of requests before it accepts the first', () => {
+test('an owner may receive any number of requests before it accepts the first', () => {
   const pair = serving();
   pair.onTaken = undefined;
   for (let n = 0; n < 5 * perSource; n += 1) request(pair, n);

@@ -1,6 +1,6 @@
 /**
- * Whatever the network loses, duplicates or reorders, and whatever the owners do and when: both sides end in matching
- * states, in bounded virtual time, and nothing is left. And whatever bytes arrive, nothing throws or leaks.
+ * Whatever the network loses, duplicates or reorders, and whatever the owners do and when, both sides end in matching
+ * states, in bounded virtual time, and nothing is left. No bytes that arrive cause an exception or a leak.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';

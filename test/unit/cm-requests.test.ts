@@ -32,10 +32,10 @@ function withHeader(body: CmBody<'REQ'>, change: (header: ReturnType<typeof ipCm
 }
 
 const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
-  ['nobody listens for the service', 8, (body) => (body.serviceId = SERVICE + 1n)],
+  ['no listener for the service', 8, (body) => (body.serviceId = SERVICE + 1n)],
   ['the transport is RD', 9, (body) => (body.transportType = 2)],
   ['the transport is XRC', 9, (body) => (body.transportType = 3)],
-  ['an extended transport is asked for', 9, (body) => (body.extendedTransport = 1)],
+  ['an extended transport is requested', 9, (body) => (body.extendedTransport = 1)],
   ['the QP is a management QP', 5, (body) => (body.localQpn = 1)],
   ['the QP is the multicast number', 5, (body) => (body.localQpn = 0xff_ffff)],
   ['the remote GID is not the address that was reached', 12, (body) => (body.primaryRemoteGid[15] = 99)],
@@ -172,7 +172,7 @@ test('E20: requests beyond the backlog are refused with REJ 3 until one is taken
   assert.is(pair.listener.waiting, 2);
 });
 
-test('requests are taken in the order in which they came', () => {
+test('requests are received in order of arrival', () => {
   const pair = new Pair();
   pair.taking = false;
   for (const qpn of [0x20, 0x21, 0x22]) pair.connect({ qp: qp(qpn) });

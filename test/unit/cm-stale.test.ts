@@ -152,11 +152,11 @@ function guidBytes({ localCaGuid }: CmBody<'REQ'>): Uint8Array {
 }
 
 const unsound: [string, Partial<CmBody<'REQ'>>, number][] = [
-  ['of a service that nobody listens on', { serviceId: SERVICE + 1n }, 8],
+  ['of a service without a listener', { serviceId: SERVICE + 1n }, 8],
   ['with another address in the path', { primaryLocalGid: ipv4(99) }, 12],
   ['of a partition that is not the port’s', { pkey: 0x8001 }, 12],
   ['without the address header', { privateData: new Uint8Array(92) }, 28],
-  ['with an MTU that is none', { pathMtu: 0 }, 26],
+  ['with an invalid MTU', { pathMtu: 0 }, 26],
   ['of a transport that is not offered', { transportType: 3 }, 9],
 ];
 for (const [what, change, reason] of unsound) {

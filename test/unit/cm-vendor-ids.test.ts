@@ -75,7 +75,7 @@ test('a peer without the vendor id is another implementation, and gets a standar
   }
 });
 
-test('a REP that repeats the REQ’s id, as Linux does, comes from another implementation', () => {
+test('a REP that echoes the REQ’s id, as Linux does, comes from another implementation', () => {
   const { rep } = exchanged();
   for (const id of [0, OwnVendorId.request, 0x0002c9])
     assert.is(replyOf(withVendor(rep, id), offer, JUMBO_WORD).peerExtensions, 0);
@@ -180,7 +180,7 @@ test('a peer that announces no length gets packets of the path MTU, on either si
   assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: 0 })[0], ALL);
 });
 
-test('an invalid length counts as none, and one that is too long is reduced', () => {
+test('an invalid length is ignored, and a too long one is reduced', () => {
   const lengths = [0, 1, 3, 4, 8, 255, 256, 4096, 4100, 8937, 8940, 0xfffe, 0xffff];
   for (const bytes of lengths) {
     assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);

@@ -20,7 +20,7 @@ function pages(): string[] {
 /** Without the contents of fenced blocks and of code spans. */
 const prose = (text: string): string => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, 'x');
 
-/** The anchor of a heading, as GitHub and TypeDoc make it. */
+/** The anchor of a heading, as GitHub and TypeDoc create it. */
 function anchorOf(heading: string): string {
   const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
   return text
@@ -34,7 +34,7 @@ function anchorsOf(text: string): Set<string> {
   return new Set([...headings].map(([, heading]) => anchorOf(heading!)));
 }
 
-/** Links of a page that lead nowhere: `read` returns a file's text, or undefined if there is none. */
+/** Broken links of a page: `read` returns a file's text, or undefined if there is none. */
 function broken(page: string, text: string, read: (path: string) => string | undefined): string[] {
   return [...prose(text).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
     if (/^[a-z]+:/.test(target) && !target.startsWith(HOME)) return [];

@@ -42,7 +42,7 @@ class Queues {
     addon.ringDoorbell();
   }
 
-  /** Takes all completions; returns the first one's status. */
+  /** Consumes all completions; returns the first one's status. */
   take(): number {
     const slot = Atomics.load(this.#cqWords, abi.cqConsumer) & (echoQueues.cqEntries - 1);
     const status = this.#cqWords[abi.cqHeaderBytes / 4 + (slot * abi.cqeBytes) / 4 + abi.cqeStatus];
@@ -83,7 +83,7 @@ notify('an event without a waiter is kept for the next one', () => {
   file.ioctlOverlapped(EchoCode.waitCq, u32(queues.cq), 0, none).getResult({ wait: true });
 });
 
-notify('a cancelled waiter takes no event from the next one', () => {
+notify('a cancelled waiter consumes no event of the next one', () => {
   const file = kernel.open('\\\\.\\Echo');
   const queues = new Queues(file);
   const cancelled = file.ioctlOverlapped(EchoCode.waitCq, u32(queues.cq), 0, none);
@@ -120,7 +120,7 @@ notify('the HCA and the kernel may complete a request at the same moment: one of
       assert.is((error as StatusError).status, Status.CANCELED);
       outcomes.kernel++;
     }
-    queues.take(); // completions that the consumer has taken give no event in the next round
+    queues.take(); // completions that the consumer has polled raise no event in the next round
   }
   assert.is(outcomes.native + outcomes.kernel, 2000);
   assert.ok(outcomes.native > 0 && outcomes.kernel > 0, JSON.stringify(outcomes));

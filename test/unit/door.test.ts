@@ -129,7 +129,7 @@ door('a failing request reports its status the same way, blocking and overlapped
   }
 });
 
-door('an output for which there is no memory ends in a status instead of waiting', async () => {
+door('an output without memory ends in a status instead of waiting', async () => {
   const kernel = start();
   const file = kernel.open(device);
   const long = new Uint8Array(1 << 20).fill(7);
@@ -151,7 +151,7 @@ door('an output for which there is no memory ends in a status instead of waiting
 
 door('a refused open has the kernel’s message', () => {
   const kernel = start();
-  throwsStatus(() => kernel.open('nonsense'), Status.NO_SUCH_DEVICE, /there is no device nonsense/);
+  throwsStatus(() => kernel.open('nonsense'), Status.NO_SUCH_DEVICE, /the device nonsense does not exist/);
 });
 
 door('an overlapped request is delivered by the event loop', async () => {
@@ -236,7 +236,7 @@ door('10 000 requests, dropped unobserved by a thread that never yields, leak no
     }
   }
   assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
-  file.ioctl(EchoCode.echo, null, 0); // requests are answered in order: all have completed
+  file.ioctl(EchoCode.echo, null, 0); // requests are completed in order: all have completed
   // Deliveries take turns of the event loop; a leaked slot would stay outstanding for ever.
   for (const patience = AbortSignal.timeout(HANG_MS); kernel.outstanding > 0 && !patience.aborted; ) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -278,7 +278,7 @@ door(
 door('a kernel that crashes wakes a blocked thread with the reason', () => {
   const kernel = start();
   const file = kernel.open(device);
-  const why = /the test asked for a crash/;
+  const why = /the test requested a crash/;
   throwsStatus(() => file.ioctl(EchoCode.crash, null, 0), Status.DEVICE_REMOVED, why);
   assert.match(refusal(() => kernel.open(device)).message, why);
   assert.is(kernel.ended, true, 'a new kernel may take its place');
@@ -399,7 +399,7 @@ door('a kernel that hangs is abandoned after startTimeoutMs', () => {
   assert.is(hung.completed, false);
 });
 
-long(door, 'many Workers with kernels of their own, at once', async () => {
+long(door, 'many Workers with their own kernels, at once', async () => {
   const source = `
     import { parentPort, workerData } from 'node:worker_threads';
     const { SoftKernel } = await import(workerData.kernel);

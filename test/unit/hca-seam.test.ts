@@ -1,5 +1,5 @@
 /**
- * The seam that HCAs stand behind: a kernel with the software HCA and a second one beside it. Each has its own devices, GUIDs,
+ * The interface that HCAs implement: a kernel with the software HCA and a second one beside it. Each has its own devices, GUIDs,
  * user-mode provider, handles and connections; removing one leaves the other.
  */
 import { test } from 'uvu';

@@ -67,9 +67,9 @@ const userVerbs = 'kernel-bridge/door/user-verbs.ts';
 
 /** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
 const allowed: Readonly<Record<Room, readonly string[]>> = {
-  // The contract is independent: it takes only shared types of the layer below.
+  // The contract is independent: it uses only shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
-  // Streams and messages: a client of the SPI like any program, of which the hello has the version.
+  // Streams and messages: a client of the SPI like any program, whose hello has the version.
   'nd/net/base/': ['nd/index.ts', numbers],
   'nd/net/connection/': ['nd/index.ts', numbers, 'nd/net/base/'],
   // Exposed memory has a handle for each of a server's channels.
@@ -79,11 +79,11 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'nd/net/': ['nd/index.ts', 'nd/net/'],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
-    // What place answers.
+    // The results of place().
     numbers,
     ioctl,
     deviceFile,
-    // What a device is called.
+    // The name of a device.
     counters,
     overlapped,
     options,
@@ -146,7 +146,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     hca,
     schema,
     userVerbs,
-    // A vendor's provider is called as the system is.
+    // A vendor's provider is called as the OS is.
     'kernel-bridge/windows/win32.ts',
     'kernel-bridge/windows/allocate.ts',
   ],
@@ -194,7 +194,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'examples/block-device/driver.ts': ['kernel-bridge/kernel/index.ts', 'examples/block-device/protocol.ts'],
   // Connected sides, which the tools, benchmarks and tests share: they use the library as these do.
   'nd/cli/sides/': ['nd/index.ts', 'winverbs/index.ts'],
-  // It tests any provider: of ours it takes the SPI's contracts and statuses.
+  // It tests any provider, and uses only the SPI's contracts and statuses of this one.
   'nd/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
   'nd/conformance/mutants/': ['nd/index.ts', 'nd/conformance/index.ts', 'cli-table3'],
 };
@@ -331,7 +331,7 @@ test('examples, benchmarks and the sides that they share import the library as p
 });
 
 test('nd loads nothing for its version but the parser of command lines', () => {
-  // Loading zod and the library takes several times as long as all else that it does.
+  // Loading zod and the library takes several times as long as everything else that it does.
   const loaded = new Set<string>();
   const load = (file: string): void => {
     const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {
@@ -354,7 +354,7 @@ test('nd loads nothing for its version but the parser of command lines', () => {
   assert.equal([...loaded].sort(), ['commander', 'nd/cli/command-line.ts', 'nd/cli/interrupts.ts']);
 });
 
-test('no source takes refuge from the type system', () => {
+test('no source evades the type system', () => {
   const found = sources().filter((file) => {
     const text = readFileSync(join(root, file), 'utf8');
     return /\bas unknown as\b|@ts-(ignore|expect-error|nocheck)/.test(text);

@@ -72,7 +72,7 @@ const SYSTEM = [
   /^(?:[^"\n]|"[^"\n]*")*?\berrno\b(?<!\/\/.*)/m,
 ];
 const exceptions: Readonly<Record<string, string>> = {
-  'engine/base/carryless.h': 'the auxiliary vector with the abilities of an ARM processor',
+  'engine/base/carryless.h': 'the auxiliary vector with the features of an ARM CPU',
 };
 
 /** The first line of each kind that only the rooms of a system may have. */
@@ -81,7 +81,7 @@ function systemLines(file: string, text: string): string[] {
   return SYSTEM.flatMap((pattern) => pattern.exec(text)?.[0].trim() ?? []);
 }
 
-test('no room knows the system but those of the platform', () => {
+test('only the rooms of the platform use the OS', () => {
   const all = ['engine/', 'addon/'].flatMap((part) => sources(join(hca, part)).map((file) => part + file));
   assert.ok(all.some((file) => systemRooms.some((room) => file.startsWith(room))));
   const found = all.filter((file) => systemLines(file, readFileSync(join(hca, file), 'utf8')).length !== 0);

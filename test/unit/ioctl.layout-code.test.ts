@@ -309,7 +309,7 @@ test('the generated code in dist matches the tables', async () => {
     assert.is(
       readFileSync(path, 'utf8'),
       text,
-      `${path} is older than its tables: npm run build makes it again`,
+      `${path} is older than its tables: npm run build creates it again`,
     );
   }
   for (const one of ours) assert.is(madeCode[one.name]?.table, tableMark(one.table), one.name);

@@ -42,7 +42,7 @@ function sizeOfType(type: string): number {
   return bits ? Number(bits[1]) / 8 : layouts[type]!.size;
 }
 
-/** Encodes a value whose type only the table knows. */
+/** Encodes a value whose type is known only to the table. */
 function encode(one: AnyStruct, value: unknown): Uint8Array {
   return one.encode(value as never);
 }
@@ -117,7 +117,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
       throwsStatus(() => one.decode(new Uint8Array(length)), Status.BUFFER_TOO_SMALL);
       throwsStatus(() => one.encode({} as never, out), Status.BUFFER_TOO_SMALL);
       assert.ok(out.every((byte) => byte === 0xee));
-      // The bytes behind the view are not the view's.
+      // The bytes after the view do not belong to the view.
       const view = new Uint8Array(new ArrayBuffer(4096), 8, length);
       throwsStatus(() => one.decode(view), Status.BUFFER_TOO_SMALL);
     }

@@ -78,7 +78,7 @@ test('IPv6 text is parsed as by the platform', () => {
           return undefined;
         }
       })();
-      if (!isIPv6(text)) return; // IPv4 and texts that are no address: below
+      if (!isIPv6(text)) return; // IPv4 and texts that are not addresses: below
       const theirs = new URL(`http://[${text}]/`).hostname.slice(1, -1);
       assert.ok(ours !== undefined, text);
       assert.equal(gidOfAddress(theirs), gidOfAddress(text), text);

@@ -93,7 +93,7 @@ test('callbacks are called instead, members are optional, and requests may be pe
   raiseFatalEvent(none);
   assert.equal(told, [`port 1 ${WvEvent.ADDRESS}`, 'fatal']);
   assert.is(name(waiting), 'SUCCESS');
-  assert.is(name(portEvent(both)), 'PENDING', 'what a call-back was told is not told again');
+  assert.is(name(portEvent(both)), 'PENDING', 'an event delivered to a callback is not delivered again');
   assert.is(name(fatal(both)), 'PENDING');
   assert.is(name(fatal(none)), 'SUCCESS');
 });
@@ -112,7 +112,7 @@ test('event requests can be cancelled one by one, and all end in CANCELED when t
   assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELED', 'CANCELED']);
 });
 
-test('CiQueryCa: complete, truncated with the size needed, or too small even for that', () => {
+test('CiQueryCa: complete, truncated with the required size, or too small even for that', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const query = (bytes: number) => {
@@ -129,7 +129,7 @@ test('CiQueryCa: complete, truncated with the size needed, or too small even for
   assert.is(whole.asked.information, needed);
   assert.ok(
     whole.attr.subarray(needed).every((byte) => byte === 0xee),
-    'nothing is written behind the end',
+    'nothing is written after the end',
   );
   const head = IbCaAttr.decode(whole.attr);
   assert.is(head.attributes.nodeGuid, ethGuid);

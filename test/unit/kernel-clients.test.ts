@@ -138,7 +138,7 @@ test('an open access layer references the client’s device, which references it
   new Asked<number>((irp) => ciModifyPort(ca, 1, ModifyPortFlag.SET_CAPABILITIES, modify, irp));
   assert.equal(calls, ['mine'], 'its call-backs still come');
   const beside = portEvent(ca);
-  assert.is(name(beside), 'PENDING', 'what a call-back was told is not kept for a request');
+  assert.is(name(beside), 'PENDING', 'an event delivered to a callback is not kept for a request');
   assert.equal(gone, []);
   assert.is(name(new Asked<number>((irp) => ciCloseCa(ca, irp))), 'SUCCESS');
   assert.is(name(openCaOf(rig.kernel, ethGuid, {}, 'kernel', al)), 'SUCCESS', 'the layer is still open');
@@ -163,7 +163,7 @@ test('two clients: a capability belongs to one, and both are notified of each ch
   assert.is(name(modify(two, SET_CAPABILITIES)), 'FILE_LOCK_CONFLICT');
   assert.is(name(modify(two, CLEAR_CAPABILITIES)), 'FILE_LOCK_CONFLICT');
   assert.is(portEvent(two).information, WvEvent.MANAGEMENT);
-  assert.is(name(portEvent(two)), 'PENDING', 'a refusal is no event');
+  assert.is(name(portEvent(two)), 'PENDING', 'a refusal is not an event');
   const [mine, others] = [portEvent(one), portEvent(two)];
   assert.equal([mine, others].map(name), ['SUCCESS', 'PENDING'], 'the first event of the first client');
   assert.is(name(modify(one, SET_CAPABILITIES)), 'SUCCESS');
@@ -195,7 +195,7 @@ test('a new P_Key table raises a PARTITION event, and the port uses it', () => {
   assert.equal([...ca.hca.port.pkeys], [0xffff, 0x8001]);
   modify([0xffff, 0x8001]);
   rig.kernel.io.work.run();
-  assert.is(name(portEvent(ca)), 'PENDING', 'the same table is no event');
+  assert.is(name(portEvent(ca)), 'PENDING', 'the same table is not an event');
 });
 
 /** A driver's table of callbacks may be any object. */
@@ -245,7 +245,7 @@ test('queues may be created without callbacks, with events by request', () => {
       }),
     /no such call-back/,
   );
-  assert.equal([rig.hca.cqs.size, ca.resources.users], [0, 1], 'nothing was made');
+  assert.equal([rig.hca.cqs.size, ca.resources.users], [0, 1], 'nothing was created');
   const cq = cqOf(ca);
   const qp = qpOf(pd, QpType.RC);
   const wait = new Asked<number>((irp) => ciGetQpEvent(qp, irp));
@@ -294,7 +294,7 @@ test('events of a queue pair: by request in order, or by callback with the clien
   for (let n = 0; n < most; n++)
     assert.is(wait(silent).information, sendQueueDrained, 'the oldest are dropped');
   const beside = wait(called);
-  assert.is(name(beside), 'PENDING', 'what a call-back was told is not kept');
+  assert.is(name(beside), 'PENDING', 'an event delivered to a callback is not kept');
   raise(called, sendQueueDrained);
   assert.is(beside.information, sendQueueDrained);
   const [cancelled, ended] = [wait(silent), wait(called)];

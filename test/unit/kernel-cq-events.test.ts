@@ -76,13 +76,13 @@ test('callbacks report completions and the overrun with the queue as argument; m
   }).information!;
   const silent = createCq(ca, {}).information!;
   const half = createCq(ca, { asyncEvent: () => told.push('half') }).information!;
-  assert.equal([...rig.hca.listened], [cq.handle], 'nobody asks for what nobody is told');
+  assert.equal([...rig.hca.listened], [cq.handle], 'the HCA reports only CQs with a callback');
   assert.is(ciArmCq(cq, true), Status.SUCCESS);
   assert.equal(rig.hca.armed, [{ cq: cq.handle, solicitedOnly: true }]);
   raise(rig, cq, CqEventType.completion);
   assert.ok(told.length === 2 && told[0] === cq && told[1] === 'mine');
   const beside = wait(cq, NEXT_COMPLETION);
-  assert.is(name(beside), 'PENDING', 'what a call-back was told is not kept for a request');
+  assert.is(name(beside), 'PENDING', 'an event delivered to a callback is not kept for a request');
   beside.irp.cancel();
   for (const one of [silent, half]) raise(rig, one, CqEventType.completion);
   for (const one of [silent, half, cq]) raise(rig, one, CqEventType.overrun);
@@ -121,7 +121,7 @@ test('requests of kernel clients pend in the driver: an event completes all of i
   assert.equal([any, solicited, error].map(name), ['SUCCESS', 'SUCCESS', 'PENDING']);
   raise(rig, cq, CqEventType.completion);
   raise(rig, cq, CqEventType.completion);
-  assert.is(name(wait(cq, ERROR)), 'PENDING', 'a completion is no error');
+  assert.is(name(wait(cq, ERROR)), 'PENDING', 'a completion is not an error');
   assert.equal([wait(cq, SOLICITED), wait(cq, NEXT_COMPLETION)].map(name), ['SUCCESS', 'PENDING']);
   assert.is(name(wait(cq, 3)), 'INVALID_PARAMETER');
   raise(rig, cq, CqEventType.overrun);
@@ -239,7 +239,7 @@ test('the HCA reports one event for a completion if armed, otherwise none', asyn
   };
   flush();
   await new Promise<void>((resolve) => setImmediate(resolve));
-  assert.is(calls, 0, 'nobody asked');
+  assert.is(calls, 0, 'nothing was requested');
   for (let round = 1; round <= 3; round++) {
     const event = new Promise<void>((resolve) => {
       called = resolve;

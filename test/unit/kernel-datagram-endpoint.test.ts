@@ -246,7 +246,7 @@ test('every event in every state', () => {
 
 // ── Looking up ──────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a lookup asks for the UDP service of the port, and answers with the peer’s whole address', () => {
+test('a lookup requests the UDP service of the port, and returns the peer’s whole address', () => {
   const it = new Datagrams();
   const id = it.routed();
   const request = it.lookup(id, { dataLength: 3, data: Uint8Array.of(1, 2, 3) });
@@ -274,7 +274,7 @@ test('a lookup asks for the UDP service of the port, and answers with the peer�
   expect(it.query(id, address('192.0.2.9', 5001)), S.NOT_FOUND);
 });
 
-test('several lookups wait at once, each gets its own answer', () => {
+test('several lookups wait at once, each gets its own reply', () => {
   const it = new Datagrams();
   const id = it.routed();
   const requests = [5001, 5002, 5003].map((port) =>
@@ -304,7 +304,7 @@ test('a refusal is CONNECTION_REFUSED, and its reason and private data can be qu
   assert.equal([param.sidrStatus, param.qpn, param.qkey, param.data[0]], [2, 0, 0, 9]);
 });
 
-test('cancelling a lookup abandons the question; so do EP_CANCEL, destroying and closing the file', () => {
+test('cancelling a lookup abandons its request; so do EP_CANCEL, destroying and closing the file', () => {
   for (const end of ['one', 'cancel', 'destroy', 'close'] as const) {
     const it = new Datagrams();
     const id = it.routed();
@@ -323,7 +323,7 @@ test('cancelling a lookup abandons the question; so do EP_CANCEL, destroying and
   }
 });
 
-test('what cannot be asked is refused before anything is sent', () => {
+test('an impossible lookup is refused before anything is sent', () => {
   const it = new Datagrams();
   const id = it.routed();
   expect(it.lookup(id, { peerAddress: address('192.0.2.8') }), S.INVALID_ADDRESS);
@@ -338,7 +338,7 @@ test('what cannot be asked is refused before anything is sent', () => {
   assert.is(it.rig.cm.lookups[0]!.state, 'over');
 });
 
-test('connect and datagram endpoints do not take each other’s requests', () => {
+test('connect and datagram endpoints do not receive each other’s requests', () => {
   const it = new Datagrams();
   const { rig } = it;
   const [datagram, connect] = [it.routed(), rig.endpoint()];
@@ -365,7 +365,7 @@ test('peers are forgotten oldest first, beyond a bound', () => {
 
 // ── Answering ───────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a question tells who asks and what, and is accepted by queue pair number', () => {
+test('a received lookup reports its sender and data, and is accepted with a queue pair number', () => {
   const it = new Datagrams();
   const { id, inquiry } = it.asked();
   for (const peer of [undefined, address('192.0.2.9', 40_000)]) {
@@ -387,7 +387,7 @@ test('a question tells who asks and what, and is accepted by queue pair number',
   expect(it.accept(id), S.INVALID_DEVICE_STATE);
 });
 
-test('a question that is rejected, destroyed or left behind is answered; one that is withdrawn is over', () => {
+test('a received lookup that is rejected, destroyed or abandoned gets a reply; a withdrawn one is over', () => {
   const it = new Datagrams();
   const { id, inquiry } = it.asked();
   expect(it.reject(id, 137), S.INVALID_BUFFER_SIZE);
@@ -436,7 +436,7 @@ test('joining a group gives its address vector, QPN and Q_Key; leaving undoes it
   expect(it.join(id), S.SUCCESS);
 });
 
-test('groups: IPv6 too, of the endpoint’s family and interface, chosen by route when it is bound to none', () => {
+test('groups: also IPv6, of the endpoint’s family and interface, chosen by route when it is bound to none', () => {
   const it = new Datagrams();
   const v6 = it.create();
   it.rig.bind(v6, 0, 'fd00::2');
@@ -469,7 +469,7 @@ test('an endpoint is in a bounded number of groups', () => {
 
 // ── The device goes ─────────────────────────────────────────────────────────────────────────────────────────
 
-test('when the device goes, lookups and GetRequests end in DEVICE_REMOVED, and questions are answered', () => {
+test('when the device is removed, lookups and GetRequests end in DEVICE_REMOVED, and received lookups get a reply', () => {
   const it = new Datagrams();
   const looking = it.routed();
   const lookup = it.lookup(looking);

@@ -170,7 +170,7 @@ test('QP_ATTACH and QP_DETACH: groups by GID and LID, on the device’s interfac
   sound(rig);
 });
 
-test('a UD queue pair takes P_Key, port and Q_Key to INIT, nothing to RTR, a PSN to RTS', () => {
+test('a UD queue pair needs P_Key, port and Q_Key for INIT, nothing for RTR, a PSN for RTS', () => {
   const rig = new DatagramRig();
   const { qp, handle } = rig.ud();
   const move = (qpState: number, more: object = {}, options = 0): number =>

@@ -30,7 +30,7 @@ test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
   assert.equal(rig.faults, []);
 });
 
-test('K1: a full table refuses every create, and nothing is made', () => {
+test('K1: a full table refuses every create, and nothing is created', () => {
   const rig = new KernelRig();
   const file = rig.kernel.io.fileObjects[0]!.context as WvFile;
   const device = rig.device();
@@ -52,7 +52,7 @@ test('K1: a full table refuses every create, and nothing is made', () => {
     assert.is(full.size, size, table);
     Reflect.deleteProperty(full, 'full');
   }
-  // Whatever had been made would keep these.
+  // Anything created would keep these.
   for (const [end, id] of [
     ['CQ_DESTROY', cq],
     ['PD_DEALLOCATE', pd],
@@ -93,7 +93,7 @@ test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () =
   );
   assert.is(connection.receivePsn, 0xdc_ba98);
   assert.is(sent.length, 1);
-  // REQ: the starting PSN is 24 bits at byte 44 of the message, behind 24 bytes of MAD header (IBA 1 §12.6.5).
+  // REQ: the starting PSN is 24 bits at byte 44 of the message, after 24 bytes of MAD header (IBA 1 §12.6.5).
   const psn = sent[0]!.subarray(24 + 44, 24 + 47);
   assert.is(Buffer.from(psn).toString('hex'), 'dcba98');
   manager.close();

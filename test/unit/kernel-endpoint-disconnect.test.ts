@@ -27,7 +27,7 @@ test('Disconnect flushes the QP before the DREQ leaves, and ends in SUCCESS with
   expect(it.rig.notify(it.id), Status.CONNECTION_DISCONNECTED);
 });
 
-test('Disconnect whose DREQ is never answered ends in TIMEOUT, and so do the notifications', () => {
+test('Disconnect whose DREQ gets no DREP ends in TIMEOUT, and so do the notifications', () => {
   const it = scene('connected');
   const notify = it.rig.notify(it.id);
   const disconnect = it.rig.disconnect(it.id);
@@ -53,7 +53,7 @@ test('crossing disconnects: both succeed', () => {
   expect(it.waiting!, Status.SUCCESS);
 });
 
-test('E2: whatever comes while Disconnect waits, it ends', () => {
+test('E2: whatever arrives while Disconnect waits, it ends', () => {
   for (const signal of [
     'disconnectAnswered',
     'disconnectTimedOut',
@@ -69,7 +69,7 @@ test('E2: whatever comes while Disconnect waits, it ends', () => {
   }
 });
 
-test('E14: a QP that fails, or a peer that is lost, aborts the connection and tells the peer in the background', () => {
+test('E14: a QP that fails, or a peer that is lost, aborts the connection and notifies the peer in the background', () => {
   for (const event of [QpEventType.fatal, QpEventType.peerLost]) {
     const it = scene('connected');
     const notify = it.rig.notify(it.id);
@@ -120,7 +120,7 @@ test('E17: cancelling stops the protocol step itself', () => {
   assert.is(disconnect.rig.qpState(disconnect.handle), QpState.ERROR);
 });
 
-test('cancelling one notification leaves the connection and the others alone; EP_CANCEL takes all', () => {
+test('cancelling one notification leaves the connection and the others alone; EP_CANCEL ends all', () => {
   const it = scene('connected');
   const notifies = [it.rig.notify(it.id), it.rig.notify(it.id), it.rig.notify(it.id)];
   notifies[1]!.cancel();
@@ -134,7 +134,7 @@ test('cancelling one notification leaves the connection and the others alone; EP
   assert.is(it.endpoint.state, 'connected');
 });
 
-test('EP_CANCEL while connecting cancels the notifications too, instead of aborting them', () => {
+test('EP_CANCEL while connecting also cancels the notifications, instead of aborting them', () => {
   const it = scene('activeConnect');
   const notify = it.rig.notify(it.id);
   ask(it, 'cancel');
@@ -142,7 +142,7 @@ test('EP_CANCEL while connecting cancels the notifications too, instead of abort
   expect(notify, Status.CANCELED);
 });
 
-test('E18: Disconnect takes no other QP than the connection’s', () => {
+test('E18: Disconnect accepts no other QP than the connection’s', () => {
   const it = scene('connected');
   const other = it.rig.queuePair();
   expect(it.rig.disconnect(it.id, other.qp), Status.INVALID_PARAMETER);
@@ -152,7 +152,7 @@ test('E18: Disconnect takes no other QP than the connection’s', () => {
   expect(it.rig.disconnect(it.id, it.qp), Status.PENDING);
 });
 
-test('destroying an endpoint in any state tells the peer once and ends what waits in CANCELED', () => {
+test('destroying an endpoint in any state notifies the peer once and ends pending requests in CANCELED', () => {
   for (const state of [
     'activeConnect',
     'activeReplied',

@@ -260,7 +260,7 @@ test('Connect passes the parameters of the REQ to the CM', () => {
   assert.is(parameters!.ackTimeoutCode, 17);
 });
 
-test('N8: only a queue pair with a shared receive queue asks its peer to wait without an end', () => {
+test('N8: only a queue pair with a shared receive queue requests its peer to wait without a limit', () => {
   const param = { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 7 };
   const told = (withSrq: boolean) => {
     const { rig, id } = scene('routeResolved');
@@ -358,7 +358,7 @@ test('a REQ that cannot be sent ends Connect at once, and Connect may be retried
   }
 });
 
-test('E1: a second Connect or Accept is busy, and the first still gets its own answer', () => {
+test('E1: a second Connect or Accept is busy, and the first still gets its own reply', () => {
   const active = scene('activeConnect');
   const second = active.rig.connect(active.id, active.qp);
   expect(second, Status.DEVICE_BUSY);

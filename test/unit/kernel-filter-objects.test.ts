@@ -92,7 +92,7 @@ test('memory windows: id, rkey in network order, handle for the provider', () =>
   expect(rig.ioctl('PD_DEALLOCATE', rig.id(pd)), Status.SUCCESS);
 });
 
-test('K3: a window that cannot be made leaves nothing to destroy', () => {
+test('K3: a window that cannot be created leaves nothing to destroy', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   rig.hca.refuse.set('allocateMw', Status.NOT_SUPPORTED);
@@ -119,7 +119,7 @@ test('a CQ has the entries of its ring; invalid sizes are refused', () => {
   sound(rig);
 });
 
-test('K4, K12: a CQ that cannot be made gives the HCA’s own status and takes no reference', () => {
+test('K4, K12: a CQ that cannot be created returns the HCA’s own status and adds no reference', () => {
   const rig = new KernelRig();
   const device = rig.device();
   rig.hca.refuse.set('createCq', Status.NO_MEMORY);
@@ -255,7 +255,7 @@ test('QP_MODIFY: INIT sets its attributes, the output is the state, options are 
   assert.is(QpStateOut.decode(init.output).state, QpState.INIT);
   assert.is(rig.hca.qps.get(handle)!.attributes.access, 0xa);
   assert.is(rig.hca.qps.get(handle)!.attributes.port, 1);
-  // U17: without WV_QP_ATTR_STATE a zero QpState is no reset.
+  // U17: without WV_QP_ATTR_STATE a zero QpState is not a reset.
   expect(modify({ options: QpAttr.ACCESS_FLAGS, accessFlags: 8 }), Status.SUCCESS);
   assert.is(rig.qpState(handle), QpState.INIT);
   expect(modify({ qpState: QpState.RTS, options: QpAttr.STATE }), Status.INVALID_DEVICE_STATE);
@@ -274,7 +274,7 @@ test('QP_MODIFY: INIT sets its attributes, the output is the state, options are 
   sound(rig);
 });
 
-test('K11: QP_MODIFY without output does its work; an output too short for a state is refused before', () => {
+test('K11: QP_MODIFY without output does its work; an output too short for a state is refused first', () => {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
   const input = s.WvIoQpAttributes.encode({ id: { id: qp }, qpState: QpState.ERROR, options: QpAttr.STATE });

@@ -87,7 +87,7 @@ test('every IOCTL refuses an input or output one byte short, and accepts the ful
   sound(rig);
 });
 
-test('unknown codes end in PROCEDURE_NOT_FOUND, those of ibat too', () => {
+test('unknown codes end in PROCEDURE_NOT_FOUND, also those of ibat', () => {
   const rig = new KernelRig();
   for (const code of [0, 0x003b_e000, 0x003b_e0d8, 0x003b_e005, 0xffff_ffff, 0x0022_2010]) {
     expect(rig.control(code, new Uint8Array(256), 256), Status.PROCEDURE_NOT_FOUND);
@@ -182,7 +182,7 @@ test('a host may have thousands of interfaces, and an interface thousands of add
   assert.is(JSON.parse(new TextDecoder().decode(names.output)).length, 8998);
 });
 
-test('K12: LIBRARY_QUERY names the provider, with its NUL, or says that the buffer is short', () => {
+test('K12: LIBRARY_QUERY returns the provider’s name with its NUL, or reports that the buffer is short', () => {
   const rig = new KernelRig();
   const guid = s.WvIoGuid.encode({ guid: ethGuid });
   const { output } = rig.ioctl('LIBRARY_QUERY', guid, 32);
@@ -255,7 +255,7 @@ test('port attributes, GID and P_Key tables; MORE_ENTRIES when truncated; no sec
   }
 });
 
-test('K5, K6: an interface that goes answers FILE_FORCED_CLOSED, its objects can still be freed, and others work', () => {
+test('K5, K6: a removed interface returns FILE_FORCED_CLOSED, its objects can still be freed, and others work', () => {
   const rig = new KernelRig();
   const { device, pd, cq, qp } = rig.queuePair();
   const lo = rig.kernel.hcaDriver.guids()[0]!;

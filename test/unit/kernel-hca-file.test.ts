@@ -111,7 +111,7 @@ test('the file determines the HCA; a GUID must match it', () => {
   assert.is(name(open(loGuid)), 'NO_SUCH_DEVICE', 'another HCA that is there');
 });
 
-test('CA_QUERY and CA_PORT_QUERY: complete, truncated with the size needed, or too small even for that', () => {
+test('CA_QUERY and CA_PORT_QUERY: complete, truncated with the required size, or too small even for that', () => {
   const rig = onHca();
   const id = rig.device();
   const port = s.WvIoDevicePortQuery.encode({ id, portNumber: 1 });
@@ -196,7 +196,7 @@ test('events: one request per event, each can be cancelled, DEVICE_CANCEL and th
   change(rig, '192.0.2.3/24', false);
   assert.is(name(third), 'SUCCESS');
   change(rig, '192.0.2.3/24', true);
-  assert.is(name(portEvent(rig, id)), 'SUCCESS', 'an event that nobody waited for is kept');
+  assert.is(name(portEvent(rig, id)), 'SUCCESS', 'an event without a waiter is kept');
   assert.is(name(portEvent(rig, id, 2)), 'INVALID_PORT_HANDLE');
 
   const fatal = [fatalEvent(rig, id), fatalEvent(rig, id)];
@@ -229,7 +229,7 @@ test('a file references its HCA: removal waits for it, its requests end in DEVIC
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}))), 'DEVICE_REMOVED');
   assert.is(name(rig.open(hcaFileName(ethGuid))), 'NO_SUCH_DEVICE');
   fault(rig, FaultsCode.PLUG);
-  // The name leads to the new HCA; the old file stays with the old one.
+  // The name refers to the new HCA; the old file stays with the old one.
   const fresh = opened(rig);
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}), 64, fresh)), 'SUCCESS');
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}))), 'DEVICE_REMOVED');

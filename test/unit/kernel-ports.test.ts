@@ -131,7 +131,7 @@ test('packets fill the outgoing link, if both the route and the path MTU allow i
   const ports = tableOf(network);
   const bytes = (remote: string, source: string, pathMtu: number) => {
     const path = [gidOfAddress(source), gidOfAddress(remote)] as const;
-    assert.is(ports.packetBytes(...path, pathMtu), 0, 'nobody has asked for the route');
+    assert.is(ports.packetBytes(...path, pathMtu), 0, 'the route was not requested');
     const mtu = ports.routeTo(path[1], path[0])!.pathMtu;
     return [mtu, ports.packetBytes(...path, pathMtu)];
   };
@@ -149,7 +149,7 @@ test('packets fill the outgoing link, if both the route and the path MTU allow i
   assert.equal(bytes('198.51.100.9', '198.51.100.1', 4096), [4096, 8936]);
   assert.equal(bytes('198.51.100.10', '198.51.100.1', 1024), [1024, 1432], "the route's MTU");
   assert.equal(bytes('198.51.100.11', '198.51.100.1', 1024), [1024, 1432], "the other interface's MTU");
-  assert.equal(bytes('198.51.100.12', '198.51.100.1', 4096), [4096, 0], 'an interface that nobody knows');
+  assert.equal(bytes('198.51.100.12', '198.51.100.1', 4096), [4096, 0], 'an unknown interface');
   assert.equal(bytes('2001:db8::9', '2001:db8::1', 4096), [4096, 8912], 'longer headers');
   assert.equal(bytes('203.0.113.9', '203.0.113.1', 256), [256, 0]);
   assert.equal(bytes('127.0.0.1', '127.0.0.1', 4096), [4096, 9152], 'no longer than pays');
@@ -178,7 +178,7 @@ test('the number of cached routes is limited', () => {
   );
 });
 
-test('a path begins at a local address, or at the one selected by the OS; its MTU is that of the outgoing link', () => {
+test('a path starts at a local address, or at the one selected by the OS; its MTU is that of the outgoing link', () => {
   const network = new FakeNetwork();
   network.list.push(
     hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']),

@@ -131,7 +131,7 @@ test('an unplugged device comes back as a new one', () => {
   assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'SUCCESS');
   assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'NO_SUCH_DEVICE');
   assert.not.ok(rig.kernel.hcaDriver.guids().includes(ethGuid));
-  assert.is(name(rig.bind(rig.endpoint())), 'INVALID_ADDRESS', 'its addresses are gone, too');
+  assert.is(name(rig.bind(rig.endpoint())), 'INVALID_ADDRESS', 'its addresses are gone as well');
   assert.is(name(fault(rig, FaultsCode.PLUG)), 'SUCCESS');
   assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(rig.device()))), 'SUCCESS');
   assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(device))), 'FILE_FORCED_CLOSED');

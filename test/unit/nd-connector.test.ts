@@ -25,7 +25,7 @@ const ASSOC = 0xc0000238;
 const NASSOC = 0xc0000239;
 const DISC = 0xc000020c;
 
-// biome-ignore format: a table, typed anew from the SPI's rules and not from the code
+// biome-ignore format: a table, written again from the SPI's rules and not from the code
 const expected: Record<ConnectorMethod, readonly number[]> = {
   // Idle, Bound, Queued, Requested, Accepting, Connecting, Replied, Completing, Connected, ActiveDisconnect, PassiveDisconnect, Disconnected
   bind:                 [0, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC],
@@ -371,7 +371,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('G12 a disconnect by this side ends notifications at once, in a status of its own', async () => {
+  test('G12 a disconnect by this side ends notifications at once, in its own status', async () => {
     const rig = new Rig().bring('Connected');
     const two = [rig.connector.notifyDisconnect(), rig.connector.notifyDisconnect()];
     rig.connector.disconnect();
@@ -451,7 +451,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'ActiveDisconnect');
   });
 
-  test('states follow completions that nobody awaits', () => {
+  test('states follow completions that are not awaited', () => {
     const rig = new Rig().bound();
     rig.connect();
     rig.end('connect');

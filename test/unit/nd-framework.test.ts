@@ -50,7 +50,7 @@ test('before NdStartup, and after as many NdCleanup, everything is DEVICE_NOT_RE
   assert.is(wv.references, 0, 'nothing stays open');
 });
 
-test('the list, its flags, and addresses that are none', () => {
+test('the list, its flags, and invalid addresses', () => {
   const { framework } = make();
   framework.startup();
   const {
@@ -74,7 +74,7 @@ test('the list, its flags, and addresses that are none', () => {
   framework.cleanup();
 });
 
-test('a change of the list ends all that wait for it, also one that came before they asked', async () => {
+test('a change of the list ends all waits for it, also if it came before them', async () => {
   const { framework, addresses } = make();
   framework.startup();
   const waiting = [framework.notifyAddressListChange(), framework.notifyAddressListChange()];

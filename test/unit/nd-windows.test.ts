@@ -16,7 +16,7 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   return { ...fake, ...parts, memory, sgl, results };
 }
 
-test('N10: bind gives a window of its own: range, rights and key, before its completion', () => {
+test('N10: bind returns a separate window: range, rights and key, before its completion', () => {
   const { endpoint, qp, adapter, memory, pd } = rig();
   const window = adapter.createMemoryWindow();
   const descriptor = endpoint.bind(result(), memory, window, 100, 50, ALLOW_READ);

@@ -11,7 +11,7 @@ import { cases } from '../../nd/conformance/index.js';
 
 const traps = [
   'the version for Query is 0x20000',
-  'the flag REMOTE_WRITE has two bits, of which one is LOCAL_WRITE',
+  'the flag REMOTE_WRITE has two bits, one of which is LOCAL_WRITE',
   'in C, TIMEOUT and PENDING are not failures, but the 0x8… codes are; here, all but SUCCESS throws',
   'memory windows of both versions are one interface',
   'a disconnect of the peer flushes the local queue pair, after NotifyDisconnect',
@@ -72,7 +72,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
     'memory.window-invalidated-write',
     'memory.send-and-invalidate',
     'flush moves the queue pair to ERROR',
-    'N10: bind gives a window of its own: range, rights and key, before its completion',
+    'N10: bind returns a separate window: range, rights and key, before its completion',
   ],
   G13: ['disconnect.connecter-peers-requests', 'disconnect.accepter-peers-requests'],
   G15: ['connect.near-connects', 'connect.far-connects'],

@@ -126,7 +126,7 @@ test('the end of a connection releases payloads that cannot be received, and mes
   assert.is(budget.held, 20 * MIB);
   account.close();
   assert.is(budget.held, 8 * MIB);
-  // An answer whose sending has ended the connection.
+  // A reply whose sending has ended the connection.
   account.answers.hold(4 * MIB).release();
   account.answers.hold(4 * MIB);
   assert.is(budget.held, 8 * MIB);
@@ -137,7 +137,7 @@ test('the end of a connection releases payloads that cannot be received, and mes
   assert.is(budget.held, 0);
 });
 
-/** A responder with a limit, whose handler never answers. */
+/** A responder with a limit, whose handler never replies. */
 function stuck(limit: number): IncomingRequests {
   const answering: Partial<Answering> = { limit, full: () => false, whenReleased: () => {}, idle: () => {} };
   return new IncomingRequests(answering as Answering, () => new Promise(() => {}));
@@ -163,7 +163,7 @@ test('the time to cancel an unknown request does not depend on the number of wai
   assert.ok(responder.busy);
 });
 
-test('unread answers prevent further requests from starting, except one per connection', async () => {
+test('unread replies prevent further requests from starting, except one per connection', async () => {
   const budget = new Budget(16 * MIB);
   const [hog, honest] = [accountIn(budget), accountIn(budget)];
   const held = [hog.answers.hold(12 * MIB), hog.answers.hold(12 * MIB)];

@@ -1,4 +1,4 @@
-/** The requests of a channel that wait for their answers. */
+/** The pending requests of a channel. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PendingRequests, type Waiting } from '../../nd/net/channel/pending-requests.js';

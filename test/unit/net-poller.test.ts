@@ -78,7 +78,7 @@ test('it polls as long as the hint says so, once more, and then requests a notif
   assert.equal(queue.log, [...Array(20).fill(['more', 'poll 0']).flat(), 'last', 'poll 0']);
 });
 
-test('results begin another wait, in the next turn', async () => {
+test('results start another wait, in the next turn', async () => {
   const { poller, queue } = await polled(true);
   queue.log = [];
   queue.hints = [true, true];

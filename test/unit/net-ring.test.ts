@@ -17,7 +17,7 @@ class FakePlace {
   refuses = false;
 
   async register(bytes: Uint8Array): Promise<{ bytes: Uint8Array; region: IND2MemoryRegion }> {
-    if (this.refuses) throw new Error('There is no memory.');
+    if (this.refuses) throw new Error('No memory is available.');
     const address = BigInt(this.registered.push(bytes) - 1);
     const release = (): number => (this.released += 1);
     return { bytes, region: { address, release } as IND2MemoryRegion };
@@ -37,7 +37,7 @@ interface Write {
 }
 
 /**
- * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns the given result; undefined: there is none.
+ * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns the given result; undefined: none.
  */
 function pair(
   bytes: number,
@@ -91,7 +91,7 @@ async function inVain(
 }
 
 for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
-  test(`no byte is put where another was not taken, and none gets lost; direct answers ${placed}`, async () => {
+  test(`no byte overwrites an unread one, and none gets lost; direct returns ${placed}`, async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       const random = seeded(seed);
       const below = (n: number): number => Math.floor(random() * n);
@@ -172,7 +172,7 @@ test('a part is taken once, until its bytes were taken', async () => {
   receiver.end();
 });
 
-test('a sender has at most as many Writes in flight as the send queue has places for them', async () => {
+test('a sender has at most as many Writes in flight as the send queue has room for', async () => {
   const { sender, receiver, queuePair, writes } = pair(2 ** 22, 64);
   await busy(sender, receiver);
   sender.put(queuePair, 0, [Buffer.alloc(10)], 10);

@@ -53,7 +53,7 @@ test('pending: no result, status PENDING; completed: the result, taken once', ()
   assert.is(source.taken, 1);
 });
 
-test('getResult({ wait: true }) blocks in the source, through layers too', () => {
+test('getResult({ wait: true }) blocks in the source, also through layers', () => {
   const source = new Manual<number>();
   source.completeOnWait(() => 5);
   assert.is(

@@ -15,7 +15,7 @@ async function isCollected(object: WeakRef<object>): Promise<boolean> {
   return object.deref() === undefined;
 }
 
-test('who keeps a method alone keeps its object, and who keeps neither nothing', async () => {
+test('a reference to a method keeps its object; without any reference it is collected', async () => {
   for (const name of ['submit', 'call', 'finish'] as const) {
     const kept: unknown[] = [];
     const channel = ((): WeakRef<object> => {
@@ -29,7 +29,7 @@ test('who keeps a method alone keeps its object, and who keeps neither nothing',
   }
 });
 
-test('nobody takes a method its object', () => {
+test('a method cannot be separated from its object', () => {
   const { finish } = addon.createChannel(1, () => {});
   const method = finish as { object?: unknown };
   assert.throws(() => {

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { randomBits } from '../../kernel-bridge/ioctl/random-bits.js';
 
-test('numbers have the requested bits, each of which varies', () => {
+test('numbers have the requested bits, and each bit varies', () => {
   for (const bits of [1, 8, 18, 24, 31, 32]) {
     let ones = 0;
     let zeros = 0;

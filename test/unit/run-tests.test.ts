@@ -109,7 +109,7 @@ test('--no-skips: each is a failure', ({ folder }) => {
   assert.equal([whole.code, whole.totals], [0, '2 passed, 0 failed, 0 skipped']);
 });
 
-test('numbers that are none are refused, and nothing that ran no test has passed', ({ folder }) => {
+test('invalid numbers are refused, and a run without tests has not passed', ({ folder }) => {
   for (const script of [run, hunt])
     for (const [option, value] of [
       ['--jobs', '0'],
@@ -139,7 +139,7 @@ test('a failure is counted beside what is skipped, and a crash, and a file witho
   assert.equal(run(folder, 'no-such-file').code, 1);
 });
 
-test('a test that is skipped without a reason is said to be', ({ folder }) => {
+test('a test that is skipped without a reason is reported as such', ({ folder }) => {
   const ended = run(folder, 'unexplained');
   assert.equal([ended.code, ended.totals], [0, '1 passed, 0 failed, 1 skipped']);
   assert.equal(linesOf(ended, 'SKIP'), ['SKIP  unit/unexplained  1 skipped: no reason given']);

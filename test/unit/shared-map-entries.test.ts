@@ -196,7 +196,7 @@ test('used entries stay, others are evicted, oldest first', () => {
   const { set, touch, reader, store } = map(100, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');
   for (let n = 0; n < 100; n += 2) touch(`old ${n}`);
-  // A full bucket rarely evicts one of its own, which may be any.
+  // A full bucket rarely evicts one of its own entries, which may be any.
   for (let n = 0; n < 50; n += 1) set(`new ${n}`, 'x');
   const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
   assert.is(store.count, 100);
@@ -204,7 +204,7 @@ test('used entries stay, others are evicted, oldest first', () => {
   assert.ok(left.filter((is, n) => is && n % 2 === 1).length <= 1);
 });
 
-test('used entries also stay when there is no room', () => {
+test('used entries also stay if there is no room', () => {
   const { set, touch, reader } = map(1000, 2 ** 17);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, valueAt('old', n, 1000));
   for (let turn = 0; turn < 10; turn += 1) {

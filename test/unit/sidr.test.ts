@@ -192,7 +192,7 @@ const withHeader =
 
 const refusals: [string, number, (body: CmBody<'SIDR_REQ'>) => void][] = [
   ['nothing is wrong', 0, () => {}],
-  ['nobody listens for the service', 1, (body) => (body.serviceId += 1n)],
+  ['no listener for the service', 1, (body) => (body.serviceId += 1n)],
   ['the service is one of connections', 1, (body) => (body.serviceId = 0x0106_1c06n)],
   ['the P_Key fits none of the port', 2, (body) => (body.pkey = 0x8001)],
   ['the address header has another version', 5, withHeader((h) => (h.majorVersion = 1))],
@@ -275,7 +275,7 @@ test('a reply of another transaction ends no lookup, whatever its status', () =>
   assert.equal([question.events, question.reply?.qpn], [['answered 0'], 0x33]);
 });
 
-test('a queue pair of another service ends no lookup; a refusal need not repeat the service', () => {
+test('a queue pair of another service ends no lookup; a refusal may omit the service', () => {
   const { question, answer, cm } = unanswered();
   for (const serviceId of [0n, UDP_SERVICE + 1n]) answer({ serviceId });
   assert.equal([question.events, cm.counters()['dropped.otherRequest']], [[], 2]);

@@ -346,13 +346,13 @@ test('a failed sample is reported, and the next one is taken', async () => {
   close();
 });
 
-test('idle connections beyond the limit lock nobody out', async () => {
+test('idle connections beyond the limit block no others', async () => {
   const url = await serve();
   const opened = await openPage(url);
   const idle = Array.from({ length: 600 }, (_, n) => {
     const socket = connect(Number(url.port), '127.0.0.1');
     socket.on('error', () => {});
-    // Half of them begin a request.
+    // Half of them start a request.
     if (n % 2 === 0) socket.write('GET / HTTP/1.1\r\n');
     return socket;
   });

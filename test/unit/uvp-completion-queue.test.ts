@@ -56,7 +56,7 @@ test('poll reuses objects, creates missing ones, and publishes its consumer inde
   assert.is(cq.poll(completions, 2), 0);
 });
 
-test('a nested poll from a completion’s setter takes nothing, and the outer poll takes all', () => {
+test('a nested poll from a completion’s setter returns nothing, and the outer poll returns all', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   for (let i = 0; i < 3; i++) writeCqe(ring, { token: qp.token, wqe: i, length: 10 + i });
@@ -122,7 +122,7 @@ test('the ring wraps', () => {
   }
 });
 
-test('U8: an overrun queue tells what is in it, and then that it is dead', () => {
+test('U8: an overrun queue returns its entries, and then reports the overrun', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   writeCqe(ring, { token: qp.token, wqe: 0 });

@@ -275,7 +275,7 @@ test('N5: bad requests are refused and leave the queue as it was', () => {
   assert.equal(hca.log, []);
 });
 
-test('U18: opcodes that are no send requests never reach the HCA', () => {
+test('U18: opcodes that are not send requests never reach the HCA', () => {
   const { qp, words } = setUp();
   for (const opcode of [WvOpcode.BIND_WINDOW, 8, WvOpcode.RECEIVE, -1, Number.NaN]) {
     throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /Opcode/);

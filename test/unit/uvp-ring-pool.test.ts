@@ -44,7 +44,7 @@ test('a few rings have separate allocations, many share one by 16, and none over
   assert.is(Math.max(...[...hca.rings.values()].map(({ bytes }) => bytes)), 16 * STEP);
 });
 
-test('rings that differ by less than the alignment share allocations, the longer one at any place', () => {
+test('rings that differ by less than the alignment share allocations, the longer one at any offset', () => {
   const { hca, pool } = setUp();
   for (let n = 0; n < 64; n++) {
     const bytes = n % 3 === 0 ? STEP : BYTES;
@@ -102,7 +102,7 @@ test('blocks with a free place keep their index in the list, in any order of all
     inUse.set(addressOf(place), place);
   };
   for (let i = 0; i < 300; i++) takeOne();
-  // A generator of its own: the same order in every run.
+  // A separate generator: the same order in every run.
   let seed = 1;
   const random = (below: number) => {
     seed = (seed * 48271) % 0x7fff_ffff;
@@ -115,7 +115,7 @@ test('blocks with a free place keep their index in the list, in any order of all
     }
     for (const { block } of inUse.values()) assert.is(block.index >= 0, block.free.length > 0);
   };
-  // In waves: nearly all end, so that blocks end among others, and are made again.
+  // In waves: nearly all end, so that blocks end between others and are created again.
   for (let i = 0; i < 4000; i++) {
     const most = Math.floor(i / 500) % 2 === 0 ? 1 : 3;
     if (random(4) >= most) takeOne();
@@ -236,7 +236,7 @@ test('a bind reads its request before it checks the queue pair, which a getter m
   assert.ok(words.subarray(at).every((word) => word === 0));
 });
 
-test('without memory a queue pair takes no token, and without a token no memory', () => {
+test('without memory a queue pair gets no token, and without a token no memory', () => {
   const { hca, tokens, make } = setUpQueuePairs();
   const { free, slots } = tokens as unknown as { free: number[]; slots: unknown[] };
   const { allocateRing } = hca;

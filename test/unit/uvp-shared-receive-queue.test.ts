@@ -38,7 +38,7 @@ function setUp(entries = 4) {
     return qp;
   };
   const words = () => hca.rings.get(srq.ring.address)!.words;
-  /** The HCA takes `count` receives. */
+  /** The HCA consumes `count` receives. */
   const taken = (count: number) => {
     words()[abi.srqConsumer] = (words()[abi.srqConsumer]! + count) >>> 0;
   };

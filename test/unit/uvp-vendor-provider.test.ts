@@ -33,7 +33,7 @@ class FakeNative implements UvpNative {
 
   copy(): void {}
 
-  /** What native code finds at an address. */
+  /** The values that native code finds at an address. */
   at(address: number): Uint8Array {
     const block = this.#blocks[Math.floor(address / 0x10_0000) - 1]!;
     return block.bytes.subarray(address - block.address);
@@ -42,7 +42,7 @@ class FakeNative implements UvpNative {
 
 type Answer = number | ((...values: number[]) => number);
 
-/** A provider whose functions answer as given, or 0; and the names of those that were called. */
+/** A provider whose functions return the given values, or 0; and the names of those that were called. */
 function provider(answers: Readonly<Record<string, Answer>> = {}) {
   const called: string[] = [];
   const native = new FakeNative();
@@ -82,7 +82,7 @@ const qpCreate = {
   maxInlineSend: 0,
 };
 
-test('opcodes that have calls of their own are no sends', () => {
+test('opcodes with separate calls are not sends', () => {
   const { verbs, called } = provider();
   const { qp } = queuePair(verbs);
   const request = new UvpSendRequest();
@@ -213,7 +213,7 @@ test('a completion that failed has no length, one of an unknown status is an err
   assert.is(done[1]!.context, 'unknown');
 });
 
-test('a provider that asks for more bytes than can be meant is refused', () => {
+test('a provider that requests an implausible number of bytes is refused', () => {
   for (const sizes of [{ inputSize: 2 ** 20 + 1 }, { outputSize: 2 ** 20 + 1 }]) {
     const { verbs, native } = provider({
       pre_open_ca: (_guid, umv) => {

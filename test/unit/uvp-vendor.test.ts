@@ -1,4 +1,5 @@
-// What needs no Windows of a vendor's provider: where its DLL may come from, its statuses, and which request a completion is of.
+// The parts of a vendor's provider that need no Windows: where its DLL may come from, its statuses, and the request of
+// a completion.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../kernel-bridge/ioctl/index.js';
@@ -36,7 +37,7 @@ function folders(files: readonly string[], links: Readonly<Record<string, string
   };
 }
 
-test('a DLL comes from the system folder, before the driver store', () => {
+test('a DLL comes from the system folder rather than the driver store', () => {
   const inSystem = `${SYSTEM}\\mlx4u.dll`;
   const inStore = `${STORE}\\mlx4.inf_amd64_1\\mlx4u.dll`;
   assert.is(libraryPath('mlx4u', SYSTEM, folders([inStore, inSystem])), inSystem);
@@ -170,7 +171,7 @@ test('the SGEs that our rings have are those of a provider', () => {
   );
 });
 
-test('the table has 68 functions, at their places', () => {
+test('the table has 68 functions, at their indexes', () => {
   assert.is(uvpSlots.length, 68);
   for (const [index, name] of [
     [0, 'pre_open_ca'],

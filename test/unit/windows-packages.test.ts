@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 
 const moduleAt = (path: string): string => new URL(`../../${path}`, import.meta.url).href;
 
-/** What an expression prints in a process that takes itself for one of Windows, where `require` finds these modules of both alone. */
+/** Output of an expression in a process that acts as on Windows, where `require` finds only these modules of both. */
 function onWindows(arch: string, found: readonly string[], expression: string): string {
   const program = `
     import { Module } from 'node:module';
@@ -26,13 +26,13 @@ function onWindows(arch: string, found: readonly string[], expression: string): 
   return stdout;
 }
 
-test('koffi is the one of the package for Windows, else the own one', () => {
+test('koffi is that of the package for Windows, otherwise the local one', () => {
   const brought = '@networkdirect/win32-x64/koffi.cjs';
   assert.is(onWindows('x64', [brought, 'koffi'], 'loadKoffi()'), `${brought}\n`);
   for (const arch of ['x64', 'arm64']) assert.is(onWindows(arch, ['koffi'], 'loadKoffi()'), 'koffi\n');
 });
 
-test('where koffi is missing, the sentence says which package brings it, or that none does', () => {
+test('if koffi is missing, the error names the package that contains it, or reports that there is none', () => {
   assert.match(
     onWindows('x64', [], 'loadKoffi()'),
     /needs the package koffi, which @networkdirect\/win32-x64 brings; .*: npm install koffi\.\n$/,
@@ -43,7 +43,7 @@ test('where koffi is missing, the sentence says which package brings it, or that
   );
 });
 
-test('the software HCA on Windows for arm64: the sentence says which Node.js to install', () => {
+test('the software HCA on Windows for arm64: the error names the Node.js to install', () => {
   assert.match(
     onWindows('arm64', [], 'loadAddon()'),
     /native addon cannot be loaded \(.*\)\. It exists for x64 only: install Node\.js for x64, .*\n$/,

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as wv from '../../winverbs/index.js';
 
-/** A method: its name in TypeScript, on the interface's class or another; or the reason why there is none. */
+/** A method: its name in TypeScript, on the interface's class or another one; or the reason why it is missing. */
 type Where = string | readonly [className: string, name: string] | { readonly none: string };
 
 const OVERLAPPED: Record<string, Where> = {
@@ -28,7 +28,7 @@ const INTERFACES: Record<string, Record<string, Where>> = {
   WvOverlapped: OVERLAPPED,
   WVProvider: {
     GetFileHandle: {
-      none: 'completions are delivered on the event loop, and there is no port to bind a file to',
+      none: 'completions are delivered on the event loop, and no port exists to bind a file to',
     },
     QueryDeviceList: 'queryDeviceList',
     QueryDevice: 'queryDevice',
@@ -138,7 +138,7 @@ for (const [className, methods] of Object.entries(INTERFACES)) {
       if (typeof where === 'object' && 'none' in where) continue;
       const [owner, name] = typeof where === 'string' ? [className, where] : where;
       const found = classes[owner];
-      assert.ok(found !== undefined, `there is no class ${owner}`);
+      assert.ok(found !== undefined, `the class ${owner} does not exist`);
       assert.ok(has(found.prototype, name), `${method} of ${className} should be ${owner}.${name}`);
     }
   });

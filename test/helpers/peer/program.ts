@@ -284,7 +284,7 @@ if (parentPort !== null) {
   process.on('message', (command: Command) => {
     leaving ||= command.op === 'leave';
   });
-  // If the test ends, its peers end, too.
+  // If the test ends, its peers end as well.
   process.on('disconnect', () => {
     if (!leaving) process.exit(0);
   });

@@ -261,7 +261,7 @@ void Flows::receive(Endpoint& e) {
 void Flows::complete(const uint32_t* cqe) {
   Endpoint* const e = endpoint(cqe[kCqeToken]);
   if (!e) return s_.violate("a completion has the token of no queue pair");
-  if (!e->qp) return;  // it has ended, and takes no more
+  if (!e->qp) return;  // it has ended, and accepts no more
   if (cqe[kCqeFlags] & kCqeFlagReceiveQueue) onReceiveCompletion(*e, cqe);
   else onSendCompletion(*e, cqe);
 }

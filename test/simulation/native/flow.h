@@ -50,8 +50,8 @@ struct Endpoint {
   uint32_t sendProducer = 0, receiveProducer = 0, received = 0;
   uint32_t requestsAt = 0, receivesAt = 0, writesAt = 0, readAt = 0, atomicsAt = 0;  // in the memory
   uint32_t requestBytes = 0, responseBytes = 0;                                      // of a place
-  Half* out = nullptr;                                                               // of which it makes the requests,
-  Half* in = nullptr;                                                                // and answers them
+  Half* out = nullptr;                                                               // whose requests it sends,
+  Half* in = nullptr;                                                                // and serves
   bool ending = false;  // its queue pair is in ERROR or on its way there
   uint8_t* at(uint32_t offset) { return reinterpret_cast<uint8_t*>(memory.data()) + offset; }
   uint32_t* header() { return reinterpret_cast<uint32_t*>(ring); }
@@ -60,7 +60,7 @@ struct Endpoint {
 struct Request {
   RequestKind kind;
   uint64_t number;
-  uint32_t wqe, bytes, place, remote;  // places in the memory of its own side and of the peer
+  uint32_t wqe, bytes, place, remote;  // offsets in the memory of its own side and of the peer
   uint64_t key;
 };
 

@@ -150,7 +150,7 @@ void Host::wake(uint64_t at) {
   simulation_.agenda.add(at, EventKind::kStep, vertex, at);
 }
 
-// A timer that is put off stays where it is: the step that it brings finds nothing, and sets it again.
+// A timer that is postponed stays where it is: the step that it causes finds nothing, and sets it again.
 void Host::wakeByTimer(uint64_t at) {
   at = std::max({at, busyUntil_, simulation_.agenda.now});
   if (at >= timerAt_) return;
@@ -170,7 +170,7 @@ void Host::arrange() {
 }
 
 void Host::step(uint64_t planned) {
-  if (planned != stepAt_ && planned != timerAt_) return;  // an earlier one has taken its place
+  if (planned != stepAt_ && planned != timerAt_) return;  // an earlier one has replaced it
   if (planned == timerAt_) timerAt_ = UINT64_MAX;
   if (planned == stepAt_) stepAt_ = UINT64_MAX;
   taken_ = sent_ = 0;

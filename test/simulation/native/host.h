@@ -1,5 +1,5 @@
-// A host: an engine without threads, on a clock of its own that may run wrong. It takes a step when a packet comes, a
-// timer is due or a program has posted something, and a step takes time.
+// A host: an engine without threads, on its own clock, which may be inaccurate. It takes a step when a packet arrives,
+// a timer is due or a program has posted something, and a step takes time.
 #pragma once
 #include <deque>
 #include <memory>
@@ -19,10 +19,10 @@ struct HostOptions {
   uint64_t startNs = 1'000'000'000;       // what its clock shows at time 0
   double polls = 0;                       // share of steps that are taken by a program that polls
   double single = 0;                      // share of small packets that go by themselves, for the engine's fast path
-  double stalls = 0;                      // share of steps after which it has no processor for a while,
+  double stalls = 0;                      // share of steps after which it has no CPU for a while,
   uint64_t longestStallNs = 5'000'000;    // at most so long
   uint64_t latencyNs = 3'000;             // until a packet is noticed, at most
-  uint64_t stepNs = 300, packetNs = 150;  // of processor time
+  uint64_t stepNs = 300, packetNs = 150;  // of CPU time
   uint32_t cqEntries = 4096;
 };
 
@@ -65,7 +65,7 @@ class Host final : Link, KernelPort {
   Handle pd = 0, cq = 0;
   uint64_t cqRing = 0;
   uint32_t cqConsumer = 0;
-  bool silent = false;  // crashed: what it still sends is nobody's
+  bool silent = false;  // crashed: what it still sends is discarded
   bool stepping = false;
   // Objects that are left besides those of the host itself; 0: none.
   uint32_t objectsLeft();

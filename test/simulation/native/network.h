@@ -21,7 +21,7 @@ struct Frame {
   Gid source, destination;
   uint8_t trafficClass = 0;
   uint32_t length = 0;  // from the BTH to the last pad byte
-  uint32_t port = 0;    // by which it arrives
+  uint32_t port = 0;    // on which it arrives
   Frame* next = nullptr;
   uint8_t bytes[kMostBytes];
   bool isMad() const { return bytes[0] == nd::wire::kOpUdSendOnly; }
@@ -38,7 +38,7 @@ struct Event {
   bool operator>(const Event& o) const { return at != o.at ? at > o.at : order > o.order; }
 };
 
-// What is to happen, and the time.
+// An event, and its time.
 class Agenda {
  public:
   uint64_t now = 0;
@@ -105,7 +105,7 @@ class Network {
   Frame* allocate();
   void release(Frame* frame);
   void send(uint32_t host, Frame* frame);
-  // A frame has come to the end of its link. True: to its host, to which it belongs now.
+  // A frame has reached the end of its link. True: it belongs to its host now.
   bool arrive(Frame* frame, uint32_t vertex);
 
   std::vector<Port> ports;

@@ -1,4 +1,4 @@
-// Random numbers from a seed, and the bytes of messages, which a reader can tell from their number alone.
+// Seeded random numbers, and the bytes of messages, which a reader can derive from their number alone.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -41,7 +41,7 @@ inline void fill(uint8_t* to, uint32_t length, uint64_t key) {
   std::memcpy(to + i, &word, length - i);
 }
 
-// The first place where the bytes are others, or `length`.
+// The first offset at which the bytes differ, or `length`.
 inline uint32_t firstWrong(const uint8_t* from, uint32_t length, uint64_t key) {
   for (uint32_t i = 0; i < length; i += 8) {
     const uint64_t word = wordOf(key, i / 8);

@@ -7,7 +7,7 @@ namespace simulation {
 namespace {
 
 constexpr uint64_t kWatchNs = 50'000'000;
-// What nd::fillRandom draws from: keys and queue pair numbers are as repeatable as all else.
+// The source of nd::fillRandom: keys and queue pair numbers are as reproducible as everything else.
 Random drawn(1);
 
 }  // namespace
@@ -95,7 +95,7 @@ void Simulation::expect(Status status, const char* what) {
 
 }  // namespace simulation
 
-// In place of the system's, which os.cc has here under another name.
+// Replaces the function of the OS, which os.cc has here under another name.
 void nd::fillRandom(void* buffer, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) static_cast<uint8_t*>(buffer)[i] = uint8_t(simulation::drawn.next());
 }

@@ -1,4 +1,4 @@
-// A simulation: hosts on a network in virtual time, and what has to be told to those who manage connections.
+// A simulation: hosts on a network in virtual time, and the events for those who manage connections.
 #pragma once
 #include <deque>
 #include <memory>
