@@ -154,7 +154,7 @@ test('a captured REP of Linux completes a connect with the same ids', () => {
 
 // ── Listeners ────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('E20: requests beyond the backlog are refused with REJ 3 until one is taken', () => {
+test('E20: requests beyond the backlog are refused with REJ 3 until one is received', () => {
   const pair = new Pair({}, 2);
   pair.taking = false;
   const sides = [0x20, 0x21, 0x22].map((qpn) => pair.connect({ qp: qp(qpn) }));

@@ -157,7 +157,7 @@ test('requests that arrived before a GetRequest are taken in order of arrival', 
   );
 });
 
-test('E10: what happens right after a request was taken reaches its new owner', () => {
+test('E10: events right after a request was received reach its new owner', () => {
   const { rig, id, listener } = scene('idle');
   rig.getRequest(listener.id, id);
   const connection = listener.control.arrive();
@@ -418,7 +418,7 @@ test('E6: after a REQ timeout the old connection is forgotten and a new Connect 
   expect(again, Status.SUCCESS);
 });
 
-test('E12: depths after the REP are the local view and never above what was offered', () => {
+test('E12: depths after the REP are the local view and never exceed the offered ones', () => {
   const it = scene('activeConnect');
   it.connection!.events.replied!(cmReply({ responderResources: 200, initiatorDepth: 2 }));
   const { connect } = it.rig.query(it.id).param;
@@ -428,7 +428,7 @@ test('E12: depths after the REP are the local view and never above what was offe
   assert.equal(connect.data, new Uint8Array(56).fill(0x52));
 });
 
-test('E22: the active QP gets the attributes of REQ and REP, then the RTU goes out, then the will is left', () => {
+test('E22: the active QP gets the attributes of REQ and REP, then the RTU is sent, then the DREQ on exit is set', () => {
   const it = scene('activeReplied');
   const accepted = it.rig.accept(it.id, it.qp);
   assert.is(QpStateOut.decode(accepted.output).state, QpState.RTS);
