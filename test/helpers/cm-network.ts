@@ -401,14 +401,14 @@ export const UDP_SERVICE = 0x0111_1c06n;
 export const UDP_QKEY = 0x0123_4567;
 
 /** A lookup: the name and data of its result. */
-export class Question {
+export class PendingLookup {
   readonly events: string[] = [];
   lookup!: SidrLookup;
   reply: SidrReply | undefined;
 }
 
 /** A request that the server has received. */
-export interface Asked {
+export interface ReceivedLookup {
   readonly inquiry: SidrInquiry;
   readonly request: SidrRequest;
   readonly events: string[];
@@ -421,9 +421,9 @@ export class SidrPair {
   readonly server: Host;
   readonly listener: SidrListener;
   /** Received requests, oldest first. */
-  readonly taken: Asked[] = [];
+  readonly taken: ReceivedLookup[] = [];
   /** Called by the server for each request that it receives, if set. */
-  onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
+  onTaken: ((received: ReceivedLookup) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
   /** Whether requests are taken when they arrive. */
   taking = true;
@@ -441,19 +441,19 @@ export class SidrPair {
     });
   }
 
-  take(): Asked | undefined {
+  take(): ReceivedLookup | undefined {
     const found = this.listener.takeRequest();
     if (!found) return undefined;
-    const asked: Asked = { ...found, events: [] };
-    found.inquiry.events = { timedOut: () => asked.events.push('timedOut') };
-    this.taken.push(asked);
-    this.onTaken?.(asked);
-    return asked;
+    const received: ReceivedLookup = { ...found, events: [] };
+    found.inquiry.events = { timedOut: () => received.events.push('timedOut') };
+    this.taken.push(received);
+    this.onTaken?.(received);
+    return received;
   }
 
-  ask(more: Partial<SidrLookupParameters> = {}): Question {
-    const question = new Question();
-    question.lookup = this.client.cm.lookup(
+  ask(more: Partial<SidrLookupParameters> = {}): PendingLookup {
+    const pending = new PendingLookup();
+    pending.lookup = this.client.cm.lookup(
       {
         serviceId: UDP_SERVICE,
         path: pathBetween(this.client, this.server),
@@ -464,13 +464,13 @@ export class SidrPair {
       },
       {
         answered: (reply) => {
-          question.reply = reply;
-          question.events.push(`answered ${reply.status}`);
+          pending.reply = reply;
+          pending.events.push(`answered ${reply.status}`);
         },
-        timedOut: () => question.events.push('timedOut'),
+        timedOut: () => pending.events.push('timedOut'),
       },
     );
-    return question;
+    return pending;
   }
 
   leftovers(): string[] {

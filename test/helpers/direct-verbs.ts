@@ -11,7 +11,7 @@ import type { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { ethGuid, type KernelRig } from './kernel-rig.js';
 
 /** A verb's IRP after the call; it may complete later. */
-export class Asked<T> {
+export class VerbCall<T> {
   readonly irp: Irp<T>;
   /** The verb's return value: PENDING, or the IRP's status. */
   readonly returned: number;
@@ -42,7 +42,11 @@ export function openAl(kernel: Kernel, name = '\\Driver\\client'): IbAl {
 }
 
 /** Opens an instance of the rig's eth0. */
-export function openCa(rig: KernelRig, dispatch?: IbCaDispatch, mode: RequestorMode = 'kernel'): Asked<IbCa> {
+export function openCa(
+  rig: KernelRig,
+  dispatch?: IbCaDispatch,
+  mode: RequestorMode = 'kernel',
+): VerbCall<IbCa> {
   return openCaOf(rig.kernel, ethGuid, dispatch, mode);
 }
 
@@ -54,12 +58,12 @@ export function openCaOf(
   mode: RequestorMode = 'kernel',
   al = openAl(kernel),
   context: unknown = undefined,
-): Asked<IbCa> {
+): VerbCall<IbCa> {
   const device = kernel.io.reference(hcaFileName(guid));
   if (typeof device === 'number' || !(device.extension instanceof Hca))
     throw new Error('The HCA does not exist.');
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
-  const asked = new Asked<IbCa>(
+  const asked = new VerbCall<IbCa>(
     (irp) => ciOpenCa(al, device as DeviceObject<Hca>, context, dispatch, udata, irp),
     mode,
   );

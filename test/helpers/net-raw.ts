@@ -88,7 +88,7 @@ export class RawPeer implements Disposable {
 
   /** Connects to a server with arbitrary bytes as its hello. */
   static async connect(port: number, hello: Uint8Array = encodeHello(honest)): Promise<RawPeer> {
-    const peer = await RawPeer.knock(port, hello);
+    const peer = await RawPeer.connectHalfOpen(port, hello);
     try {
       await peer.connector.completeConnect();
       return peer;
@@ -99,7 +99,7 @@ export class RawPeer implements Disposable {
   }
 
   /** The same, but does not complete the connection, for which the server waits. */
-  static async knock(port: number, hello: Uint8Array): Promise<RawPeer> {
+  static async connectHalfOpen(port: number, hello: Uint8Array): Promise<RawPeer> {
     const peer = new RawPeer();
     try {
       await peer.#post();

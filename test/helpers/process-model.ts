@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { connectTo, type Peer, PeerError, type PeerLink } from './peer/peer.js';
-import type { Completions, Layer, Told } from './peer/protocol.js';
+import type { Completions, Layer, RequestResult } from './peer/protocol.js';
 
 /** A thread of a process. */
 export interface Place {
@@ -39,8 +39,8 @@ export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
 const MOST_OUTSTANDING = 8;
 const flushed: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
 /** The status of NotifyDisconnect when the peer has ended the connection. */
-const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
-const toldByBoth: Record<Layer, readonly string[]> = {
+const endByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const endByBoth: Record<Layer, readonly string[]> = {
   nd: ['SUCCESS', 'CANCELED'],
   nd2: ['SUCCESS', 'CONNECTION_DISCONNECTED'],
   wv: ['CONNECTION_DISCONNECTED'],
@@ -94,23 +94,23 @@ class Side {
 
   /** Checks completions: in order, each once, and all SUCCESS while the connection exists. */
   take({ sends, receives }: Completions): void {
-    for (const told of sends) if (this.took('sends', told)) this.sendsDone++;
-    for (const told of receives) {
-      if (!this.took('receives', told)) continue;
+    for (const result of sends) if (this.took('sends', result)) this.sendsDone++;
+    for (const result of receives) {
+      if (!this.took('receives', result)) continue;
       const expected = this.incoming[this.received++];
-      if (told.text !== expected) fail(`Expected '${expected}'; got '${told.text}'.`);
+      if (result.text !== expected) fail(`Expected '${expected}'; got '${result.text}'.`);
     }
   }
 
-  private took(which: 'sends' | 'receives', told: Told): boolean {
+  private took(which: 'sends' | 'receives', result: RequestResult): boolean {
     const expected = this[which].shift();
-    if (told.label !== expected) fail(`'${told.label}' completed instead of '${expected}'.`);
-    if (told.status === 'SUCCESS') {
-      if (this.failed[which]) fail(`${told.label} succeeded after an earlier one was flushed.`);
+    if (result.label !== expected) fail(`'${result.label}' completed instead of '${expected}'.`);
+    if (result.status === 'SUCCESS') {
+      if (this.failed[which]) fail(`${result.label} succeeded after an earlier one was flushed.`);
       return true;
     }
-    if (!this.over) fail(`${told.label} ended in ${told.status} during the connection.`);
-    if (told.status !== flushed[this.layer]) fail(`${told.label} ended in ${told.status}.`);
+    if (!this.over) fail(`${result.label} ended in ${result.status} during the connection.`);
+    if (result.status !== flushed[this.layer]) fail(`${result.label} ended in ${result.status}.`);
     this.failed[which] = true;
     return false;
   }
@@ -186,7 +186,7 @@ async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise
   for (const side of sides) side.over = true;
   if (end === 'release') {
     await own.link.release();
-    await told(ends[other(ender)]!, [toldByPeer[layer]]);
+    await endedIn(ends[other(ender)]!, [endByPeer[layer]]);
     await peer.flush();
     await peer.link.release();
     return;
@@ -200,18 +200,18 @@ async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise
   };
   if (end === 'both') {
     await Promise.all(sides.map((side) => disconnect(side)));
-    for (const one of ends) await told(one, toldByBoth[layer]);
+    for (const one of ends) await endedIn(one, endByBoth[layer]);
   } else {
     await disconnect(own);
-    await told(ends[other(ender)]!, [toldByPeer[layer]]);
+    await endedIn(ends[other(ender)]!, [endByPeer[layer]]);
     await peer.flush();
     await disconnect(peer);
-    await told(ends[ender]!, toldByBoth[layer]);
+    await endedIn(ends[ender]!, endByBoth[layer]);
   }
   for (const { link } of sides) await link.release();
 }
 
-async function told(end: Promise<string>, allowed: readonly string[]): Promise<void> {
+async function endedIn(end: Promise<string>, allowed: readonly string[]): Promise<void> {
   const status = await end;
   if (!allowed.includes(status)) fail(`NotifyDisconnect must end in ${allowed.join(' or ')}; got ${status}.`);
 }

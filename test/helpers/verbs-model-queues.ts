@@ -78,7 +78,7 @@ export class Pair<Q> {
  */
 export class SharedReceives {
   /** Posted and not completed. */
-  readonly untold = new Set<Request>();
+  readonly unreported = new Set<Request>();
   posted = 0;
   told = 0;
   /** Number of messages that may have consumed one each. */
@@ -97,7 +97,7 @@ export class SharedReceives {
 
   /** Maximum number of waiting Receives. */
   get most(): number {
-    return this.untold.size;
+    return this.unreported.size;
   }
 
   mayTell(): void {
@@ -216,8 +216,9 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     if (request === undefined) return 'The context of a send completion is not outstanding.';
     const skipped = this.sends.splice(0, index + 1).slice(0, -1);
     // An unsignaled request only completes if it fails: earlier ones have succeeded.
-    const untold = skipped.find(({ signaled }) => signaled);
-    if (untold !== undefined) return `A ${untold.kind} was not reported before a later ${request.kind}.`;
+    const unreported = skipped.find(({ signaled }) => signaled);
+    if (unreported !== undefined)
+      return `A ${unreported.kind} was not reported before a later ${request.kind}.`;
     for (const one of skipped) one.done?.();
     if (status === WcStatus.SUCCESS) {
       if (this.failedEpoch === request.epoch)
@@ -253,7 +254,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
 
   private completedShared(shared: SharedReceives, completion: WvCompletion): string | undefined {
     const request = completion.context as Request;
-    if (!shared.untold.delete(request)) return 'The shared receive of a completion is not outstanding.';
+    if (!shared.unreported.delete(request)) return 'The shared receive of a completion is not outstanding.';
     if (request.serial <= this.lastShared) return 'A queue pair did not take shared receives in order.';
     this.lastShared = request.serial;
     if (++shared.told > shared.messages) return 'More shared receives were taken than messages were sent.';

@@ -111,7 +111,7 @@ export class Requests extends World {
       ({ live, pd, access }) => live && pd === srq.pd && (access & WvAccess.LOCAL_WRITE) !== 0,
     );
     const region = b % 64 === 0 ? pick(this.regions, b >> 4) : pick(good, b >> 4);
-    if (region === undefined || receives.untold.size >= MOST_SHARED) return;
+    if (region === undefined || receives.unreported.size >= MOST_SHARED) return;
     const request = this.newRequest('shared receive', true, [region]);
     const allowed: number[] = [];
     if (srq.users === 0) allowed.push(Status.INVALID_HANDLE);
@@ -123,7 +123,7 @@ export class Requests extends World {
       srq.real.postReceive(request, [{ region: region.real, offset: b % 64, length: MESSAGE_BYTES }]),
     );
     if (done === undefined) return;
-    receives.untold.add(request);
+    receives.unreported.add(request);
     receives.posted++;
     if (good.includes(region)) return;
     receives.poisoned = true;

@@ -190,7 +190,7 @@ export class World {
   protected revoke(region: Region): void {
     region.live = false;
     for (const { receives } of this.srqs) {
-      if (![...receives.untold].some(({ regions }) => regions.includes(region))) continue;
+      if (![...receives.unreported].some(({ regions }) => regions.includes(region))) continue;
       receives.poisoned = true;
       this.taintShared(receives);
     }

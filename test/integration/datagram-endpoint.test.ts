@@ -24,7 +24,7 @@ const cm = { responseTimeoutCode: 16, maxRetries: 5 };
 const AGAIN_MS = 268;
 const GROUP = '239.77.1.3';
 
-interface Told {
+interface Report {
   ready?: number;
   qpn?: number;
   ms?: number;
@@ -37,8 +37,8 @@ interface Told {
 /** Another process that runs datagram-program. */
 class Other {
   readonly #child: ChildProcess;
-  readonly #told: Told[] = [];
-  #heard: (() => void) | undefined;
+  readonly #unread: Report[] = [];
+  #onMessage: (() => void) | undefined;
   port = 0;
   qpn = 0;
   /** Duration of its lookup. */
@@ -46,16 +46,16 @@ class Other {
 
   private constructor(args: string[], kernel: KernelOptionsInput) {
     this.#child = fork(program, args, { env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) } });
-    this.#child.on('message', (message: Told) => {
-      this.#told.push(message);
-      this.#heard?.();
+    this.#child.on('message', (message: Report) => {
+      this.#unread.push(message);
+      this.#onMessage?.();
     });
     others.add(this);
   }
 
   static async start(args: string[], kernel: KernelOptionsInput = {}): Promise<Other> {
     const other = new Other(args, { cm, ...kernel });
-    const { ready, qpn, ms = 0 } = await other.tells('ready');
+    const { ready, qpn, ms = 0 } = await other.next('ready');
     other.port = ready!;
     other.qpn = qpn!;
     other.ms = ms;
@@ -63,19 +63,19 @@ class Other {
   }
 
   /** The oldest unread message of a kind. */
-  async tells(kind: keyof Told): Promise<Told> {
+  async next(kind: keyof Report): Promise<Report> {
     for (;;) {
-      const at = this.#told.findIndex((one) => one[kind] !== undefined);
-      if (at >= 0) return this.#told.splice(at, 1)[0]!;
+      const at = this.#unread.findIndex((one) => one[kind] !== undefined);
+      if (at >= 0) return this.#unread.splice(at, 1)[0]!;
       await new Promise<void>((resolve) => {
-        this.#heard = resolve;
+        this.#onMessage = resolve;
       });
     }
   }
 
-  counters(): Promise<Told> {
+  counters(): Promise<Report> {
     this.#child.send('counters');
-    return this.tells('counters');
+    return this.next('counters');
   }
 
   kill(): Promise<void> {
@@ -120,7 +120,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
       assert.is(found.qkey, WvDatagram.QKEY);
       assert.is(Buffer.from(found.privateData.subarray(1, 6)).toString(), 'hello');
       assert.is(found.privateData.length, 136);
-      const asked = await server.tells('asked');
+      const asked = await server.next('asked');
       assert.equal([asked.asked, asked.port], [7, me.endpoint.query().localAddress.port]);
       me.send(found.addressVector!, found.qpn, found.qkey, 'over here');
       const answer = await me.arrived();
@@ -156,7 +156,7 @@ long(test, 'a pending lookup is cancelled alone, and by releasing its endpoint',
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
   const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
-  await server.tells('asked');
+  await server.next('asked');
   first!.cancel();
   assert.is(await outcomeName(first!), 'CANCELED');
   assert.not.ok(second!.completed);
@@ -195,7 +195,7 @@ long(test, 'a process that dies answers no more, and its port is free at once', 
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
   const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
-  await server.tells('asked');
+  await server.next('asked');
   await server.kill();
   // The lookup is retransmitted, and now there is no listener: any process of the host reports it.
   assert.is(await outcomeName(waiting), 'CONNECTION_REFUSED');
@@ -215,11 +215,11 @@ test('several processes join a group: each gets a copy, those that have not join
   const joined = await me.endpoint.joinMulticast(group);
   assert.equal([joined.qpn, joined.qkey], [WvDatagram.MULTICAST_QPN, WvDatagram.QKEY]);
   me.send(joined.addressVector!, joined.qpn, joined.qkey, 'to all');
-  for (const member of members) assert.is((await member.tells('text')).text, 'to all');
+  for (const member of members) assert.is((await member.next('text')).text, 'to all');
   // The first message of the stranger is about datagrams for it alone.
   const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', stranger.port));
   me.send(found.addressVector!, found.qpn, found.qkey, 'to one');
-  assert.is((await stranger.tells('text')).text, 'to one');
+  assert.is((await stranger.next('text')).text, 'to one');
   assert.is((await me.arrived()).text, 'to one, too');
   await me.endpoint.leaveMulticast(group);
   assert.is(await outcomeName(me.endpoint.leaveMulticast(group)), statusName(Status.NOT_FOUND));

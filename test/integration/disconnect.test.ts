@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { connectTo, endPeers, type Joining, Peer, type PeerLink } from '../helpers/peer/peer.js';
-import type { Layer, Told } from '../helpers/peer/protocol.js';
+import type { Layer, RequestResult } from '../helpers/peer/protocol.js';
 import { firstIf } from '../helpers/tiers.js';
 
 const ADDRESS = '127.0.0.1';
@@ -43,7 +43,7 @@ const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 /** A test with its own processes: in the first tier for one layer. */
 const costly = (layer: Layer, first: Layer) => firstIf(layer === first, test);
 
-const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): Told[] =>
+const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): RequestResult[] =>
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
 
 /**

@@ -164,7 +164,7 @@ function define(): void {
     const server = createServer();
     server.on('connection', () => {});
     const port = await listening(server);
-    using undecided = await RawPeer.knock(port, encodeHello(streaming));
+    using undecided = await RawPeer.connectHalfOpen(port, encodeHello(streaming));
     const closed = once(server, 'close');
     void server.close();
     await closed;
@@ -182,7 +182,7 @@ function define(): void {
   test('a connection that is completed while its server closes belongs to the program', async () => {
     const server = createServer((socket) => void socket.resume());
     const port = await listening(server);
-    using client = await RawPeer.knock(port, encodeHello(streaming));
+    using client = await RawPeer.connectHalfOpen(port, encodeHello(streaming));
     const connection = once(server, 'connection') as Promise<[Socket]>;
     const closed = once(server, 'close');
     void server.close();
@@ -198,7 +198,7 @@ function define(): void {
     for (let turns = 0; turns < 20; turns += 1) {
       const server = createServer((socket) => void socket.resume());
       const port = await listening(server);
-      using client = await RawPeer.knock(port, encodeHello(streaming));
+      using client = await RawPeer.connectHalfOpen(port, encodeHello(streaming));
       await client.connector.completeConnect();
       for (let n = 0; n < turns; n += 1) await new Promise((resolve) => setImmediate(resolve));
       const closed = once(server, 'close');
@@ -213,8 +213,8 @@ function define(): void {
     const server = createServer((socket) => socket.pipe(socket));
     server.maxConnections = 2;
     const port = await listening(server);
-    using _first = await RawPeer.knock(port, encodeHello(streaming));
-    using _second = await RawPeer.knock(port, encodeHello(streaming));
+    using _first = await RawPeer.connectHalfOpen(port, encodeHello(streaming));
+    using _second = await RawPeer.connectHalfOpen(port, encodeHello(streaming));
     const one = connect(port, ADDRESS);
     const two = connect(port, ADDRESS);
     await Promise.all([once(one, 'connect'), once(two, 'connect')]);

@@ -452,7 +452,7 @@ for (const [what, options, fail] of unmade)
       server.on('channel', () => assert.unreachable('it has no link'));
       const port = await listening(server);
       await rejection(connectChannel(port, '127.0.0.1', options));
-      using peer = await RawPeer.knock(port, encodeHello(honest)).catch(() => undefined);
+      using peer = await RawPeer.connectHalfOpen(port, encodeHello(honest)).catch(() => undefined);
       assert.is(peer, undefined);
       assert.is(server.clientErrors, 1);
       await endAll();

@@ -193,8 +193,8 @@ test('a connection that waits for capacity when its server ends does not end the
     };
     return connector;
   };
-  using _halfOpen = await RawPeer.knock(port, encodeHello(honest));
-  const waiting = rejection(RawPeer.knock(port, encodeHello(honest)));
+  using _halfOpen = await RawPeer.connectHalfOpen(port, encodeHello(honest));
+  const waiting = rejection(RawPeer.connectHalfOpen(port, encodeHello(honest)));
   // That of the half-open connection was created before.
   while (looked === 0) await turn();
   const closed = server.close();

@@ -14,12 +14,12 @@ import { firstIf, long } from '../helpers/tiers.js';
 const program = programFile(new URL('../helpers/net-program.js', import.meta.url));
 const children = new Set<ChildProcess>();
 
-type Told = Record<string, unknown>;
+type Message = Record<string, unknown>;
 
 interface Running {
   readonly child: ChildProcess;
   /** Waits for the next message with this property. */
-  told(name: string): Promise<unknown>;
+  received(name: string): Promise<unknown>;
 }
 
 function start(args: readonly string[], by: readonly string[] = [], options = {}): Running {
@@ -29,11 +29,11 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
     env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
   });
   children.add(child);
-  const messages: Told[] = [];
-  child.on('message', (message) => messages.push(message as Told));
+  const messages: Message[] = [];
+  child.on('message', (message) => messages.push(message as Message));
   return {
     child,
-    told: async (name) => {
+    received: async (name) => {
       for (;;) {
         const found = messages.find((message) => name in message);
         if (found !== undefined) return found[name];
@@ -67,8 +67,8 @@ async function answered(
   options = {},
 ): Promise<[Running, Running]> {
   const server = start(['serve', address], serving, options);
-  const client = start(['ask', address, String(await server.told('port'))], asking, options);
-  assert.is(await client.told('answered'), 40);
+  const client = start(['ask', address, String(await server.received('port'))], asking, options);
+  assert.is(await client.received('answered'), 40);
   return [server, client];
 }
 
@@ -78,8 +78,8 @@ test.after.each(endServers);
 test('two processes: requests of all lengths, and a clean end on both sides', async () => {
   const [server, client] = await answered();
   client.child.send('close');
-  assert.is(await client.told('ended'), 'clean');
-  assert.is(await server.told('ended'), 'clean');
+  assert.is(await client.received('ended'), 'clean');
+  assert.is(await server.received('ended'), 'clean');
 });
 
 test('data that a busy program has not received is delivered before the ends of the connections', async () => {
@@ -96,7 +96,7 @@ test('data that a busy program has not received is delivered before the ends of 
     socket.on('close', () => closed++);
   });
   const client = start(['leave', '127.0.0.1', String(await listening(server)), '60']);
-  await client.told('connected');
+  await client.received('connected');
   await new Promise((resolve) => client.child.send('go', resolve));
   // All of them write and leave while this thread is busy, so that the results exceed one poll.
   const until = performance.now() + 1200;
@@ -109,17 +109,17 @@ test('data that a busy program has not received is delivered before the ends of 
 test('a killed server fails the pending operations of its clients', async () => {
   const [server, client] = await answered();
   client.child.send('ask');
-  await client.told('asked');
+  await client.received('asked');
   server.child.kill('SIGKILL');
-  assert.is(await client.told('ended'), 'ECONNRESET');
+  assert.is(await client.received('ended'), 'ECONNRESET');
 });
 
 long(test, 'a client that is killed ends its channel at the server, which serves the next', async () => {
   const [server, client] = await answered();
   client.child.kill('SIGKILL');
-  assert.match(String(await server.told('ended')), /its process ended/);
-  const next = start(['ask', '127.0.0.1', String(await server.told('port'))]);
-  assert.is(await next.told('answered'), 40);
+  assert.match(String(await server.received('ended')), /its process ended/);
+  const next = start(['ask', '127.0.0.1', String(await server.received('port'))]);
+  assert.is(await next.received('answered'), 40);
 });
 
 test.run();
@@ -145,8 +145,8 @@ for (const [name, faults] of [
       const [a, b] = hosts.hosts;
       const [server, client] = await answered(a.by, b.by, a.address, { faults });
       client.child.send('close');
-      assert.is(await client.told('ended'), 'clean');
-      assert.is(await server.told('ended'), 'clean');
+      assert.is(await client.received('ended'), 'clean');
+      assert.is(await server.received('ended'), 'clean');
     },
   );
 }

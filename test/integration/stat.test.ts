@@ -13,7 +13,7 @@ import { long } from '../helpers/tiers.js';
 
 const program = programFile(new URL('../helpers/observed-program.js', import.meta.url));
 
-interface Told {
+interface Report {
   readonly secret: string;
   readonly keys: readonly number[];
   readonly local: { readonly address: string; readonly port: number };
@@ -26,11 +26,13 @@ test.after.each(() => {
   running.clear();
 });
 
-async function observed(options: object = {}): Promise<{ child: ChildProcess; pid: number; told: Told }> {
+async function observed(
+  options: object = {},
+): Promise<{ child: ChildProcess; pid: number; reported: Report }> {
   const child = fork(program, { env: { ...process.env, ND_OPTIONS: JSON.stringify(options) } });
   running.add(child);
-  const [told] = (await once(child, 'message')) as [Told];
-  return { child, pid: child.pid!, told };
+  const [reported] = (await once(child, 'message')) as [Report];
+  return { child, pid: child.pid!, reported };
 }
 
 /** A process without options. Tests that do not stop it share it. */
@@ -59,7 +61,7 @@ async function statisticsOf(pid: number): Promise<KernelStatistics> {
 }
 
 test('a process is observed from outside: queue pairs, connections, registrations and counters', async () => {
-  const { child, pid, told } = await sharedOne();
+  const { child, pid, reported } = await sharedOne();
   const before = await statisticsOf(pid);
   assert.equal([before.form, before.pid, before.node], [1, pid, process.versions.node]);
   assert.is(before.queuePairs.length, 2);
@@ -67,7 +69,7 @@ test('a process is observed from outside: queue pairs, connections, registration
     assert.equal([pair.type, pair.state, pair.local, pair.remote], ['RC', 'RTS', '127.0.0.1', '127.0.0.1']);
     assert.ok(before.queuePairs.some(({ remoteQpn }) => remoteQpn === pair.qpn));
   }
-  const ends = [told.local, told.remote].map(({ address, port }) => `${address}:${port}`);
+  const ends = [reported.local, reported.remote].map(({ address, port }) => `${address}:${port}`);
   assert.equal(
     before.connections.map(({ state, local }) => [state, local]).sort(),
     ends.map((end) => ['connected', end]).sort(),
@@ -94,11 +96,11 @@ test('a process is observed from outside: queue pairs, connections, registration
 });
 
 test('no key, no memory address and no data is reported', async () => {
-  const { pid, told } = await sharedOne();
+  const { pid, reported } = await sharedOne();
   const text = JSON.stringify(await statisticsOf(pid));
-  assert.not.ok(text.includes(told.secret.slice(0, 8)));
-  assert.ok(told.keys.length === 4 && told.keys.every((key) => key > 0));
-  for (const key of told.keys) {
+  assert.not.ok(text.includes(reported.secret.slice(0, 8)));
+  assert.ok(reported.keys.length === 4 && reported.keys.every((key) => key > 0));
+  for (const key of reported.keys) {
     assert.not.match(text, new RegExp(`\\b(${key}|0x0*${key.toString(16)})\\b`, 'i'));
   }
   // Memory addresses have twelve hexadecimal digits here; no number is that large.
@@ -162,7 +164,7 @@ test('invalid arguments are reported by name', async () => {
 });
 
 test('nd stat: a line for each process, all of one process, JSON', async () => {
-  const { pid, told } = await sharedOne();
+  const { pid, reported } = await sharedOne();
   const [all, one, json] = await Promise.all([
     runNd('stat'),
     runNd('stat', String(pid)),
@@ -178,7 +180,7 @@ test('nd stat: a line for each process, all of one process, JSON', async () => {
   assert.match(one.stdout, /^Queue pairs: 2$/m);
   assert.match(
     one.stdout,
-    new RegExp(`^connect +connected +127\\.0\\.0\\.1:${told.local.port} +127\\.0\\.0\\.1:`, 'm'),
+    new RegExp(`^connect +connected +127\\.0\\.0\\.1:${reported.local.port} +127\\.0\\.0\\.1:`, 'm'),
   );
   assert.match(one.stdout, /^objects\.qp +2$/m);
   const { processes } = JSON.parse(json.stdout) as {

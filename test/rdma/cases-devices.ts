@@ -27,7 +27,7 @@ async function link(rig: Rig, guest: number, name: string, type: string): Promis
   );
 }
 
-interface Told {
+interface DeviceReport {
   readonly before: boolean;
   readonly events: object;
   readonly ended: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ const expected = {
   },
   gone: 'NOT_FOUND',
   again: true,
-} satisfies Told;
+} satisfies DeviceReport;
 
 async function device(rig: Rig, name: string, type: string): Promise<void> {
   await link(rig, OURS, name, type);

@@ -26,13 +26,13 @@ import {
   raiseFatalEvent,
 } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
 import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
-import { Asked, openedCa } from '../helpers/direct-verbs.js';
+import { openedCa, VerbCall } from '../helpers/direct-verbs.js';
 import { ethGuid, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
-const fatal = (ca: IbCa) => new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp));
-const portEvent = (ca: IbCa, port = 1) => new Asked<number>((irp) => ciGetCaPortEvent(ca, port, irp));
-const close = (ca: IbCa) => new Asked<number>((irp) => ciCloseCa(ca, irp));
+const fatal = (ca: IbCa) => new VerbCall<number>((irp) => ciGetCaFatalEvent(ca, irp));
+const portEvent = (ca: IbCa, port = 1) => new VerbCall<number>((irp) => ciGetCaPortEvent(ca, port, irp));
+const close = (ca: IbCa) => new VerbCall<number>((irp) => ciCloseCa(ca, irp));
 
 /** Changes the addresses of eth0, or removes its carrier. */
 function change(rig: KernelRig, address: string, up = true): void {
@@ -117,7 +117,7 @@ test('CiQueryCa: complete, truncated with the required size, or too small even f
   const ca = openedCa(rig);
   const query = (bytes: number) => {
     const attr = new Uint8Array(bytes).fill(0xee);
-    return { attr, asked: new Asked<number>((irp) => ciQueryCa(ca, attr, irp)) };
+    return { attr, asked: new VerbCall<number>((irp) => ciQueryCa(ca, attr, irp)) };
   };
   for (const bytes of [0, 3]) assert.is(name(query(bytes).asked), 'BUFFER_TOO_SMALL');
   const probe = query(4);
@@ -142,7 +142,7 @@ test('CiQueryCa: complete, truncated with the required size, or too small even f
   }
   const portAt = Math.ceil(IbCaAttr.size / 8) * 8;
   const port = new Uint8Array(needed - portAt);
-  assert.is(name(new Asked<number>((irp) => ciQueryPort(ca, 1, port, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciQueryPort(ca, 1, port, irp))), 'SUCCESS');
   assert.equal(port, whole.attr.slice(portAt, needed), 'the port is part of it');
 });
 
@@ -150,7 +150,7 @@ test('CiQueryPort: attributes, GID and P_Key tables', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const attr = new Uint8Array(4096);
-  const asked = new Asked<number>((irp) => ciQueryPort(ca, 1, attr, irp));
+  const asked = new VerbCall<number>((irp) => ciQueryPort(ca, 1, attr, irp));
   const head = IbPortAttr.decode(attr);
   assert.is(asked.information, head.size);
   assert.is(head.attributes.state, 4);
@@ -158,8 +158,11 @@ test('CiQueryPort: attributes, GID and P_Key tables', () => {
   const gids = WvGidList.decode(attr.subarray(IbPortAttr.size, IbPortAttr.size + 48));
   assert.equal(gids[1], gidOfAddress('192.0.2.2'));
   assert.is(new DataView(attr.buffer).getUint16(IbPortAttr.size + 48), 0xffff);
-  assert.is(name(new Asked<number>((irp) => ciQueryPort(ca, 2, attr, irp))), 'INVALID_PORT_HANDLE');
-  assert.is(name(new Asked<number>((irp) => ciQueryPort(ca, 1, new Uint8Array(3), irp))), 'BUFFER_TOO_SMALL');
+  assert.is(name(new VerbCall<number>((irp) => ciQueryPort(ca, 2, attr, irp))), 'INVALID_PORT_HANDLE');
+  assert.is(
+    name(new VerbCall<number>((irp) => ciQueryPort(ca, 1, new Uint8Array(3), irp))),
+    'BUFFER_TOO_SMALL',
+  );
 });
 
 test('CiModifyCa sets the fields selected by the flags', () => {
@@ -167,11 +170,11 @@ test('CiModifyCa sets the fields selected by the flags', () => {
   const [ca, other] = [openedCa(rig), openedCa(rig)];
   const systemImage = (): bigint => {
     const attr = new Uint8Array(4096);
-    new Asked<number>((irp) => ciQueryCa(other, attr, irp));
+    new VerbCall<number>((irp) => ciQueryCa(other, attr, irp));
     return IbCaAttr.decode(attr).attributes.systemImageGuid;
   };
   const modify = (flags: number, systemImageGuid: bigint) =>
-    new Asked<number>((irp) => ciModifyCa(ca, flags, { systemImageGuid }, irp));
+    new VerbCall<number>((irp) => ciModifyCa(ca, flags, { systemImageGuid }, irp));
   assert.is(name(modify(0, 7n)), 'SUCCESS');
   assert.is(systemImage(), ethGuid);
   assert.is(name(modify(ModifyCaFlag.SYSTEM_IMAGE_GUID, 7n)), 'SUCCESS');
@@ -187,10 +190,10 @@ test('CiModifyPort: a capability has one holder, which releases it by clearing i
   const { SET_CAPABILITIES: SET, CLEAR_CAPABILITIES: CLEAR, INIT_TYPE } = ModifyPortFlag;
   const { IS_SM, CM_SUP, SNMP_SUP } = PortCapability;
   const modify = (who: IbCa, flags: number, what: Partial<IbModifyPort>, port = 1) =>
-    name(new Asked<number>((irp) => ciModifyPort(who, port, flags, what, irp)));
+    name(new VerbCall<number>((irp) => ciModifyPort(who, port, flags, what, irp)));
   const port = () => {
     const attr = new Uint8Array(4096);
-    new Asked<number>((irp) => ciQueryPort(other, 1, attr, irp));
+    new VerbCall<number>((irp) => ciQueryPort(other, 1, attr, irp));
     return IbPortAttr.decode(attr);
   };
   assert.is(modify(ca, SET, { setCapabilities: IS_SM | CM_SUP }), 'SUCCESS');

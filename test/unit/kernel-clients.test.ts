@@ -70,7 +70,7 @@ import {
 } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { Irp, IrpMajor } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive, isPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
-import { Asked, openAl, openCaOf, openedCa } from '../helpers/direct-verbs.js';
+import { openAl, openCaOf, openedCa, VerbCall } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
@@ -79,12 +79,12 @@ const udata = (input: Uint8Array = new Uint8Array(0)) => ({
   output: new Uint8Array(0),
   outputSize: 0,
 });
-const pdOf = (ca: IbCa): IbPd => new Asked<IbPd>((irp) => ciAllocatePd(ca, udata(), irp)).information!;
-const portEvent = (ca: IbCa) => new Asked<number>((irp) => ciGetCaPortEvent(ca, 1, irp));
+const pdOf = (ca: IbCa): IbPd => new VerbCall<IbPd>((irp) => ciAllocatePd(ca, udata(), irp)).information!;
+const portEvent = (ca: IbCa) => new VerbCall<number>((irp) => ciGetCaPortEvent(ca, 1, irp));
 
 function cqOf(ca: IbCa, dispatch?: IbCqDispatch<undefined>): IbCq {
   const ring = CqProviderIn.encode({ ringAddress: 0x1000n, ringBytes: 4096, entries: 16 });
-  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, undefined, dispatch, udata(ring), irp)).information!;
+  return new VerbCall<IbCq>((irp) => ciCreateCq(ca, 16, undefined, dispatch, udata(ring), irp)).information!;
 }
 
 function qpOf(pd: IbPd, type: number, dispatch?: IbQpDispatch<string>, srq?: IbSrq): IbQp {
@@ -99,7 +99,7 @@ function qpOf(pd: IbPd, type: number, dispatch?: IbQpDispatch<string>, srq?: IbS
   });
   const create = s.WvIoQpCreate.decode(new Uint8Array(s.WvIoQpCreate.size));
   const cq = cqOf(pd.ca);
-  return new Asked<IbQp>((irp) =>
+  return new VerbCall<IbQp>((irp) =>
     ciCreateQp(
       pd,
       cq,
@@ -135,15 +135,15 @@ test('an open access layer references the client’s device, which references it
   assert.is(ibCloseAl(al!), Status.DEVICE_BUSY);
   assert.is(ibOpenAl(device, contain).status, Status.DEVICE_REMOVED);
   const modify = { setCapabilities: PortCapability.CM_SUP };
-  new Asked<number>((irp) => ciModifyPort(ca, 1, ModifyPortFlag.SET_CAPABILITIES, modify, irp));
+  new VerbCall<number>((irp) => ciModifyPort(ca, 1, ModifyPortFlag.SET_CAPABILITIES, modify, irp));
   assert.equal(calls, ['mine'], 'its call-backs still come');
   const beside = portEvent(ca);
   assert.is(name(beside), 'PENDING', 'an event delivered to a callback is not kept for a request');
   assert.equal(gone, []);
-  assert.is(name(new Asked<number>((irp) => ciCloseCa(ca, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciCloseCa(ca, irp))), 'SUCCESS');
   assert.is(name(openCaOf(rig.kernel, ethGuid, {}, 'kernel', al)), 'SUCCESS', 'the layer is still open');
   const [second] = rig.kernel.hcaDriver.find(ethGuid)!.extension.instances;
-  new Asked<number>((irp) => ciCloseCa(second!, irp));
+  new VerbCall<number>((irp) => ciCloseCa(second!, irp));
   assert.is(ibCloseAl(al!), Status.SUCCESS);
   assert.is(ibCloseAl(al!), Status.SUCCESS, 'once more: nothing is released twice');
   assert.equal(gone, ['device']);
@@ -155,7 +155,7 @@ test('two clients: a capability belongs to one, and both are notified of each ch
   const rig = new KernelRig();
   const [one, two] = [openedCa(rig), openedCa(rig)];
   const modify = (ca: IbCa, flags: number) =>
-    new Asked<number>((irp) =>
+    new VerbCall<number>((irp) =>
       ciModifyPort(ca, 1, flags, { setCapabilities: 2, clearCapabilities: 2, initType: 3 }, irp),
     );
   const { SET_CAPABILITIES, CLEAR_CAPABILITIES, INIT_TYPE } = ModifyPortFlag;
@@ -170,11 +170,11 @@ test('two clients: a capability belongs to one, and both are notified of each ch
   assert.is(name(others), 'PENDING', 'nothing has changed');
   assert.is(name(modify(two, INIT_TYPE)), 'SUCCESS');
   const guid = { systemImageGuid: 7n };
-  new Asked<number>((irp) => ciModifyCa(two, ModifyCaFlag.SYSTEM_IMAGE_GUID, guid, irp));
+  new VerbCall<number>((irp) => ciModifyCa(two, ModifyCaFlag.SYSTEM_IMAGE_GUID, guid, irp));
   assert.is(name(others), 'SUCCESS');
   const last = portEvent(two);
   assert.is(name(last), 'PENDING');
-  new Asked<number>((irp) => ciCloseCa(one, irp));
+  new VerbCall<number>((irp) => ciCloseCa(one, irp));
   assert.is(name(last), 'SUCCESS', 'a closed instance gives its capabilities up');
   assert.is(name(modify(two, SET_CAPABILITIES)), 'SUCCESS');
 });
@@ -183,7 +183,7 @@ test('a new P_Key table raises a PARTITION event, and the port uses it', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const modify = (pkeys: number[], mode: 'user' | 'kernel' = 'kernel') =>
-    new Asked<number>((irp) => ciModifyPkeys(ca, 1, pkeys, irp), mode);
+    new VerbCall<number>((irp) => ciModifyPkeys(ca, 1, pkeys, irp), mode);
   for (const wrong of [[], [0x8000], [0x10000], [1.5], new Array<number>(17).fill(0xffff)])
     assert.is(name(modify(wrong)), 'INVALID_PARAMETER', String(wrong));
   assert.is(name(modify([0x8001], 'user')), 'ACCESS_DENIED');
@@ -248,7 +248,7 @@ test('queues may be created without callbacks, with events by request', () => {
   assert.equal([rig.hca.cqs.size, ca.resources.users], [0, 1], 'nothing was created');
   const cq = cqOf(ca);
   const qp = qpOf(pd, QpType.RC);
-  const wait = new Asked<number>((irp) => ciGetQpEvent(qp, irp));
+  const wait = new VerbCall<number>((irp) => ciGetQpEvent(qp, irp));
   rig.hca.events.push({ type: 'qp', qp: qp.handle, token: 7, event: QpEventType.fatal, reason: 0 });
   rig.hca.events.push({ type: 'cq', cq: cq.handle, event: CqEventType.overrun });
   rig.events();
@@ -256,11 +256,11 @@ test('queues may be created without callbacks, with events by request', () => {
   assert.ok(cq.dead);
   const { sendCq } = qp;
   const ended = [
-    new Asked<number>((irp) => ciDestroyQp(qp, irp)),
-    new Asked<number>((irp) => ciDestroyCq(cq, irp)),
-    new Asked<number>((irp) => ciDestroyCq(sendCq, irp)),
-    new Asked<number>((irp) => ciDeallocatePd(pd, irp)),
-    new Asked<number>((irp) => ciCloseCa(ca, irp)),
+    new VerbCall<number>((irp) => ciDestroyQp(qp, irp)),
+    new VerbCall<number>((irp) => ciDestroyCq(cq, irp)),
+    new VerbCall<number>((irp) => ciDestroyCq(sendCq, irp)),
+    new VerbCall<number>((irp) => ciDeallocatePd(pd, irp)),
+    new VerbCall<number>((irp) => ciCloseCa(ca, irp)),
   ];
   assert.equal(new Set(ended.map(name)), new Set(['SUCCESS']));
   assert.equal(rig.faults, []);
@@ -279,7 +279,7 @@ test('events of a queue pair: by request in order, or by callback with the clien
     rig.hca.events.push({ type: 'qp', qp: qp.handle, token: 7, event, reason: 12 });
     rig.events();
   };
-  const wait = (qp: IbQp) => new Asked<number>((irp) => ciGetQpEvent(qp, irp));
+  const wait = (qp: IbQp) => new VerbCall<number>((irp) => ciGetQpEvent(qp, irp));
   const { communicationEstablished, sendQueueDrained, fatal } = QpEventType;
   const first = wait(silent);
   for (const event of [communicationEstablished, sendQueueDrained, fatal]) raise(silent, event);
@@ -300,7 +300,7 @@ test('events of a queue pair: by request in order, or by callback with the clien
   const [cancelled, ended] = [wait(silent), wait(called)];
   ciCancelQpEvents(silent);
   assert.is(name(cancelled), 'CANCELED');
-  assert.is(name(new Asked<number>((irp) => ciDestroyQp(called, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciDestroyQp(called, irp))), 'SUCCESS');
   assert.is(name(ended), 'CANCELED');
   const removed = wait(silent);
   fault(rig, FaultsCode.UNPLUG);
@@ -315,7 +315,8 @@ test('events of a shared receive queue by callback; members are optional', () =>
   const create = (dispatch?: IbSrqDispatch<string>): IbSrq => {
     const ring = SrqProviderIn.encode({ ringAddress: 0x3000n, ringBytes: 4096, entries: 16, stride: 48 });
     const size = { maxWr: 16, maxSge: 2, srqLimit: 0 };
-    return new Asked<IbSrq>((irp) => ciCreateSrq(pd, size, 'mine', dispatch, udata(ring), irp)).information!;
+    return new VerbCall<IbSrq>((irp) => ciCreateSrq(pd, size, 'mine', dispatch, udata(ring), irp))
+      .information!;
   };
   const whole = create({
     limitEvent: (_srq, context) => told.push(`limit ${context}`),
@@ -340,33 +341,33 @@ test('slow verbs pend: a large registration and a join complete later, or are ca
   const { work } = rig.kernel.io;
   const pd = pdOf(openedCa(rig));
   const register = (length: bigint) =>
-    new Asked<IbMr>((irp) => ciRegisterMr(pd, 4096n, length, WvAccess.LOCAL_WRITE, irp));
+    new VerbCall<IbMr>((irp) => ciRegisterMr(pd, 4096n, length, WvAccess.LOCAL_WRITE, irp));
   const small = register(largeRegistration - 1n);
   assert.is(name(small), 'SUCCESS');
-  new Asked<number>((irp) => ciDeregisterMr(small.information!, irp));
+  new VerbCall<number>((irp) => ciDeregisterMr(small.information!, irp));
   const [kept, cancelled] = [register(largeRegistration), register(largeRegistration)];
   assert.equal([kept, cancelled].map(name), ['PENDING', 'PENDING']);
   assert.is(rig.hca.mrs.size, 0);
-  assert.is(name(new Asked<number>((irp) => ciDeallocatePd(pd, irp))), 'DEVICE_BUSY');
+  assert.is(name(new VerbCall<number>((irp) => ciDeallocatePd(pd, irp))), 'DEVICE_BUSY');
   assert.ok(cancelled.irp.cancel());
   work.run();
   assert.equal([kept, cancelled].map(name), ['SUCCESS', 'CANCELED']);
   assert.is(rig.hca.mrs.size, 1);
-  new Asked<number>((irp) => ciDeregisterMr(kept.information!, irp));
+  new VerbCall<number>((irp) => ciDeregisterMr(kept.information!, irp));
 
   const qp = qpOf(pd, QpType.UD);
   const gid = gidOfAddress('224.0.0.9');
-  const attach = () => new Asked<number>((irp) => ciAttachMcast(qp, gid, 0, irp));
+  const attach = () => new VerbCall<number>((irp) => ciAttachMcast(qp, gid, 0, irp));
   const [first, second, third] = [attach(), attach(), attach()];
   first.irp.cancel();
   work.run();
   assert.equal([first, second, third].map(name), ['CANCELED', 'SUCCESS', 'ADDRESS_ALREADY_EXISTS']);
   assert.is(qp.groups.length, 1);
   const late = attach();
-  new Asked<number>((irp) => ciDestroyQp(qp, irp));
+  new VerbCall<number>((irp) => ciDestroyQp(qp, irp));
   work.run();
   assert.is(name(late), 'INVALID_HANDLE');
-  assert.is(name(new Asked<number>((irp) => ciDeallocatePd(pd, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciDeallocatePd(pd, irp))), 'SUCCESS');
   assert.equal(rig.faults, []);
 });
 
@@ -467,21 +468,21 @@ test('the end of a driver’s verbs unpins its memory, and nothing more can be p
   } as Partial<UserVerbs> as UserVerbs;
   const verbs = new KernelVerbs(tables, provider, () => {});
   const device = rig.kernel.hcaDriver.find(ethGuid)!;
-  const ca = new Asked<IbCa>((irp) => verbs.ciOpenCa(al, device, undefined, {}, irp)).information!;
-  const pd = new Asked<IbPd>((irp) => verbs.ciAllocatePd(ca, irp)).information!;
+  const ca = new VerbCall<IbCa>((irp) => verbs.ciOpenCa(al, device, undefined, {}, irp)).information!;
+  const pd = new VerbCall<IbPd>((irp) => verbs.ciAllocatePd(ca, irp)).information!;
   const register = () =>
-    new Asked<IbMemory>((irp) => verbs.ciRegisterMr(pd, new Uint8Array(64), WvAccess.LOCAL_WRITE, irp));
+    new VerbCall<IbMemory>((irp) => verbs.ciRegisterMr(pd, new Uint8Array(64), WvAccess.LOCAL_WRITE, irp));
   const first = register().information!;
   register();
   assert.is(pinned.size, 2);
-  const deregister = () => name(new Asked<number>((irp) => verbs.ciDeregisterMr(first, irp)));
+  const deregister = () => name(new VerbCall<number>((irp) => verbs.ciDeregisterMr(first, irp)));
   assert.equal([deregister(), deregister()], ['SUCCESS', 'INVALID_HANDLE']);
   assert.is(pinned.size, 1);
   rig.kernel.filter.closeTables(tables);
   verbs.end();
   assert.is(pinned.size, 0);
   assert.is(pd.provider, undefined);
-  assert.is(name(new Asked<number>((irp) => verbs.ciDeallocatePd(pd, irp))), 'INVALID_HANDLE');
+  assert.is(name(new VerbCall<number>((irp) => verbs.ciDeallocatePd(pd, irp))), 'INVALID_HANDLE');
   assert.equal(rig.faults, []);
 });
 
@@ -578,7 +579,7 @@ test('the driver reads the provider’s command and returns its status, for prog
   const verbs = new KernelVerbs(rig.kernel.filter.openTables(al), provider, () => {});
   const device = rig.kernel.hcaDriver.find(ethGuid)!;
   const before = device.references.users;
-  const open = () => new Asked<IbCa>((irp) => verbs.ciOpenCa(al, device, undefined, undefined, irp));
+  const open = () => new VerbCall<IbCa>((irp) => verbs.ciOpenCa(al, device, undefined, undefined, irp));
   assert.is(name(open()), 'SUCCESS');
   command++;
   assert.is(name(open()), 'NOT_SUPPORTED');

@@ -36,7 +36,7 @@ import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
-import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
+import { openCaOf, openedCa, VerbCall } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';
 
 const addon = loadAddon();
@@ -53,13 +53,13 @@ function createCq(
   dispatch: IbCqDispatch,
   mode: RequestorMode = 'kernel',
   address = 0x1000n,
-): Asked<IbCq> {
+): VerbCall<IbCq> {
   const ringBytes = abi.cqHeaderBytes + 16 * abi.cqeBytes;
   const provider = CqProviderIn.encode({ ringAddress: address, ringBytes, entries: 16 });
-  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, 'mine', dispatch, udata(provider), irp), mode);
+  return new VerbCall<IbCq>((irp) => ciCreateCq(ca, 16, 'mine', dispatch, udata(provider), irp), mode);
 }
 
-const wait = (cq: IbCq, type: number) => new Asked<number>((irp) => ciGetCqEvent(cq, type, irp));
+const wait = (cq: IbCq, type: number) => new VerbCall<number>((irp) => ciGetCqEvent(cq, type, irp));
 
 function raise(rig: KernelRig, cq: IbCq, event: number): void {
   rig.hca.events.push({ type: 'cq', cq: cq.handle, event });
@@ -88,7 +88,7 @@ test('callbacks report completions and the overrun with the queue as argument; m
   for (const one of [silent, half, cq]) raise(rig, one, CqEventType.overrun);
   assert.is(told.length, 6);
   assert.equal([told[2], told[4], told[5]], ['half', 'mine', CqEventType.overrun]);
-  new Asked<number>((irp) => ciDestroyCq(cq, irp));
+  new VerbCall<number>((irp) => ciDestroyCq(cq, irp));
   raise(rig, cq, CqEventType.completion);
   assert.is(told.length, 6, 'an event of a queue that is gone');
   assert.equal(rig.faults, []);
@@ -145,7 +145,7 @@ test('they can be cancelled, and end with their queue, a fatal error, or the HCA
   const three = wait(cq, NEXT_COMPLETION);
   const gone = createCq(ca, {}).information!;
   const four = wait(gone, SOLICITED);
-  assert.is(name(new Asked<number>((irp) => ciDestroyCq(gone, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciDestroyCq(gone, irp))), 'SUCCESS');
   assert.is(name(four), 'CANCELED');
   const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
   rig.control(FaultsCode.FATAL, s.WvIoGuid.encode({ guid: ethGuid }), 0, file);
@@ -210,7 +210,7 @@ test('the HCA reports one event for a completion if armed, otherwise none', asyn
     },
   };
   const cq = createCq(ca, dispatch, 'kernel', BigInt(cqRing.address)).information!;
-  const pd = new Asked<IbPd>((irp) => ciAllocatePd(ca, udata(new Uint8Array(0)), irp)).information!;
+  const pd = new VerbCall<IbPd>((irp) => ciAllocatePd(ca, udata(new Uint8Array(0)), irp)).information!;
   const sizes = { sendEntries: 8, sendStride: 128, receiveEntries: 8, receiveStride: 64 };
   const qpRing = addon.allocateRing(abi.qpHeaderBytes + 8 * 128 + 8 * 64);
   const provider = QpProviderIn.encode({
@@ -225,10 +225,10 @@ test('the HCA reports one event for a completion if armed, otherwise none', asyn
     receiveDepth: 8,
     sendSge: 1,
   };
-  const qp = new Asked<IbQp>((irp) =>
+  const qp = new VerbCall<IbQp>((irp) =>
     ciCreateQp(pd, cq, cq, undefined, { ...create, receiveSge: 1 }, undefined, {}, udata(provider), irp),
   ).information!;
-  new Asked<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
+  new VerbCall<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
 
   // A receive that is posted to a queue pair in ERROR is flushed, which is a completion like any other.
   const header = new Uint32Array(qpRing.buffer, 0, abi.qpHeaderBytes / 4);
@@ -250,10 +250,10 @@ test('the HCA reports one event for a completion if armed, otherwise none', asyn
     assert.is(calls, round);
   }
   for (const ended of [
-    new Asked<number>((irp) => ciDestroyQp(qp, irp)),
-    new Asked<number>((irp) => ciDestroyCq(cq, irp)),
-    new Asked<number>((irp) => ciDeallocatePd(pd, irp)),
-    new Asked<number>((irp) => ciCloseCa(ca, irp)),
+    new VerbCall<number>((irp) => ciDestroyQp(qp, irp)),
+    new VerbCall<number>((irp) => ciDestroyCq(cq, irp)),
+    new VerbCall<number>((irp) => ciDeallocatePd(pd, irp)),
+    new VerbCall<number>((irp) => ciCloseCa(ca, irp)),
   ]) {
     assert.is(name(ended), 'SUCCESS');
   }

@@ -12,7 +12,7 @@ import { ciCreateAv, ciDestroyAv, ciQueryAv } from '../../kernel-bridge/kernel/h
 import { ciModifyQp } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
 import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
 import type { IbAv } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
-import { Asked } from '../helpers/direct-verbs.js';
+import { VerbCall } from '../helpers/direct-verbs.js';
 import { ethGuid, expect, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 
 const sGid = gidOfAddress('192.0.2.2');
@@ -224,13 +224,13 @@ test('a controlled Q_Key is for the kernel to give', () => {
     ['user', Status.ACCESS_DENIED],
     ['kernel', Status.SUCCESS],
   ] as const) {
-    assert.is(new Asked<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), mode).status, status);
+    assert.is(new VerbCall<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), mode).status, status);
   }
   // The error for a lost HCA has precedence.
   rig.network.list.length = 0;
   rig.kernel.ports.refresh(true);
   assert.ok(ibQp.pd.ca.hca.gone);
-  const asked = new Asked<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), 'user');
+  const asked = new VerbCall<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), 'user');
   assert.is(asked.status, Status.FILE_FORCED_CLOSED);
 });
 
@@ -240,14 +240,14 @@ test('CiCreateAv, CiQueryAv and CiDestroyAv by direct call', () => {
   const { pd } = [...rig.registry.qps.values()].at(-1)!;
   const av: IbAddressVector = { ...s.WvIoAv.zero(), ...good };
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
-  const made = new Asked<IbAv>((irp) => ciCreateAv(pd, av, udata, irp));
+  const made = new VerbCall<IbAv>((irp) => ciCreateAv(pd, av, udata, irp));
   assert.is(made.status, Status.SUCCESS);
   const handle = made.information!;
-  assert.equal(new Asked<IbAddressVector>((irp) => ciQueryAv(handle, irp)).information, av);
-  assert.is(new Asked<number>((irp) => ciDestroyAv(handle, irp)).status, Status.SUCCESS);
-  assert.is(new Asked<number>((irp) => ciDestroyAv(handle, irp)).status, Status.INVALID_HANDLE);
+  assert.equal(new VerbCall<IbAddressVector>((irp) => ciQueryAv(handle, irp)).information, av);
+  assert.is(new VerbCall<number>((irp) => ciDestroyAv(handle, irp)).status, Status.SUCCESS);
+  assert.is(new VerbCall<number>((irp) => ciDestroyAv(handle, irp)).status, Status.INVALID_HANDLE);
   rig.kernel.hcaDriver.fail(ethGuid);
-  assert.is(new Asked<IbAddressVector>((irp) => ciQueryAv(handle, irp)).status, Status.FILE_FORCED_CLOSED);
+  assert.is(new VerbCall<IbAddressVector>((irp) => ciQueryAv(handle, irp)).status, Status.FILE_FORCED_CLOSED);
 });
 
 test.run();

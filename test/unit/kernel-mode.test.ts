@@ -18,7 +18,7 @@ import {
   isPassive,
 } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
-import { Asked, openAl, openCa, openedCa } from '../helpers/direct-verbs.js';
+import { openAl, openCa, openedCa, VerbCall } from '../helpers/direct-verbs.js';
 import { FakeNetwork, KernelRig } from '../helpers/kernel-rig.js';
 import { tableOf } from '../helpers/port-table.js';
 import { otherGid } from '../helpers/rig-cm.js';
@@ -54,7 +54,7 @@ test('at DISPATCH_LEVEL the last scan of the host’s interfaces is used, and a 
     for (let n = 0; n < 3; n++) assert.is(ports.all().length, 3);
     return irp.complete(Status.SUCCESS, 0);
   };
-  assert.is(new Asked<number>(look).status, Status.SUCCESS);
+  assert.is(new VerbCall<number>(look).status, Status.SUCCESS);
   assert.is(network.reads, looks);
   assert.is(work.size, 1);
   work.run();
@@ -122,9 +122,9 @@ test('user mode cannot modify a device', () => {
   const rig = new KernelRig();
   assert.is(name(openCa(rig, {}, 'user')), 'SUCCESS');
   const ca = openedCa(rig, { portEvent: () => {} });
-  assert.is(name(new Asked<number>((irp) => ciModifyCa(ca, 0, {}, irp), 'user')), 'ACCESS_DENIED');
-  assert.is(name(new Asked<number>((irp) => ciModifyPort(ca, 1, 0, {}, irp), 'user')), 'ACCESS_DENIED');
-  assert.is(name(new Asked<number>((irp) => ciModifyPort(ca, 1, 0, {}, irp))), 'SUCCESS');
+  assert.is(name(new VerbCall<number>((irp) => ciModifyCa(ca, 0, {}, irp), 'user')), 'ACCESS_DENIED');
+  assert.is(name(new VerbCall<number>((irp) => ciModifyPort(ca, 1, 0, {}, irp), 'user')), 'ACCESS_DENIED');
+  assert.is(name(new VerbCall<number>((irp) => ciModifyPort(ca, 1, 0, {}, irp))), 'SUCCESS');
 });
 
 test('the filter’s verbs run in the mode of the request that they serve', () => {

@@ -9,7 +9,7 @@ import { ciQueryCa } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.j
 import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci-ca.js';
 import { ciGetCaFatalEvent, ciGetCaPortEvent } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
 import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
-import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
+import { openCa, openedCa, VerbCall } from '../helpers/direct-verbs.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
@@ -77,13 +77,13 @@ function busy(rig: KernelRig) {
       disconnectNotify: rig.notify(connected),
     },
     verbs: {
-      fatal: new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp)),
-      port: new Asked<number>((irp) => ciGetCaPortEvent(ca, 1, irp)),
+      fatal: new VerbCall<number>((irp) => ciGetCaFatalEvent(ca, irp)),
+      port: new VerbCall<number>((irp) => ciGetCaPortEvent(ca, 1, irp)),
     },
   };
 }
 
-const closeCa = (ca: IbCa) => new Asked<number>((irp) => ciCloseCa(ca, irp));
+const closeCa = (ca: IbCa) => new VerbCall<number>((irp) => ciCloseCa(ca, irp));
 
 for (const [what, unplug] of Object.entries(ways)) {
   test(`K6: ${what} ends all pending requests in DEVICE_REMOVED, and leaves nothing`, () => {
@@ -109,8 +109,11 @@ for (const [what, unplug] of Object.entries(ways)) {
       name(rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: ids.cq, data: 1 }), 0)),
       'FILE_FORCED_CLOSED',
     );
-    assert.is(name(new Asked<number>((irp) => ciQueryCa(ca, new Uint8Array(64), irp))), 'FILE_FORCED_CLOSED');
-    assert.is(name(new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp))), 'DEVICE_REMOVED');
+    assert.is(
+      name(new VerbCall<number>((irp) => ciQueryCa(ca, new Uint8Array(64), irp))),
+      'FILE_FORCED_CLOSED',
+    );
+    assert.is(name(new VerbCall<number>((irp) => ciGetCaFatalEvent(ca, irp))), 'DEVICE_REMOVED');
     assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }))), 'NO_SUCH_DEVICE');
     // The endpoint that waited for a request does not depend on the device: it is free for another listener.
     assert.is(name(rig.bind(ids.waiting, 0, '127.0.0.1')), 'SUCCESS');

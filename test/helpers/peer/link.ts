@@ -12,7 +12,7 @@ import { HostV1 } from '../../../nd/cli/sides/v1-side.js';
 import { HostV2 } from '../../../nd/cli/sides/v2-side.js';
 import { HostWv } from '../../../nd/cli/sides/winverbs-side.js';
 import { type Overlapped, Status } from '../../../nd/index.js';
-import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protocol.js';
+import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type RequestResult } from './protocol.js';
 
 const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;
 
@@ -54,10 +54,10 @@ export class Link {
     return { sends: this.pollOne('sends'), receives: this.pollOne('receives') };
   }
 
-  pollOne(which: keyof Completions): Told[] {
-    const told: Told[] = [];
-    while (told.length < LINK_DEPTH && this.side.take(queues[which])) told.push(this.#told());
-    return told;
+  pollOne(which: keyof Completions): RequestResult[] {
+    const results: RequestResult[] = [];
+    while (results.length < LINK_DEPTH && this.side.take(queues[which])) results.push(this.#result());
+    return results;
   }
 
   notify(which: keyof Completions): Overlapped<void> {
@@ -80,12 +80,12 @@ export class Link {
     this.side.release(true);
   }
 
-  #told(): Told {
+  #result(): RequestResult {
     const { context, status, bytes } = this.side.done;
     const [label, offset] = context as Context;
-    const told = { label, status: this.side.statusName(status) };
-    if (offset === undefined || status !== Status.SUCCESS) return told;
-    return { ...told, text: this.#bytes.toString('latin1', offset, offset + bytes) };
+    const result = { label, status: this.side.statusName(status) };
+    if (offset === undefined || status !== Status.SUCCESS) return result;
+    return { ...result, text: this.#bytes.toString('latin1', offset, offset + bytes) };
   }
 }
 

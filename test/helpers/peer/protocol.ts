@@ -8,7 +8,7 @@ import type { TrafficOptions, TrafficReport } from './traffic.js';
 export type Layer = 'nd' | 'nd2' | 'wv';
 
 /** The result of a request: its label, the name of its status, and for a Receive the message. */
-export interface Told {
+export interface RequestResult {
   readonly label: string;
   readonly status: string;
   readonly text?: string;
@@ -16,8 +16,8 @@ export interface Told {
 
 /** Completions of one link, in the order of its two queues. */
 export interface Completions {
-  readonly sends: Told[];
-  readonly receives: Told[];
+  readonly sends: RequestResult[];
+  readonly receives: RequestResult[];
 }
 
 /** The operations of a peer by name: arguments and reply. */
