@@ -1,5 +1,5 @@
 /**
- * Attacks on connection management: MADs by UDP to victims that look services up, or connect and disconnect, all the
+ * Attacks on connection management: MADs over UDP to victims that look services up, or connect and disconnect, all the
  * time. The victims are on one host. The first attacker is on another host and sees the MADs that they send to it; the
  * second one is another process of their own host, and gets copies of these MADs.
  */

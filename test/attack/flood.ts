@@ -1,7 +1,7 @@
 /**
  * The attacker of the wire: a process that sends packets with right ICRCs to queue pairs whose numbers it gets. `flood
  * source destination seed [descriptor…]`; its parent sends it the targets and the number of packets. The descriptors
- * are sockets whose packets have the ID of the ICRCs made here (`zeroIds`); without them the system counts IDs.
+ * are sockets whose packets have the ID of the ICRCs made here (`zeroIds`); without them the OS counts IDs.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 /**
  * The attacker of connection management: `mad-flood setup`, in JSON. It sends MADs from its addresses, `packets` at a
- * time on its parent's request. Where it listens it sees the MADs that victims send to it, and answers their look-ups
- * as they wish, among other answers.
+ * time on its parent's request. Where it listens it sees the MADs that victims send to it, and replies to their lookups
+ * as they wish, among other replies.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';

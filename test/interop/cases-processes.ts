@@ -82,7 +82,7 @@ function oneDies(family: 4 | 6): InteropCase {
       const happy = clients.slice(1);
       killed.stop('SIGKILL');
       await Promise.all(happy.map((one) => goesOn(one, 40)));
-      // There is no listener any more, and a process reports it.
+      // The listener no longer exists, and a process reports it.
       await rig.guest(GUEST, client(family, PORTS[0], '-C 1')).line(/REJECTED|rejected|connect error/i);
       await pinged(rig.guest(GUEST, client(family, PORTS[1], '-C 5 -S 9000 -v')), 5);
       // Another process claims the port.

@@ -138,7 +138,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/filter/',
   ],
-  // What drivers import: types and constants.
+  // The imports of drivers: types and constants.
   'kernel-bridge/kernel/index.ts': [ioctl, hca, schema, userVerbs, 'kernel-bridge/kernel/'],
   'kernel-bridge/kernel/': [ioctl, hca, schema, options, delivery, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [

@@ -9,7 +9,7 @@ const hca = fileURLToPath(new URL('../../../kernel-bridge/hca/', import.meta.url
 const engine = join(hca, 'engine');
 
 /**
- * The includes that each room may have besides itself and the system's headers. A room is listed below those that may
+ * The includes that each room may have besides its own and those of the OS. A room is listed below those that may
  * include it.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
@@ -60,8 +60,8 @@ test('every folder includes only what it may', () => {
 });
 
 /**
- * What is one system's alone: the rooms use it by the headers of `platform/`, and these two implement them. `<cerrno>` is allowed, which
- * every C library has: its names are the results of those headers. No other room reads `errno` itself.
+ * Headers of one OS: the rooms use them through the headers of `platform/`, which these two implement. `<cerrno>` is allowed, because every
+ * C library has it: its names are the results of those headers. No other room reads `errno` itself.
  */
 const systemRooms = ['engine/platform/linux/', 'engine/platform/windows/', 'addon/linux/', 'addon/windows/'];
 const SYSTEM = [

@@ -4,7 +4,7 @@ import json, socket
 
 
 def serve(port, calls):
-    """Answers a client until it goes."""
+    """Serves a client until it disconnects."""
     listener = socket.socket(socket.AF_INET6)
     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
