@@ -218,7 +218,8 @@ TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
     uint32_t copies = 0;
     r.lose = [&](Frame& f) {
       copies += f.bth().opcode == wire::kOpSendOnly;
-      return isResponse(f) && (f.bth().psn == answerPsn(5) || f.bth().psn == answerPsn(40)) && r.times[f.bth().psn] == 1;
+      return isResponse(f) && (f.bth().psn == answerPsn(5) || f.bth().psn == answerPsn(40)) &&
+             r.times[f.bth().psn] == 1;
     };
     for (uint32_t i = 0; i < 4; i++) r.read(i * kMessage, kMessage);
     r.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 1000, from.lkey}}});
@@ -361,8 +362,7 @@ TEST(kept_responses_are_bounded) {
 // A queue pair that ends in the middle of a gap leaves nothing: the sanitizer detects leaks.
 TEST(ends_in_a_gap_free_what_is_kept) {
   EngineOptions options;
-  options.longWindowBytes =
-      160 << 10;  // twice as much for all: two of these connections keep that much, three do not
+  options.longWindowBytes = 160 << 10;  // twice as much for all: two of these connections keep that much, three do not
   PathWorld w(quiet(), 1, options);
   Buffer source(*w.b, 8 * kMessage, kAllAccess, 1), to(*w.a, 8 * kMessage);
   const auto carry = w.net.filter;
