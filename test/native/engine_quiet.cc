@@ -62,12 +62,12 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK_EQ(link.polls, 2u);
 }
 
-TEST(a_poller_polls_the_whole_engine_after_a_while_without_result) {
+TEST(a_poller_polls_the_last_active_socket_again_after_a_while_without_result) {
   CountingLink link;
   HandClock clock;
   Engine engine(link, clock, EngineOptions());
   link.nothing = false;
-  // How often it polls the whole engine while it polls every 500 ns.
+  // How often it polls the last active socket again while it polls every 500 ns.
   const auto polls = [&](uint32_t times) {
     const uint32_t before = link.repeats;
     for (uint32_t i = 0; i < times; i++) {
@@ -76,7 +76,7 @@ TEST(a_poller_polls_the_whole_engine_after_a_while_without_result) {
     }
     return link.repeats - before;
   };
-  // The same holds after a message for a thread that checks for another one before it sleeps.
+  // Not at first: a program that checks for another message before it sleeps polls like this.
   CHECK_EQ(polls(6), 0u);
   CHECK_EQ(polls(10), 10u);
   // Work that takes longer than a poll is other work.
@@ -100,9 +100,9 @@ TEST(a_poller_polls_the_whole_engine_after_a_while_without_result) {
   CHECK_EQ(link.repeats, before);
 }
 
-// Polling the whole engine takes time as well, and is not other work of the thread: it continues polling, and others
-// get the CPU as soon as without.
-TEST(looking_out_is_part_of_the_wait) {
+// Polling a socket again takes time as well, and is not other work of the thread: it continues polling, and others get
+// the CPU as soon as without.
+TEST(polling_a_socket_again_is_part_of_the_wait) {
   constexpr uint64_t kPollNs = 1'000;
   for (const uint64_t repeatNs : {0, 1'000, 2'500, 20'000}) {
     check::note = "ns";

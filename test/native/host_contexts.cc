@@ -258,7 +258,7 @@ void ports() {
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);
   a.context.host().releasePort(claim);
   HOST_CHECK(claimBy(b, y, &other) == Status::kSuccess);
-  // A free port of one of them is requested by its engine's thread.
+  // A free port that one of them has claimed: the other queries that one's engine thread.
   port = 0;
   HOST_CHECK(claimBy(a, x, &claim) == Status::kSuccess && port != 0);
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);

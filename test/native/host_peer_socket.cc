@@ -78,8 +78,8 @@ void opensInOrder(const char* address) {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
-// Packets in one piece, none of which has a wake-up of its own: two, several, a short one last; long ones; payload that
-// looks like a BTH.
+// Joined packets whose segment length is not reported: two, several, a short one last; long ones; payload that looks
+// like a BTH.
 void joined(const char* address) {
   Member a, b;
   quiet({&a, &b});

@@ -32,7 +32,7 @@ struct Member final : PacketSink {
     host.flush();
     return packets;
   }
-  // What polling the whole engine delivers.
+  // What polling the last active socket again delivers.
   uint32_t found(uint32_t wanted = 0) {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     const std::atomic<uint32_t> commands{wanted};
@@ -91,9 +91,9 @@ void nextPollDelivers() {
   }
 }
 
-// A waiting thread polls where packets arrived last, unless another thread wants the lock; not after others have
+// A waiting thread polls the last active socket again, unless another thread wants the lock; not after others have
 // arrived elsewhere, as they may again, nor while the local link may deliver something sooner.
-void looksOutWherePacketsCome() {
+void pollsLastActiveSocketAgain() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   const auto arrives = [&](const char* address) {
@@ -269,7 +269,7 @@ int main() {
   hosttest::privateNetwork();
   nextPollDelivers();
   nextPollDeliversForwarded();
-  looksOutWherePacketsCome();
+  pollsLastActiveSocketAgain();
   pollerLeavesTheRing();
   fullRingsLeaveTurns();
   return hosttest::finish("host_progress");

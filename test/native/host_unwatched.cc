@@ -184,7 +184,7 @@ void acknowledges(char how) {
     HOST_CHECK(hears());
     if (!sleeps) waiting.leave();
     HOST_CHECK(waiting.enter(came, false) == WaitingThread::Entry::kDone);
-    // The first may have waited for the local link, and then requests one as longer messages do.
+    // The first may have waited for the local link, and then requests an acknowledgement as longer messages do.
     const bool atOnce = sleeps && how == kOnceEach;
     HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
     waiting.leave();

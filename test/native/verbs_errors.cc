@@ -225,8 +225,8 @@ TEST(verbs_each_call_of_a_program_fails_once) {
   check::note = "";
   CHECK(all > 80);
   CHECK(names.size() > 35);
-  // Options of connections are optional: an old kernel has none. P_Keys are also read where only addresses matter, and
-  // CQs are polled once more for a queue pair that ends.
+  // Options of connections are best effort: an old kernel has none. P_Keys are also read where only addresses matter,
+  // and CQs are polled once more for a queue pair that ends.
   for (const std::string& name : silent) {
     const bool expected =
         name == "rdma_destroy_id" || name == "rdma_set_option" || name == "ibv_query_pkey" || name == "poll_cq";
