@@ -21,7 +21,7 @@ using Answer = Observed::Answer;
 
 constexpr uint64_t kPage = 4096, kMost = 2u << 20;
 const std::string kText = "{\"form\":1}";
-// Of a file that can neither be shrunk nor written any more, as sealPages() leaves it.
+// The seals of a file that can neither be resized nor written any more, as sealPages() leaves it.
 constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 int descriptors() {

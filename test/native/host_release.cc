@@ -95,8 +95,7 @@ int listenerOf(uint16_t port) {
   return -1;
 }
 
-// `release` releases the port; `again`: another process has it, and the peer requests it once more before that has
-// returned.
+// `release` releases the port. Before it returns, another process has claimed it and the peer sends a second REQ.
 void releases(void (*release)(Member& owner, uint32_t claim)) {
   Member owner, next, peer;
   uint16_t port = 0;
