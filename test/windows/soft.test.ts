@@ -60,7 +60,10 @@ test('exact checksums are refused, and the sentence says why', () => {
     });`;
   const workerData = new URL('../../winverbs/index.js', import.meta.url).href;
   return once(new Worker(run, { eval: true, workerData }), 'message').then(([text]) =>
-    assert.match(text, /icrc is 'exact', which needs a raw socket.*this OS does not support; choose 'solved'/),
+    assert.match(
+      text,
+      /icrc is 'exact', which needs a raw socket.*this OS does not support; choose 'solved'/,
+    ),
   );
 });
 
