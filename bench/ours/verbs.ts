@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
+import { TokenTable } from '../../kernel-bridge/door/token-table.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { commandsOf } from '../../kernel-bridge/hca/command-words.js';
 import { type HcaCommands, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
@@ -15,7 +16,6 @@ import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
-import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { each, type Sample, timed, without } from '../samples.js';
 import type { JobOf } from './job.js';
 

@@ -1,9 +1,9 @@
+import type { TokenTable } from '../door/token-table.js';
 import type { UvpCompletion } from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { abi } from '../schema/generated/ring.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import * as rings from './rings.js';
-import type { TokenTable } from './token-table.js';
 
 /** A completion. Its constructor sets all fields, so that all completions have the same shape in V8. */
 export class Completion implements UvpCompletion {

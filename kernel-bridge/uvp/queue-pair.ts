@@ -1,3 +1,4 @@
+import type { TokenTable } from '../door/token-table.js';
 import type {
   UvpBindRequest,
   UvpCompletion,
@@ -15,7 +16,6 @@ import * as memoryKeys from './memory-keys.js';
 import * as rings from './rings.js';
 import { addressOf, type QpRingLayout, type RingPlace, RingPool } from './rings.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
-import type { TokenTable } from './token-table.js';
 import * as workRequest from './work-request.js';
 import { badRange, full, invalid, outsideOfRegion, writeDestination } from './work-request.js';
 

@@ -1,3 +1,4 @@
+import { TokenTable } from '../door/token-table.js';
 import type {
   UmvBuffer,
   UserVerbs,
@@ -35,7 +36,6 @@ import { SoftFastRegion, SoftMemoryWindow } from './memory-keys.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { qpRingLayout, RingPool } from './rings.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
-import { TokenTable } from './token-table.js';
 import { powerOfTwo, receiveStride, SoftAddressHandle } from './work-request.js';
 
 /** An open device: the state shared by its objects. */

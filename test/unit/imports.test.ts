@@ -64,6 +64,7 @@ const overlapped = 'kernel-bridge/door/overlapped.ts';
 const deviceFile = 'kernel-bridge/door/device-file.ts';
 const counters = 'kernel-bridge/control/counters.ts';
 const userVerbs = 'kernel-bridge/door/user-verbs.ts';
+const tokenTable = 'kernel-bridge/door/token-table.ts';
 
 /** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
 const allowed: Readonly<Record<Room, readonly string[]>> = {
@@ -148,10 +149,13 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     userVerbs,
     // A vendor's provider is called as the OS is.
     'kernel-bridge/windows/win32.ts',
-    'kernel-bridge/windows/allocate.ts',
+    'kernel-bridge/windows/library-loader.ts',
+    'kernel-bridge/windows/steady-memory.ts',
+    'kernel-bridge/windows/memory-pins.ts',
+    tokenTable,
   ],
   'kernel-bridge/door/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
-  'kernel-bridge/windows/': [ioctl, deviceFile, overlapped],
+  'kernel-bridge/windows/': [ioctl, deviceFile, overlapped, tokenTable],
   // The contracts of both doors, and which kernel a program has on Windows.
   'kernel-bridge/door/': [
     ioctl,

@@ -1,12 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { TokenTable } from '../../kernel-bridge/door/token-table.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
-import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 function setUp() {

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { TokenTable } from '../../kernel-bridge/door/token-table.js';
 import {
   UvpBindRequest,
   type UvpCompletion,
@@ -13,7 +14,6 @@ import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js
 import { SoftFastRegion, SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
-import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 import { throwsStatus } from '../helpers/outcome.js';
 

@@ -1,6 +1,7 @@
 /** Queue pairs whose rings share allocations never affect each other, including later ones. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { TokenTable } from '../../kernel-bridge/door/token-table.js';
 import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
@@ -9,7 +10,6 @@ import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js
 import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { addressOf, qpRingLayout, type RingPlace, RingPool } from '../../kernel-bridge/uvp/rings.js';
-import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca } from '../helpers/fake-hca.js';
 
 const BYTES = 200;

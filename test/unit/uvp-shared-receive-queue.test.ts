@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { TokenTable } from '../../kernel-bridge/door/token-table.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -8,7 +9,6 @@ import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from '../../kernel-bridge/uvp/shared-receive-queue.js';
-import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 import { throwsStatus } from '../helpers/outcome.js';
 

@@ -9,14 +9,15 @@ import {
 } from '../../kernel-bridge/door/user-verbs.js';
 import { QpType, WcStatus, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/index.js';
-import type { SteadyMemory, UvpNative, UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
+import type { UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
 import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { VendorUserVerbs } from '../../kernel-bridge/uvp/vendor/vendor-user-verbs.js';
+import type { NativeBytes, SteadyMemory } from '../../kernel-bridge/windows/steady-memory.js';
 import type { NativeFunction } from '../../kernel-bridge/windows/win32.js';
 import { refusal } from '../helpers/outcome.js';
 
 /** Native memory by its made-up addresses. */
-class FakeNative implements UvpNative {
+class FakeNative implements NativeBytes {
   readonly #blocks: SteadyMemory[] = [];
 
   memory(bytes: number): SteadyMemory {

@@ -1,7 +1,7 @@
 import type { UmvBuffer } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import type { NativeBytes, SteadyMemory } from '../../windows/steady-memory.js';
 import { resultOf } from './ib-status.js';
-import type { SteadyMemory, UvpNative } from './native-library.js';
 import { layouts, writeAddress } from './uvp-layouts.js';
 import type { VendorHandle } from './vendor-queue-pair.js';
 
@@ -24,7 +24,7 @@ export class HookMemory {
   readonly handle: number;
   readonly number: number;
 
-  constructor(private readonly native: UvpNative) {
+  constructor(private readonly native: NativeBytes) {
     this.#memory = native.memory(numberAt + 8);
     this.umv = this.#memory.address;
     this.attributes = this.umv + attributesAt;

@@ -1,5 +1,6 @@
 import type { UserVerbs } from '../../door/user-verbs.js';
-import { loadUvpTable, uvpNative } from './native-library.js';
+import { nativeBytes } from '../../windows/steady-memory.js';
+import { loadUvpTable } from './native-library.js';
 import { VendorUserVerbs } from './vendor-user-verbs.js';
 
 /**
@@ -8,5 +9,5 @@ import { VendorUserVerbs } from './vendor-user-verbs.js';
  * @throws StatusError NOT_SUPPORTED: there is none, it lies where it is not loaded from, or it lacks a function that every device needs.
  */
 export function loadVendorVerbs(library: string): UserVerbs {
-  return new VendorUserVerbs(uvpNative(), loadUvpTable(library));
+  return new VendorUserVerbs(nativeBytes(), loadUvpTable(library));
 }

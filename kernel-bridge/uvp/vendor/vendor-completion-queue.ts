@@ -1,9 +1,10 @@
+import type { TokenTable } from '../../door/token-table.js';
 import type { UvpCompletion } from '../../door/user-verbs.js';
 import { WcStatus, WvOpcode, WvWc } from '../../ioctl/constants.js';
+import type { NativeBytes, SteadyMemory } from '../../windows/steady-memory.js';
 import type { NativeFunction } from '../../windows/win32.js';
 import { Completion } from '../completion-queue.js';
-import type { TokenTable } from '../token-table.js';
-import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';
+import type { UvpTable } from './native-library.js';
 import { positionOf, Queue } from './request-ids.js';
 import { CompletionWord, swapped } from './uvp-layouts.js';
 import {
@@ -28,7 +29,7 @@ export class VendorCompletionQueue extends VendorHandle {
   #read = 0;
 
   constructor(
-    native: UvpNative,
+    native: NativeBytes,
     table: UvpTable,
     private readonly tokens: TokenTable<VendorOwner>,
     entries: number,

@@ -1,8 +1,9 @@
+import type { TokenOwner, TokenTable } from '../../door/token-table.js';
 import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';
 import { QpType, WvOpcode, WvSend } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import type { NativeBytes, SteadyMemory } from '../../windows/steady-memory.js';
 import type { NativeFunction } from '../../windows/win32.js';
-import type { TokenOwner, TokenTable } from '../token-table.js';
 import {
   badRange,
   full,
@@ -17,7 +18,7 @@ import {
   writeSgl,
 } from '../work-request.js';
 import { ibFailure, postFailure } from './ib-status.js';
-import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';
+import type { UvpTable } from './native-library.js';
 import { OrderedRequests, Queue, requestId, SharedRequests } from './request-ids.js';
 import { BindWord, layouts, ReceiveWord, SendWord, swapped, writeAddress } from './uvp-layouts.js';
 
@@ -53,7 +54,7 @@ class RequestBlock {
   readonly sgl: number;
   readonly failed: number;
 
-  constructor(native: UvpNative, size: number, sges: number) {
+  constructor(native: NativeBytes, size: number, sges: number) {
     this.memory = native.memory(4 * size + 8 + sges * sgeBytes);
     this.words = this.memory.words;
     this.address = this.memory.address;
@@ -71,7 +72,7 @@ class ReceivePoster {
   readonly #block: RequestBlock;
 
   constructor(
-    native: UvpNative,
+    native: NativeBytes,
     private readonly slot: string,
     private readonly post: NativeFunction,
     private readonly sges: number,
@@ -101,7 +102,7 @@ export class VendorSharedReceiveQueue extends VendorHandle implements TokenOwner
   nextDepth = 0;
 
   constructor(
-    native: UvpNative,
+    native: NativeBytes,
     table: UvpTable,
     private readonly tokens: TokenTable<VendorOwner>,
     depth: number,
@@ -157,7 +158,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
   #bind: RequestBlock | undefined;
 
   constructor(
-    private readonly native: UvpNative,
+    private readonly native: NativeBytes,
     private readonly table: UvpTable,
     private readonly tokens: TokenTable<VendorOwner>,
     create: UvpQpCreate,

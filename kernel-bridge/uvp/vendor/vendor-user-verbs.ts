@@ -1,3 +1,4 @@
+import { TokenTable } from '../../door/token-table.js';
 import type {
   UmvBuffer,
   UserVerbs,
@@ -11,11 +12,11 @@ import type {
   UvpSrqAttributes,
 } from '../../door/user-verbs.js';
 import { QpState } from '../../ioctl/constants.js';
-import { TokenTable } from '../token-table.js';
+import { MemoryPins } from '../../windows/memory-pins.js';
+import type { NativeBytes } from '../../windows/steady-memory.js';
 import { HookMemory } from './hook-memory.js';
 import { IB_SUCCESS, IB_VERBS_PROCESSING_DONE, ibFailure, resultOf, statusOfIb } from './ib-status.js';
-import { MemoryPins } from './memory-pins.js';
-import type { UvpNative, UvpTable } from './native-library.js';
+import type { UvpTable } from './native-library.js';
 import { layouts, swapped } from './uvp-layouts.js';
 import { VendorCompletionQueue } from './vendor-completion-queue.js';
 import {
@@ -128,7 +129,7 @@ export class VendorUserVerbs implements UserVerbs {
   readonly #pins: MemoryPins;
 
   constructor(
-    private readonly native: UvpNative,
+    private readonly native: NativeBytes,
     private readonly table: UvpTable,
   ) {
     const memory = new HookMemory(native);

@@ -1,22 +1,29 @@
 import { isSharedArrayBuffer } from 'node:util/types';
-import type { UvpPin } from '../../door/user-verbs.js';
-import { Status, StatusError } from '../../ioctl/status.js';
-import { isSteady } from '../../windows/allocate.js';
-import type { UvpNative } from './native-library.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import { isSteady } from './allocate.js';
+import type { NativeBytes } from './steady-memory.js';
+
+/** Memory that is held until it is unpinned. */
+export interface MemoryPin {
+  readonly pin: number;
+  /** The native address of the first byte, below 2^47. */
+  readonly address: number;
+  readonly detachable: false;
+}
 
 /**
  * Registered memory. Holding a buffer keeps its bytes only if nothing can take them from it: streams detach an ArrayBuffer whatever it is
- * marked as, and the engine may then free bytes that the HCA still writes. So only two kinds are taken: memory of `allocate()`, which nobody can
+ * marked as, and the engine may then free bytes that the device still writes. So only two kinds are taken: memory of `allocate()`, which nobody can
  * detach, and SharedArrayBuffers, which cannot be detached at all.
  */
 export class MemoryPins {
   readonly #held = new Map<number, Uint8Array>();
   #last = 0;
 
-  constructor(private readonly native: UvpNative) {}
+  constructor(private readonly native: NativeBytes) {}
 
   /** @throws StatusError NOT_SUPPORTED: memory of another kind. */
-  pin(view: Uint8Array): UvpPin {
+  pin(view: Uint8Array): MemoryPin {
     if (!isSharedArrayBuffer(view.buffer) && !isSteady(view.buffer)) {
       throw new StatusError(
         Status.NOT_SUPPORTED,
@@ -28,7 +35,7 @@ export class MemoryPins {
     return { pin, address: this.native.addressOf(view), detachable: false };
   }
 
-  unpin({ pin }: UvpPin): void {
+  unpin({ pin }: Pick<MemoryPin, 'pin'>): void {
     this.#held.delete(pin);
   }
 }
