@@ -5,7 +5,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
-import { allocateWindows, openWindowsFile } from '../windows/index.js';
+import { allocateWindows, openWindowsFile, wantsSteady } from '../windows/index.js';
 import type { DeviceFile } from './device-file.js';
 import {
   type AllocatedBytes,
@@ -53,7 +53,9 @@ export function openOnWindows(name: string, options?: KernelOptionsInput): Devic
 
 /** As `allocate` of the package: memory that the isolate's kernel can register. */
 export function allocateOnWindows(bytes: number, options?: AllocateOptions): AllocatedBytes {
-  if ((chosen ?? kernelOf(undefined)) !== 'driver') return allocateSoft(bytes, options);
+  const isDriver = (chosen ?? kernelOf(undefined)) === 'driver';
+  // A NetworkDirect provider takes SharedArrayBuffers of any origin.
+  if (!isDriver && !(wantsSteady() && options?.shared !== true)) return allocateSoft(bytes, options);
   if (options?.shared !== true) return allocateWindows(bytes);
   throw new StatusError(
     Status.NOT_SUPPORTED,

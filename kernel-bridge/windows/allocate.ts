@@ -16,6 +16,18 @@ export function isSteady(buffer: ArrayBufferLike): boolean {
   return steady.has(buffer);
 }
 
+let wanted = false;
+
+/** A provider is open in this thread, which takes only such memory. */
+export function wantSteady(): void {
+  wanted = true;
+}
+
+/** Whether {@link wantSteady} was called. */
+export function wantsSteady(): boolean {
+  return wanted;
+}
+
 /**
  * Allocates memory that can be registered; see `allocate` of the package. It is the memory of a WebAssembly.Memory that nobody else has, and
  * that cannot grow. Its pages are the system's, aligned and zeroed. Neither a transfer nor a stream can take them away, and the engine frees

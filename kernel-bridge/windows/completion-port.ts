@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { Handle, Native, NativeMemory } from './win32.js';
+import type { Address, Handle, Native, NativeMemory } from './win32.js';
 
 /** OVERLAPPED_ENTRY: key at 0, context at 8, NTSTATUS at 16, bytes at 24. */
 const entrySize = 32;
@@ -18,7 +18,10 @@ const turnMs = 20;
 const STATUS_ABANDONED = 0x80;
 
 /** Completion keys of this port. */
-const Key = { wake: 0, request: 1, end: 2 } as const;
+const Key = { wake: 0, request: 1, end: 2, overlapped: 3 } as const;
+
+/** What a packet of an OVERLAPPED is known by: contexts of requests are above 0. */
+const contextOf = (overlapped: Address): number => -overlapped;
 
 /** What `GetQueuedCompletionStatusEx` writes, for one call at a time. */
 class Batch {
@@ -54,7 +57,10 @@ class Batch {
     const contexts: number[] = [];
     for (let i = 0; i < count; i++) {
       const at = (i * entrySize) / 4;
-      if (this.#words[at] === Key.request) contexts.push(this.#words[at + 2]! >>> 0);
+      const low = this.#words[at + 2]! >>> 0;
+      if (this.#words[at] === Key.request) contexts.push(low);
+      else if (this.#words[at] === Key.overlapped)
+        contexts.push(contextOf(low + this.#words[at + 3]! * 2 ** 32));
     }
     return contexts;
   }
@@ -93,6 +99,11 @@ export class CompletionPort {
     return this.native.associate(file, this.#port, Key.request);
   }
 
+  /** Requests of the file whose OVERLAPPED was passed to {@link expectAt} complete here. */
+  attachOverlapped(file: Handle): boolean {
+    return this.native.associate(file, this.#port, Key.overlapped);
+  }
+
   /** Number of packets that are due. */
   get due(): number {
     return this.#due.size;
@@ -105,16 +116,30 @@ export class CompletionPort {
   expect(onPacket: () => void): number {
     do this.#last = this.#last === 0xffff_ffff ? 1 : this.#last + 1;
     while (this.#due.has(this.#last));
+    this.#expect(this.#last, onPacket);
+    return this.#last;
+  }
+
+  /** As {@link expect}, for a request that is known by the address of its OVERLAPPED. */
+  expectAt(overlapped: Address, onPacket: () => void): void {
+    this.#expect(contextOf(overlapped), onPacket);
+  }
+
+  #expect(context: number, onPacket: () => void): void {
     // First what can fail.
     this.#listen();
-    this.#due.set(this.#last, onPacket);
-    return this.#last;
+    this.#due.set(context, onPacket);
   }
 
   /** The request ended at once, and no packet comes. */
   forget(context: number): void {
     this.#due.delete(context);
     this.#rest();
+  }
+
+  /** As {@link forget}, for a request of {@link expectAt}. */
+  forgetAt(overlapped: Address): void {
+    this.forget(contextOf(overlapped));
   }
 
   /** Takes the packets that have come, in their order, without the event loop. */

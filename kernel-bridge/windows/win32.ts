@@ -44,6 +44,10 @@ export interface Native {
   own(handle: Handle): Handle;
   /** `NtClose` of a handle that {@link own} got. */
   close(handle: Handle): void;
+  /** Has a function of one pointer called when this thread's environment ends; the last added is called first. */
+  atEnd(call: Address, argument: Address): void;
+  /** Undoes an {@link atEnd}. */
+  notAtEnd(call: Address, argument: Address): void;
 
   createFile(handleAt: Address, access: number, attributes: Address, ioStatus: Address): number;
   deviceIoControl(
@@ -65,6 +69,7 @@ export interface Native {
 
   /** A manual-reset event. 0: there is none left. */
   createEvent(): Handle;
+  clearEvent(event: Handle): void;
   /** 0: there is none left. */
   createPort(): Handle;
   /** Packets of the file go to the port, with this key. False: refused. */
@@ -159,17 +164,19 @@ function bind(koffi: Koffi): Native {
     return (...values) => call(...values) as number;
   };
   const close = nt('NtClose', handle);
-  const { add, remove } = endHooks(koffi);
+  const { ntClose, add, remove } = endHooks(koffi);
   return {
     allocate: (bytes) => allocate(koffi, bytes),
     own: (owned) => {
-      if (owned > 0) add(owned);
+      if (owned > 0) add(ntClose, owned);
       return owned;
     },
     close: (owned) => {
-      remove(owned);
+      remove(ntClose, owned);
       close(owned);
     },
+    atEnd: add,
+    notAtEnd: remove,
     ...files(nt),
     ...ports(koffi),
   };
@@ -182,12 +189,16 @@ type NtFunction = (
 
 function files(
   nt: NtFunction,
-): Pick<Native, 'createFile' | 'deviceIoControl' | 'readFile' | 'cancelIo' | 'waitForSingleObject'> {
+): Pick<
+  Native,
+  'createFile' | 'deviceIoControl' | 'readFile' | 'cancelIo' | 'clearEvent' | 'waitForSingleObject'
+> {
   const outs = [pointer, pointer, pointer] as const;
   const create = nt('NtCreateFile', pointer, u32, ...outs, u32, u32, u32, u32, pointer, u32);
   const control = nt('NtDeviceIoControlFile', handle, handle, ...outs, u32, pointer, u32, pointer, u32);
   const read = nt('NtReadFile', handle, handle, ...outs, pointer, u32, pointer, pointer);
   const wait = nt('NtWaitForSingleObject', handle, 'uint8_t', pointer);
+  const clear = nt('NtClearEvent', handle);
   return {
     createFile: (handleAt, access, attributes, ioStatus) =>
       create(
@@ -208,6 +219,9 @@ function files(
     readFile: (file, context, ioStatus, buffer, length) =>
       read(file, 0, 0, context, ioStatus, buffer, length, 0, 0),
     cancelIo: nt('NtCancelIoFileEx', handle, pointer, pointer),
+    clearEvent: (event) => {
+      clear(event);
+    },
     waitForSingleObject: (waited, timeoutAt) => wait(waited, 0, timeoutAt),
   };
 }
@@ -275,12 +289,16 @@ function allocate(koffi: Koffi, bytes: number): NativeMemory {
  * Handles that outlive a Worker would stay open in the process: a terminated Worker runs no JavaScript any more. Node.js calls
  * native functions then (`napi_add_env_cleanup_hook`), and `NtClose` is one that takes what such a function gets.
  */
-function endHooks(koffi: Koffi): { add(handle: Handle): void; remove(handle: Handle): void } {
+function endHooks(koffi: Koffi): {
+  readonly ntClose: Address;
+  add(call: Address, argument: number): void;
+  remove(call: Address, argument: number): void;
+} {
   try {
     const kernel32 = koffi.load('kernel32.dll');
     const module = kernel32.func('__stdcall', 'GetModuleHandleW', 'uintptr_t', ['str16'])('ntdll.dll');
     const getProcAddress = kernel32.func('__stdcall', 'GetProcAddress', 'uintptr_t', ['uintptr_t', 'str']);
-    const ntClose = getProcAddress(module, 'NtClose');
+    const ntClose = Number(getProcAddress(module, 'NtClose'));
     const program = koffi.load(process.execPath);
     const hook = (name: string): NativeFunction =>
       program.func('__cdecl', name, 'int', ['void *', 'uintptr_t', 'uintptr_t']);
@@ -289,11 +307,12 @@ function endHooks(koffi: Koffi): { add(handle: Handle): void; remove(handle: Han
     const env = koffi.node?.env;
     if (env === undefined) throw new Error('no napi_env');
     return {
-      add: (handle) => void add(env, ntClose, handle),
-      remove: (handle) => void remove(env, ntClose, handle),
+      ntClose,
+      add: (call, argument) => void add(env, call, argument),
+      remove: (call, argument) => void remove(env, call, argument),
     };
   } catch {
     // A program that embeds Node.js elsewhere than in its executable: what a Worker leaves open ends with the process.
-    return { add: () => {}, remove: () => {} };
+    return { ntClose: 0, add: () => {}, remove: () => {} };
   }
 }

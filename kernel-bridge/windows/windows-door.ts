@@ -69,7 +69,12 @@ export class WindowsDoor {
 
   /** Blocks until the request has completed. */
   wait(block: RequestBlock): void {
-    while (block.status === Status.PENDING) this.native.waitForSingleObject(block.event, this.#slice);
+    while (block.status === Status.PENDING) this.waitAWhile(block.event);
+  }
+
+  /** Blocks until the event is set, or a while has passed. */
+  waitAWhile(event: Handle): void {
+    this.native.waitForSingleObject(event, this.#slice);
   }
 }
 

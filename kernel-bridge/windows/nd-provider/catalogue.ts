@@ -1,0 +1,190 @@
+/** The NetworkDirect v2 providers of this system: entries of the Winsock catalogue, or what the environment names instead. */
+import { win32 } from 'node:path';
+import { libraryLoader } from '../library-loader.js';
+import { nativeBytes } from '../steady-memory.js';
+import { loadKoffi, type NativeFunction } from '../win32.js';
+import { guidText } from './slots.js';
+
+/** The environment variable that names providers in place of the catalogue: absolute paths, with `;` between them. */
+export const providersVariable = 'NETWORKDIRECT_ND_PROVIDERS';
+
+/** A provider's DLL. */
+export interface CatalogueEntry {
+  /** The file's name: `mlx5nd.dll`. */
+  readonly library: string;
+  /** The absolute path; of an entry with a path that is none, what the catalogue has. */
+  readonly path: string;
+  /** The name in the catalogue; empty: it is named by the environment. */
+  readonly protocol: string;
+  /** The provider's GUID, as text. */
+  readonly id: string;
+  /** The version of the file; empty: it has none. */
+  readonly version: string;
+  /** Why it is not loaded. */
+  readonly refused?: string;
+}
+
+/** WSAPROTOCOL_INFOW: bytes, and offsets of its members. */
+const Info = {
+  ...{ size: 628, serviceFlags: 0, providerFlags: 16, id: 20, version: 72 },
+  ...{ socketType: 88, protocol: 92, maxOffset: 96, name: 116 },
+} as const;
+/** XP1_GUARANTEED_DELIVERY, _GUARANTEED_ORDER, _MESSAGE_ORIENTED, _CONNECT_DATA. */
+const SERVICE = 0x8e;
+/** PFL_HIDDEN, PFL_NETWORKDIRECT_PROVIDER. */
+const PROVIDER = 0x14;
+const VERSION = 0x2_0000;
+const NO_GUID = '00000000-0000-0000-0000-000000000000';
+/** Of a path, in characters. */
+const longestPath = 1024;
+
+interface Catalogue {
+  enumerate(protocols: number, buffer: number, length: number, error: number): number;
+  path(id: number, path: number, length: number, error: number): number;
+}
+
+const catalogues = new Map<string, Catalogue>();
+
+function catalogueOf(library: string): Catalogue {
+  let found = catalogues.get(library);
+  if (found === undefined) {
+    const dll = loadKoffi().load(library);
+    const call = (name: string): NativeFunction =>
+      dll.func('__stdcall', name, 'int', ['uintptr_t', 'uintptr_t', 'uintptr_t', 'uintptr_t']);
+    const [enumerate, path] = [call('WSCEnumProtocols'), call('WSCGetProviderPath')];
+    found = {
+      enumerate: (...values) => Number(enumerate(...values)),
+      path: (...values) => Number(path(...values)),
+    };
+    catalogues.set(library, found);
+  }
+  return found;
+}
+
+/** The entries of NetworkDirect v2 providers, as the catalogue of this library has them. Their paths are not expanded. */
+function enumerate(library: string): { id: string; idBytes: Uint8Array; protocol: string }[] {
+  const catalogue = catalogueOf(library);
+  const numbers = nativeBytes().memory(8);
+  const size = numbers.words;
+  // It may grow between the two calls.
+  for (let tries = 0; tries < 4; tries++) {
+    const room = size[0]!;
+    const buffer = nativeBytes().memory(Math.max(room, 8));
+    const count = catalogue.enumerate(0, buffer.address, numbers.address, numbers.address + 4);
+    if (count < 0 && size[0]! > room) continue;
+    const { bytes } = buffer;
+    return Array.from({ length: Math.max(0, Math.min(count, Math.floor(room / Info.size))) }, (_, i) => {
+      const view = new DataView(bytes.buffer, i * Info.size, Info.size);
+      const name = Buffer.from(bytes.buffer, i * Info.size + Info.name, Info.size - Info.name);
+      const isProvider =
+        (view.getUint32(Info.serviceFlags, true) & SERVICE) === SERVICE &&
+        (view.getUint32(Info.providerFlags, true) & PROVIDER) === PROVIDER &&
+        view.getInt32(Info.version, true) === VERSION &&
+        view.getInt32(Info.socketType, true) === -1 &&
+        view.getInt32(Info.protocol, true) === 0 &&
+        view.getInt32(Info.maxOffset, true) === 0;
+      const idBytes = bytes.slice(i * Info.size + Info.id, i * Info.size + Info.id + 16);
+      const protocol = name.toString('utf16le').replace(/\0.*$/s, '');
+      return { isProvider, id: guidText(idBytes), idBytes, protocol };
+    }).filter(({ isProvider }) => isProvider);
+  }
+  return [];
+}
+
+function pathOf(library: string, idBytes: Uint8Array): string {
+  const id = nativeBytes().memory(16);
+  id.bytes.set(idBytes);
+  const path = nativeBytes().memory(2 * longestPath);
+  const numbers = nativeBytes().memory(8);
+  numbers.words[0] = longestPath;
+  const failed = catalogueOf(library).path(id.address, path.address, numbers.address, numbers.address + 4);
+  return failed === 0 ? Buffer.from(path.bytes.buffer).toString('utf16le').replace(/\0.*$/s, '') : '';
+}
+
+/** Expands the variables of a path. The system's folder is the one that the system reports, whatever the environment says. */
+export function expanded(path: string, systemFolder: string): string {
+  return path.replace(/%([^%]+)%/g, (all, name: string) =>
+    /^(SystemRoot|windir)$/i.test(name) ? win32.dirname(systemFolder) : (process.env[name] ?? all),
+  );
+}
+
+/** Why a path is not loaded; undefined: it names one file, whatever the current folder is. */
+export function refusalOf(path: string): string | undefined {
+  if (/^[A-Za-z]:[\\/]/.test(path) && !path.includes('%')) return undefined;
+  return `\`path\` of a provider must be absolute, such as C:\\Windows\\System32\\mlx5nd.dll; got '${path}'.`;
+}
+
+function entry(path: string, id: string, protocol: string): CatalogueEntry {
+  const refused = refusalOf(path);
+  return {
+    library: win32.basename(path),
+    path,
+    protocol,
+    id,
+    version: refused === undefined ? fileVersion(path) : '',
+    ...(refused === undefined ? {} : { refused }),
+  };
+}
+
+/**
+ * The providers of this system, in the order of the catalogue, each DLL once.
+ *
+ * @param library - what has the catalogue's functions
+ * @throws StatusError NOT_SUPPORTED: there is no koffi
+ */
+export function readCatalogue(
+  library = 'ws2_32.dll',
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): CatalogueEntry[] {
+  const named = environment[providersVariable];
+  const folder = libraryLoader().systemFolder();
+  const all =
+    named !== undefined
+      ? named.split(';').flatMap((path) => (path.trim() === '' ? [] : entry(path.trim(), NO_GUID, '')))
+      : enumerate(library).map(({ id, idBytes, protocol }) =>
+          entry(expanded(pathOf(library, idBytes), folder), id, protocol),
+        );
+  const paths = all.map(({ path }) => path.toLowerCase());
+  return all.filter((_, i) => paths.indexOf(paths[i]!) === i);
+}
+
+interface Versions {
+  size(path: string, handle: number): number;
+  read(path: string, handle: number, length: number, buffer: number): number;
+  query(buffer: number, block: string, pointer: number, length: number): number;
+}
+
+let versions: Versions | undefined;
+
+function versionsOf(): Versions {
+  if (versions === undefined) {
+    const dll = loadKoffi().load('version.dll');
+    const u32 = 'uint32_t';
+    const call = (name: string, parameters: readonly string[]): NativeFunction =>
+      dll.func('__stdcall', name, u32, parameters);
+    const size = call('GetFileVersionInfoSizeW', ['str16', 'uintptr_t']);
+    const read = call('GetFileVersionInfoW', ['str16', u32, u32, 'uintptr_t']);
+    const query = call('VerQueryValueW', ['uintptr_t', 'str16', 'uintptr_t', 'uintptr_t']);
+    versions = {
+      size: (...values) => Number(size(...values)),
+      read: (...values) => Number(read(...values)),
+      query: (...values) => Number(query(...values)),
+    };
+  }
+  return versions;
+}
+
+/** The version in a file's VS_FIXEDFILEINFO; empty: it has none, or cannot be read. */
+function fileVersion(path: string): string {
+  const { size, read, query } = versionsOf();
+  const length = size(path, 0);
+  if (length === 0) return '';
+  const buffer = nativeBytes().memory(length);
+  const found = nativeBytes().memory(16);
+  if (read(path, 0, length, buffer.address) === 0) return '';
+  if (query(buffer.address, '\\', found.address, found.address + 8) === 0) return '';
+  const at = found.words[0]! + found.words[1]! * 2 ** 32 - buffer.address;
+  if (!(at >= 0 && at + 16 <= length)) return '';
+  const view = new DataView(buffer.bytes.buffer, at);
+  return [10, 8, 14, 12].map((word) => view.getUint16(word, true)).join('.');
+}

@@ -1,0 +1,150 @@
+import { Status, StatusError, statusText } from '../../ioctl/status.js';
+import { libraryLoader } from '../library-loader.js';
+import { nativeBytes, type SteadyMemory } from '../steady-memory.js';
+import { type Address, loadNative, type NativeFunction } from '../win32.js';
+import { guidBytes, type InterfaceName, interfaces, type SlotOf } from './slots.js';
+
+const POINTER_BYTES = 8;
+const RELEASE = 2;
+/** The highest slot of any interface. */
+const MOST_SLOTS = 16;
+
+/** The functions of an interface, and its Release. */
+interface Functions {
+  readonly slots: Readonly<Record<string, NativeFunction>>;
+  readonly release: NativeFunction;
+  readonly releaseAt: Address;
+}
+
+/** Calls do not nest, so one memory serves all: a pointer that a call leaves, and before that what it is read from. */
+let scratch: SteadyMemory | undefined;
+/** Functions by vtable and interface: koffi keeps each function that it was told of. */
+const known = new Map<string, Functions>();
+const iids = new Map<InterfaceName, SteadyMemory>();
+
+function outMemory(): SteadyMemory {
+  scratch ??= nativeBytes().memory(MOST_SLOTS * POINTER_BYTES);
+  return scratch;
+}
+
+/** The address of an interface's IID. */
+export function iidAddress(name: InterfaceName): Address {
+  let memory = iids.get(name);
+  if (memory === undefined) {
+    memory = nativeBytes().memory(16);
+    memory.bytes.set(guidBytes(interfaces[name].iid));
+    iids.set(name, memory);
+  }
+  return memory.address;
+}
+
+/** The pointer at a place of 32-bit words. */
+export function pointerAt(words: Uint32Array, at: number): Address {
+  return words[at]! + words[at + 1]! * 2 ** 32;
+}
+
+function functionsOf(address: Address, name: InterfaceName): Functions {
+  const { words, address: to } = outMemory();
+  const { copy } = nativeBytes();
+  copy(to, address, POINTER_BYTES);
+  const table = pointerAt(words, 0);
+  const key = `${table} ${name}`;
+  let functions = known.get(key);
+  if (functions === undefined) {
+    const entries = Object.entries(interfaces[name].slots as Record<string, readonly [number, ...string[]]>);
+    copy(to, table, POINTER_BYTES * (1 + Math.max(RELEASE, ...entries.map(([, [slot]]) => slot))));
+    const addresses = Array.from({ length: MOST_SLOTS }, (_, slot) => pointerAt(words, 2 * slot));
+    const { functionAt } = libraryLoader();
+    functions = {
+      release: functionAt(BigInt(addresses[RELEASE]!), 'uint32_t', ['uintptr_t']),
+      releaseAt: addresses[RELEASE]!,
+      slots: Object.fromEntries(
+        entries.map(([method, [slot, ...types]]) => [
+          method,
+          functionAt(BigInt(addresses[slot]!), 'uint32_t', ['uintptr_t', ...types]),
+        ]),
+      ),
+    };
+    known.set(key, functions);
+  }
+  return functions;
+}
+
+/** The error of a method that has returned this. */
+export function comFailure(library: string, name: string, method: string, result: number): StatusError {
+  const hex = `0x${result.toString(16).padStart(8, '0')}`;
+  return new StatusError(result, `${name}::${method} of ${library} returned ${hex}. ${statusText(result)}`);
+}
+
+/**
+ * An object of a provider by one of its interfaces: a reference, which {@link release} gives back. A thread that ends without that gives
+ * back what it has left, the last made first.
+ */
+export class ComObject<I extends InterfaceName = InterfaceName> {
+  /** For calls whose result is read elsewhere; the first argument is {@link address}. */
+  readonly slots: { readonly [S in SlotOf<I>]: NativeFunction };
+  readonly #release: NativeFunction;
+  readonly #releaseAt: Address;
+  #released = false;
+
+  /** Takes over the reference. `library` is for errors. */
+  constructor(
+    readonly name: I,
+    readonly address: Address,
+    readonly library: string,
+  ) {
+    const { slots, release, releaseAt } = functionsOf(address, name);
+    this.slots = slots as { readonly [S in SlotOf<I>]: NativeFunction };
+    this.#release = release;
+    this.#releaseAt = releaseAt;
+    loadNative().atEnd(releaseAt, address);
+  }
+
+  get released(): boolean {
+    return this.#released;
+  }
+
+  /** Calls a method and returns its result, unsigned. */
+  call(method: SlotOf<I>, ...values: readonly unknown[]): number {
+    return (this.slots[method](this.address, ...values) as number) >>> 0;
+  }
+
+  /** Calls a method that must succeed. @throws StatusError with its result */
+  run(method: SlotOf<I>, ...values: readonly unknown[]): void {
+    const result = this.call(method, ...values);
+    if (result !== Status.SUCCESS) throw this.failure(method, result);
+  }
+
+  /** Calls a method whose first argument is an IID and whose last one gets an object of it. Returns the object's address. */
+  make(method: SlotOf<I>, name: InterfaceName, ...values: readonly unknown[]): Address {
+    const { words, address } = outMemory();
+    words[0] = 0;
+    words[1] = 0;
+    this.run(method, iidAddress(name), ...values, address);
+    const made = pointerAt(words, 0);
+    if (made !== 0) return made;
+    throw new StatusError(
+      Status.INTERNAL_ERROR,
+      `${this.name}::${method} of ${this.library} returned no object.`,
+    );
+  }
+
+  failure(method: string, result: number): StatusError {
+    return comFailure(this.library, this.name, method, result);
+  }
+
+  /** Gives the reference back, once. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    loadNative().notAtEnd(this.#releaseAt, this.address);
+    this.#release(this.address);
+  }
+
+  /** Has its reference given back before those of objects that were made since, where the thread ends without giving them back. */
+  endFirst(): void {
+    const native = loadNative();
+    native.notAtEnd(this.#releaseAt, this.address);
+    native.atEnd(this.#releaseAt, this.address);
+  }
+}

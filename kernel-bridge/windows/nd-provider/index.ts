@@ -1,0 +1,41 @@
+/** NetworkDirect v2 providers of vendors: their DLLs, COM objects, requests that wait, and structures. */
+
+import { MemoryPins } from '../memory-pins.js';
+import type { SteadyMemory } from '../steady-memory.js';
+import { nativeBytes } from '../steady-memory.js';
+import { type Handle, loadNative } from '../win32.js';
+import { windowsDoor } from '../windows-door.js';
+
+export { type TokenOwner, TokenTable } from '../../door/token-table.js';
+export { decodeSockaddr, encodeSockaddr } from '../../ioctl/sockaddr.js';
+export type { MemoryPin } from '../memory-pins.js';
+export type { Address, Handle, NativeFunction } from '../win32.js';
+export { type CatalogueEntry, providersVariable, readCatalogue } from './catalogue.js';
+export { ComObject, comFailure, iidAddress, pointerAt } from './com-object.js';
+export * from './layouts.js';
+export { loadProvider } from './load-provider.js';
+export { OverlappedObject } from './overlapped-requests.js';
+export { routeSource } from './route-source.js';
+export type { InterfaceName, OverlappedName, SlotOf } from './slots.js';
+export type { SteadyMemory };
+
+/** Zeroed memory for arguments of calls, which does not move; in words of 32 bits. */
+export function argumentMemory(bytes: number): SteadyMemory {
+  return nativeBytes().memory(bytes);
+}
+
+/** Has the requests of a file of CreateOverlappedFile complete in this thread, and the file closed with it. False: refused. */
+export function adoptFile(file: Handle): boolean {
+  loadNative().own(file);
+  return windowsDoor().port.attachOverlapped(file);
+}
+
+/** Closes a file of {@link adoptFile}. */
+export function closeFile(file: Handle): void {
+  loadNative().close(file);
+}
+
+/** Holds memory for a device. */
+export function memoryPins(): MemoryPins {
+  return new MemoryPins(nativeBytes());
+}

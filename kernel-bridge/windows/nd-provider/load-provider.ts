@@ -1,0 +1,62 @@
+import { Status, StatusError, statusText } from '../../ioctl/status.js';
+import { wantSteady } from '../allocate.js';
+import { libraryLoader, loadLibrary } from '../library-loader.js';
+import { nativeBytes } from '../steady-memory.js';
+import { type CatalogueEntry, refusalOf } from './catalogue.js';
+import { ComObject, iidAddress, pointerAt } from './com-object.js';
+import { guidBytes } from './slots.js';
+
+/** Those of this thread, by their path: a provider stays until its thread ends. */
+const loaded = new Map<string, ComObject<'IND2Provider'>>();
+
+/**
+ * The provider of an entry of the catalogue. From now on `allocate()` of this thread makes memory that providers take.
+ *
+ * @throws StatusError NOT_SUPPORTED: the path is not absolute, or the DLL cannot be loaded, or is no provider; otherwise what it returned.
+ */
+export function loadProvider({ path, library, id }: CatalogueEntry): ComObject<'IND2Provider'> {
+  const refused = refusalOf(path);
+  if (refused !== undefined) throw new StatusError(Status.NOT_SUPPORTED, refused);
+  const key = path.toLowerCase();
+  let provider = loaded.get(key);
+  if (provider === undefined) {
+    provider = new ComObject('IND2Provider', entryOf(path, library, id), library);
+    loaded.set(key, provider);
+  }
+  wantSteady();
+  return provider;
+}
+
+/** The provider by itself or, of a DLL that has only that, by its class factory. */
+function entryOf(path: string, library: string, id: string): number {
+  const module = loadLibrary(path);
+  const { find, functionAt } = libraryLoader();
+  const entry = find(module, 'DllGetClassObject');
+  if (entry === 0) {
+    const text = `${path} is not a NetworkDirect provider: it has no DllGetClassObject.`;
+    throw new StatusError(Status.NOT_SUPPORTED, text);
+  }
+  const getClassObject = functionAt(BigInt(entry), 'uint32_t', ['uintptr_t', 'uintptr_t', 'uintptr_t']);
+  const memory = nativeBytes().memory(24);
+  memory.bytes.set(guidBytes(id));
+  const out = memory.address + 16;
+  const ask = (iid: number): number => {
+    memory.words.fill(0, 4);
+    const result = Number(getClassObject(memory.address, iid, out)) >>> 0;
+    return result === Status.SUCCESS && pointerAt(memory.words, 4) === 0 ? Status.INTERNAL_ERROR : result;
+  };
+  if (ask(iidAddress('IND2Provider')) === Status.SUCCESS) return pointerAt(memory.words, 4);
+  const result = ask(iidAddress('IClassFactory'));
+  if (result !== Status.SUCCESS) {
+    const hex = `0x${result.toString(16).padStart(8, '0')}`;
+    throw new StatusError(result, `DllGetClassObject of ${library} returned ${hex}. ${statusText(result)}`);
+  }
+  const factory = new ComObject('IClassFactory', pointerAt(memory.words, 4), library);
+  try {
+    memory.words.fill(0, 4);
+    factory.run('CreateInstance', 0, iidAddress('IND2Provider'), out);
+    return pointerAt(memory.words, 4);
+  } finally {
+    factory.release();
+  }
+}
