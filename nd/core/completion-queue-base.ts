@@ -1,8 +1,8 @@
-import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
 import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
 import type { NdNotifyType } from '../spi/common-types.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter-base.js';
+import type { AdapterObject } from './adapter-object.js';
+import type { CompletionBelow, QueueBelow } from './below.js';
 import type { MemoryWindow } from './memory-window.js';
 import { NdOverlappedBase } from './nd-object.js';
 import { RequestRecord, RequestType } from './request-queue.js';
@@ -16,18 +16,18 @@ const { INVALIDATED } = WvWc;
 
 const notifyTypes: readonly NdNotifyType[] = ['any', 'solicited', 'errors'];
 
-/** Base of INDCompletionQueue and IND2CompletionQueue, over IWVCompletionQueue; `R` is the type of results. */
-export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
-  readonly adapter: AdapterBase;
-  readonly wv: IWVCompletionQueue;
-  readonly #batch: WvCompletion[] = [];
+/** Base of INDCompletionQueue and IND2CompletionQueue, over the layer below; `R` is the type of results. */
+export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> extends NdOverlappedBase {
+  readonly adapter: AdapterObject;
+  readonly wv: W;
+  readonly #batch: CompletionBelow[] = [];
   /** Results that did not fit into the caller's array, because a completion can produce two. */
   readonly #leftOver: R[] = [];
   #leftOverHead = 0;
   /** Whether results are being written. They are the client's objects, and their setters may call anything. */
   #writing = false;
 
-  constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
+  constructor(adapter: AdapterObject, wv: W) {
     super();
     this.adapter = adapter;
     this.wv = wv;
@@ -134,7 +134,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   /** Keeps the outcome of a completion for another array. */
-  #keep(completion: WvCompletion): void {
+  #keep(completion: CompletionBelow): void {
     const record = completion.context;
     if (!(record instanceof RequestRecord)) return;
     this.#leftOver.push(this.newResult(record, completion));
@@ -169,10 +169,15 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   /** Returns the outcome of a request as a new object. */
-  protected abstract newResult(record: RequestRecord, completion: WvCompletion): R;
+  protected abstract newResult(record: RequestRecord, completion: CompletionBelow): R;
 
   /** Writes the outcome of a request into `results` at `index`. Throws if the array cannot be written. */
-  protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;
+  protected abstract put(
+    results: R[],
+    index: number,
+    record: RequestRecord,
+    completion: CompletionBelow,
+  ): void;
 
   /** Returns the result for a window that the peer has invalidated, if it has one. */
   protected resultOf(_window: MemoryWindow): R | undefined {

@@ -1,18 +1,17 @@
 import {
   IpProtocol,
-  type IWVConnectEndpoint,
   Overlapped,
   type SocketAddress,
   Status,
   StatusError,
-  type WvConnectAttributes,
   type WvConnectParam,
 } from '../../winverbs/index.js';
 import type { NdAddress } from '../spi/common-types.js';
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
-import type { AdapterBase } from './adapter-base.js';
+import type { AdapterObject } from './adapter-object.js';
 import { isLoopback, parseAddress } from './address.js';
 import { isCount } from './argument-checks.js';
+import type { EndpointBelow } from './below.js';
 import {
   type ConnectorEvent,
   type ConnectorMethod,
@@ -21,7 +20,7 @@ import {
   nextState,
 } from './connector-states.js';
 import { NdOverlappedBase } from './nd-object.js';
-import { checkPrivateData, MAX_CALLER_DATA, maxCalleeData } from './private-data.js';
+import { checkPrivateData } from './private-data.js';
 import type { QueuePairBase } from './queue-pair-base.js';
 import { RequestTracker } from './tracker.js';
 
@@ -45,6 +44,9 @@ const endedByPeer: ReadonlySet<number> = new Set([
   Status.TIMEOUT,
 ]);
 
+/** The attributes that the peer sent. */
+type PeerAttributes = ReturnType<EndpointBelow['query']>;
+
 /** Limits of Reads in flight, as seen from this side. */
 export interface ReadLimits {
   inbound: number;
@@ -52,20 +54,20 @@ export interface ReadLimits {
 }
 
 /**
- * Base of INDConnector and IND2Connector, over IWVConnectEndpoints. A WinVerbs endpoint connects once, so every further
- * Connect uses a new one, bound to the same port.
+ * Base of INDConnector and IND2Connector, over endpoints of the layer below. An endpoint of WinVerbs connects once, so
+ * every further Connect uses a new one, bound to the same port.
  */
 export abstract class ConnectorBase extends NdOverlappedBase {
-  readonly adapter: AdapterBase;
+  readonly adapter: AdapterObject;
   #state: ConnectorState = 'Idle';
   /** The WinVerbs endpoint of the current connection, or of the last attempt. */
-  #wv: IWVConnectEndpoint | undefined;
+  #wv: EndpointBelow | undefined;
   /** The protocol whose port space {@link #wv} uses. */
   #protocol: number = IpProtocol.TCP;
   /** Whether {@link #wv} was used for an attempt and cannot be used again. */
   #used = false;
   /** The first WinVerbs endpoint, once replaced: it keeps the ephemeral port claimed. */
-  #portHolder: IWVConnectEndpoint | undefined;
+  #portHolder: EndpointBelow | undefined;
   #local: SocketAddress | undefined;
   #queuePair: QueuePairBase | undefined;
   #peer: SocketAddress | undefined;
@@ -76,7 +78,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   readonly #requests = new RequestTracker((request) => this.issued(request));
   readonly #notifications = new RequestTracker((request) => this.issued(request));
 
-  constructor(adapter: AdapterBase) {
+  constructor(adapter: AdapterObject) {
     super();
     this.adapter = adapter;
     adapter.holdFor(this);
@@ -95,7 +97,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   protected abstract disconnectFailure(failure: NdError): NdError | undefined;
 
   /** Starts GetConnectionRequest of a listener with this connector; `getRequest` issues it for the given endpoint. */
-  awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
+  awaitRequest(getRequest: (endpoint: EndpointBelow) => Overlapped<void>): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
     this.#wv ??= this.#newEndpoint(what);
@@ -203,7 +205,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
    * Returns the peer's data; throws unless there is a request, a reply or a reject. If the peer has given up meanwhile,
    * Accept, CompleteConnect and Reject report it.
    */
-  protected attributes(what: string): WvConnectAttributes {
+  protected attributes(what: string): PeerAttributes {
     const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
     if (ended && !this.#rejected) {
       throw refuse(
@@ -217,11 +219,11 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /** Reduces read depths to the adapter's limits. */
-  protected limited({ responderResources, initiatorDepth }: WvConnectAttributes): ReadLimits {
-    const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
+  protected limited({ responderResources, initiatorDepth }: PeerAttributes): ReadLimits {
+    const { maxInboundReads, maxOutboundReads } = this.adapter.bounds;
     return {
-      inbound: Math.min(responderResources, maxQpResponderResources),
-      outbound: Math.min(initiatorDepth, maxQpInitiatorDepth),
+      inbound: Math.min(responderResources, maxInboundReads),
+      outbound: Math.min(initiatorDepth, maxOutboundReads),
     };
   }
 
@@ -251,7 +253,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   ): Overlapped<void> {
     const { adapter } = this;
     const wv = this.#wv!;
-    this.#used = true;
+    this.#used = wv.reconnects !== true;
     this.#peer = peer;
     let request: Overlapped<void>;
     try {
@@ -317,12 +319,12 @@ export abstract class ConnectorBase extends NdOverlappedBase {
    * Checks private data of Connect. Throws INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is too long.
    */
   protected checkCallerData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
-    return checkPrivateData(data, what, MAX_CALLER_DATA);
+    return checkPrivateData(data, what, this.adapter.bounds.maxCallerData);
   }
 
   /** Checks private data of Accept and Reject in the same way. */
   protected checkCalleeData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
-    return checkPrivateData(data, what, maxCalleeData(this.adapter.provider));
+    return checkPrivateData(data, what, this.adapter.bounds.maxCalleeData);
   }
 
   /** Returns the address of a peer as it can be reached from `own`. */
@@ -433,9 +435,9 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /** Creates a WinVerbs endpoint with the adapter's setting for queue pairs whose peer disconnects. */
-  #newEndpoint(what: string, protocol?: number): IWVConnectEndpoint {
+  #newEndpoint(what: string, protocol?: number): EndpointBelow {
     const { adapter } = this;
-    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint(protocol));
+    const wv = adapter.call(what, () => adapter.endpointBelow(false, protocol));
     if (!adapter.keepQueuePairs) return wv;
     try {
       wv.keepQueuePairOnDisconnect(true);

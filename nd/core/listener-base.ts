@@ -1,25 +1,26 @@
-import { type IWVConnectEndpoint, type Overlapped, Status } from '../../winverbs/index.js';
+import { type Overlapped, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter-base.js';
+import type { AdapterObject } from './adapter-object.js';
 import { isCount } from './argument-checks.js';
+import type { EndpointBelow } from './below.js';
 import { ConnectorBase } from './connector-base.js';
 import { NdOverlappedBase } from './nd-object.js';
 
-/** Base of INDListen and IND2Listener, over an IWVConnectEndpoint. */
+/** Base of INDListen and IND2Listener, over an endpoint below. */
 export abstract class ListenerBase extends NdOverlappedBase {
-  readonly adapter: AdapterBase;
+  readonly adapter: AdapterObject;
 
-  constructor(adapter: AdapterBase) {
+  constructor(adapter: AdapterObject) {
     super();
     this.adapter = adapter;
     adapter.holdFor(this);
   }
 
   /** Returns the listening endpoint. Throws INVALID_DEVICE_STATE if there is none. */
-  protected abstract listening(what: string): IWVConnectEndpoint;
+  protected abstract listening(what: string): EndpointBelow;
 
   /** The WinVerbs endpoint, if it exists yet. */
-  protected abstract readonly wv: IWVConnectEndpoint | undefined;
+  protected abstract readonly wv: EndpointBelow | undefined;
 
   getConnectionRequest(connector: unknown): Overlapped<void> {
     const what = 'GetConnectionRequest';

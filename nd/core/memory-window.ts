@@ -1,23 +1,24 @@
-import type { IWVMemoryWindow, WvMemoryRegion } from '../../winverbs/index.js';
+import type { WvMemoryRegion } from '../../winverbs/index.js';
 import { QpState, Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import type { IND2MemoryWindow } from '../spi/v2.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter-base.js';
+import type { AdapterObject } from './adapter-object.js';
+import type { ObjectBelow } from './below.js';
 import { NdObject } from './nd-object.js';
 import type { QueuePairBase } from './queue-pair-base.js';
 
 /**
- * INDMemoryWindow and IND2MemoryWindow, which share an IID, over IWVMemoryWindow. It tracks whether, where and with
- * which key it is bound.
+ * INDMemoryWindow and IND2MemoryWindow, which share an IID, over a window of the layer below. It tracks whether, where
+ * and with which key it is bound.
  */
 export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   protected get interfaces() {
     return ['INDMemoryWindow', 'IND2MemoryWindow'] as const;
   }
 
-  readonly adapter: AdapterBase;
-  readonly wv: IWVMemoryWindow;
+  readonly adapter: AdapterObject;
+  readonly wv: ObjectBelow;
   /** v1: the result of an invalidation by the peer. */
   readonly invalidateResult: NdResult | undefined;
   #boundOn: QueuePairBase | undefined;
@@ -26,7 +27,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   /** Whether an Invalidate is queued on {@link #boundOn}. */
   #invalidating = false;
 
-  constructor(adapter: AdapterBase, wv: IWVMemoryWindow, invalidateResult?: NdResult) {
+  constructor(adapter: AdapterObject, wv: ObjectBelow, invalidateResult?: NdResult) {
     super();
     this.adapter = adapter;
     this.wv = wv;

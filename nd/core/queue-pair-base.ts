@@ -1,8 +1,9 @@
-import type { IWVConnectQueuePair, RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
+import type { RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
 import { type NdError, refuse, type StatusMap } from '../status.js';
-import type { AdapterBase } from './adapter-base.js';
+import type { AdapterObject } from './adapter-object.js';
+import type { QueuePairBelow } from './below.js';
 import type { CompletionQueueBase } from './completion-queue-base.js';
 import type { ConnectorBase } from './connector-base.js';
 import { MemoryWindow } from './memory-window.js';
@@ -29,9 +30,9 @@ const sendFlags: readonly number[] = Array.from(
 const postStatuses: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
 /** The components of a queue pair. */
-export interface QueuePairParts {
-  adapter: AdapterBase;
-  qp: IWVConnectQueuePair;
+export interface QueuePairParts<Q extends QueuePairBelow = QueuePairBelow> {
+  adapter: AdapterObject;
+  qp: Q;
   receiveCq: CompletionQueueBase<unknown>;
   initiatorCq: CompletionQueueBase<unknown>;
   /** Maximum outstanding Receives; 0 with a shared receive queue. */
@@ -41,12 +42,12 @@ export interface QueuePairParts {
 }
 
 /**
- * Base of INDEndpoint and IND2QueuePair, over IWVConnectQueuePair. The versions check arguments and choose the errors;
+ * Base of INDEndpoint and IND2QueuePair, over the layer below. The versions check arguments and choose the errors;
  * the rest is common.
  */
-export abstract class QueuePairBase extends NdObject {
-  readonly adapter: AdapterBase;
-  readonly qp: IWVConnectQueuePair;
+export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> extends NdObject {
+  readonly adapter: AdapterObject;
+  readonly qp: Q;
   /** The connector of its connection, from Connect or Accept on. */
   connector: ConnectorBase | undefined = undefined;
   /** The scatter/gather list of the current request. */
@@ -55,7 +56,7 @@ export abstract class QueuePairBase extends NdObject {
   readonly #initiators: RequestQueue;
   readonly #completionQueues: readonly CompletionQueueBase<unknown>[];
 
-  constructor(parts: QueuePairParts) {
+  constructor(parts: QueuePairParts<Q>) {
     super();
     this.adapter = parts.adapter;
     this.qp = parts.qp;
@@ -125,7 +126,7 @@ export abstract class QueuePairBase extends NdObject {
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    if (this.sg.list.length > this.adapter.limits.maxReadSge) throw this.#tooManySges(what);
+    if (this.sg.list.length > this.adapter.bounds.maxReadSge) throw this.#tooManySges(what);
     const record = this.#initiators.take(what, context, READ, this.sg.total);
     try {
       this.qp.read(record, this.sg.list, sendFlags[flags]!, remote, offset);
@@ -197,7 +198,7 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   #tooManySges(what: string): NdError {
-    const { maxReadSge } = this.adapter.limits;
+    const { maxReadSge } = this.adapter.bounds;
     return refuse(Status.DATA_OVERRUN, what, `\`sgl\` of a Read must have at most ${maxReadSge} entries.`);
   }
 

@@ -1,5 +1,4 @@
 import { isAnyArrayBuffer } from 'node:util/types';
-import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
 
@@ -34,14 +33,9 @@ function byteLengthOf(buffer: unknown, what: string): number {
  * Deregisters before it returns, and returns the error if that failed, because C callers expect DEVICE_BUSY as the
  * return value of the call itself. The kernel replies within microseconds.
  */
-export function deregisterNow(
-  pd: IWVProtectionDomain,
-  region: WvMemoryRegion,
-  terms: Terms,
-  what: string,
-): NdError | undefined {
+export function deregisterNow(deregister: () => void, terms: Terms, what: string): NdError | undefined {
   try {
-    terms.call(what, () => pd.deregisterMemory(region), inUseStatuses);
+    terms.call(what, deregister, inUseStatuses);
     return undefined;
   } catch (error) {
     if (error instanceof NdError) return error;

@@ -101,6 +101,29 @@ export class RequestQueue implements RecordOwner {
   }
 }
 
+/** Records of Receives that complete in any order, because queue pairs consume them as messages arrive. */
+export class RecordPool implements RecordOwner {
+  readonly #free: RequestRecord[] = [];
+  #made = 0;
+
+  take(context: unknown, length: number): RequestRecord {
+    let record = this.#free.pop();
+    if (record === undefined) {
+      record = new RequestRecord(this, this.#made);
+      this.#made += 1;
+    }
+    record.context = context;
+    record.type = RequestType.receive;
+    record.length = length;
+    return record;
+  }
+
+  done(record: RequestRecord): void {
+    record.clear();
+    this.#free.push(record);
+  }
+}
+
 function noEntries(what: string): unknown {
   return refuse(
     Status.NO_MORE_ENTRIES,

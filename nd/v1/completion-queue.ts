@@ -1,4 +1,4 @@
-import type { WvCompletion } from '../../winverbs/index.js';
+import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
 import { Status, WcStatus } from '../../winverbs/index.js';
 import { CompletionQueueBase } from '../core/completion-queue-base.js';
 import type { MemoryWindow } from '../core/memory-window.js';
@@ -12,7 +12,10 @@ const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
 
 /** INDCompletionQueue: results are the clients' own objects, passed with the requests. */
-export class CompletionQueue extends CompletionQueueBase<NdResult> implements INDCompletionQueue {
+export class CompletionQueue
+  extends CompletionQueueBase<NdResult, IWVCompletionQueue>
+  implements INDCompletionQueue
+{
   protected get interfaces() {
     return ['INDOverlapped', 'INDCompletionQueue'] as const;
   }

@@ -1,3 +1,4 @@
+import type { IWVConnectQueuePair } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair-base.js';
 import { plainRefused } from '../core/scatter-gather.js';
@@ -19,14 +20,14 @@ const KNOWN = {
 } as const;
 
 /** The components of an endpoint. */
-export interface EndpointParts extends QueuePairParts {
+export interface EndpointParts extends QueuePairParts<IWVConnectQueuePair> {
   memory: MemoryTable;
   inboundReadLimit: number;
   outboundReadLimit: number;
 }
 
 /** INDEndpoint: small Sends and Writes are inline automatically, and windows have descriptors for peers. */
-export class Endpoint extends QueuePairBase implements INDEndpoint {
+export class Endpoint extends QueuePairBase<IWVConnectQueuePair> implements INDEndpoint {
   protected get interfaces() {
     return ['INDEndpoint'] as const;
   }

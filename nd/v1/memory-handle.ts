@@ -70,7 +70,7 @@ export class MemoryTable implements MemoryResolver {
     const what = 'DeregisterMemory';
     this.#tracker.settle();
     const handle = this.live(memory, what);
-    const failure = deregisterNow(this.#pd, handle.region, v1Terms, what);
+    const failure = deregisterNow(() => this.#pd.deregisterMemory(handle.region), v1Terms, what);
     if (failure !== undefined) return Overlapped.failed(failure);
     handle.registered = false;
     this.#live.delete(handle.handle);

@@ -1,6 +1,8 @@
 import {
+  AtomicCapability,
   DEFAULT_PKEY,
   type IWVProvider,
+  type Overlapped,
   type SocketAddress,
   Status,
   WvCapability,
@@ -39,8 +41,9 @@ import { checkAffinity } from './affinity.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
 import { Listener } from './listener.js';
-import { MemoryRegion } from './memory-region.js';
+import { accessOf, MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
+import { type RegionAdapter, RegisteredRegions } from './registered-regions.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 
 /** The adapter's flags by the capabilities of its device. */
@@ -75,14 +78,13 @@ const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
 };
 
 /** IND2Adapter: all functions of an adapter, which is opened by its id. */
-export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver {
+export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
   protected get interfaces() {
     return ['IND2Adapter'] as const;
   }
 
   readonly #systemAddresses: () => SocketAddress[];
-  /** Regions with memory for requests, by their local tokens. */
-  readonly tokens = new Map<number, MemoryRegion>();
+  readonly regions: RegisteredRegions = new RegisteredRegions(this);
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
   constructor(
@@ -101,37 +103,12 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   get memory(): MemoryResolver {
-    return this;
+    return this.regions;
   }
 
-  known(memory: unknown): WvMemoryRegion | undefined {
-    if (memory === undefined || memory === null) return undefined;
-    // Reading a member first shows V8 the object's class, so that `instanceof` costs no instructions.
-    const region = memory as MemoryRegion;
-    return region.adapter === this && region instanceof MemoryRegion ? region.usable : undefined;
-  }
-
-  regionOf(memory: unknown, what: string): WvMemoryRegion {
-    if (typeof memory === 'number') return this.#regionOfToken(memory, what);
-    if (!(memory instanceof MemoryRegion) || memory.adapter !== this) {
-      throw refuse(
-        Status.INVALID_HANDLE,
-        what,
-        'The memory must be a region returned by createMemoryRegion of this adapter instance.',
-      );
-    }
-    const { region } = memory;
-    if (region === undefined) {
-      throw refuse(Status.INVALID_HANDLE, what, 'The memory region must have registered memory.');
-    }
-    return region;
-  }
-
-  #regionOfToken(token: number, what: string): WvMemoryRegion {
-    const usable = this.tokens.get(token)?.usable;
-    if (usable !== undefined) return usable;
-    const text = `The local token must be that of registered memory of this adapter instance, from getLocalToken(); got ${token}.`;
-    throw refuse(Status.INVALID_HANDLE, what, text);
+  register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<WvMemoryRegion> {
+    const atomics = this.limits.atomicCapability !== AtomicCapability.NONE;
+    return this.pd.registerMemoryOverlapped(buffer, accessOf(flags, atomics));
   }
 
   query(version: number = ND_VERSION_2): Nd2AdapterInfo {
@@ -268,7 +245,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     options: Nd2InitiatorOptions,
   ): { receive: CompletionQueue; initiator: CompletionQueue } {
     const queue = (value: unknown, status: number, which: string) =>
-      this.completionQueueOf(value, CompletionQueue, what, status, which);
+      this.completionQueueOf<CompletionQueue>(value, CompletionQueue, what, status, which);
     return {
       receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receive'),
       initiator: queue(options.initiatorCompletionQueue, Status.INVALID_PARAMETER_3, 'initiator'),

@@ -1,6 +1,7 @@
-import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
+import type { IWVCompletionQueue } from '../../winverbs/index.js';
 import { Status, WcStatus } from '../../winverbs/index.js';
-import type { AdapterBase } from '../core/adapter-base.js';
+import type { AdapterObject } from '../core/adapter-object.js';
+import type { CompletionBelow, QueueBelow } from '../core/below.js';
 import { CompletionQueueBase } from '../core/completion-queue-base.js';
 import { type RequestRecord, RequestType } from '../core/request-queue.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
@@ -12,14 +13,17 @@ const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
 
 /** IND2CompletionQueue: results are filled into the client's array. */
-export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
+export class CompletionQueue<W extends QueueBelow = IWVCompletionQueue>
+  extends CompletionQueueBase<Nd2Result, W>
+  implements IND2CompletionQueue
+{
   protected get interfaces() {
     return ['IND2Overlapped', 'IND2CompletionQueue'] as const;
   }
 
   readonly shouldPoll?: () => boolean;
 
-  constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
+  constructor(adapter: AdapterObject, wv: W) {
     super(adapter, wv);
     if (wv.shouldPoll !== undefined) this.shouldPoll = () => wv.shouldPoll!();
   }
@@ -29,13 +33,18 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
     return notifyAffinity('GetNotifyAffinity');
   }
 
-  protected newResult(record: RequestRecord, completion: WvCompletion): Nd2Result {
+  protected newResult(record: RequestRecord, completion: CompletionBelow): Nd2Result {
     const result = blank();
     this.#fillIn(result, record, completion);
     return result;
   }
 
-  protected put(results: Nd2Result[], index: number, record: RequestRecord, completion: WvCompletion): void {
+  protected put(
+    results: Nd2Result[],
+    index: number,
+    record: RequestRecord,
+    completion: CompletionBelow,
+  ): void {
     let result = results[index];
     if (result === undefined) {
       result = blank();
@@ -51,7 +60,7 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
     }
   }
 
-  #fillIn(result: Nd2Result, record: RequestRecord, completion: WvCompletion): void {
+  #fillIn(result: Nd2Result, record: RequestRecord, completion: CompletionBelow): void {
     const { type } = record;
     result.requestType = type;
     result.requestContext = record.context;

@@ -53,22 +53,10 @@ export class Connector extends ConnectorBase implements IND2Connector {
 
   #limits(what: string, options: Nd2ConnectOptions, inStatus: number, outStatus: number): ReadLimits {
     checkOptions(what, options, { inboundReadLimit: true, outboundReadLimit: true, privateData: true });
-    const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
+    const { maxInboundReads, maxOutboundReads } = this.adapter.bounds;
     return {
-      inbound: readLimit(
-        what,
-        'inboundReadLimit',
-        options.inboundReadLimit,
-        maxQpResponderResources,
-        inStatus,
-      ),
-      outbound: readLimit(
-        what,
-        'outboundReadLimit',
-        options.outboundReadLimit,
-        maxQpInitiatorDepth,
-        outStatus,
-      ),
+      inbound: readLimit(what, 'inboundReadLimit', options.inboundReadLimit, maxInboundReads, inStatus),
+      outbound: readLimit(what, 'outboundReadLimit', options.outboundReadLimit, maxOutboundReads, outStatus),
     };
   }
 }

@@ -1,6 +1,7 @@
-import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
+import type { SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { isWildcard, parseAddress } from '../core/address.js';
+import type { EndpointBelow } from '../core/below.js';
 import { checkBacklog, ListenerBase } from '../core/listener-base.js';
 import type { NdAddress } from '../spi/common-types.js';
 import type { IND2Listener } from '../spi/v2.js';
@@ -12,7 +13,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     return ['IND2Overlapped', 'IND2Listener'] as const;
   }
 
-  protected wv: IWVConnectEndpoint | undefined = undefined;
+  protected wv: EndpointBelow | undefined = undefined;
   #listening = false;
 
   bind(address: NdAddress): void {
@@ -25,7 +26,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     const parsed = parseAddress(address, what);
     const wildcard = isWildcard(parsed);
     const local = wildcard ? parsed : adapter.ownAddress(parsed, what);
-    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
+    const wv = adapter.call(what, () => adapter.endpointBelow(true));
     try {
       // The wildcard stands for only this adapter's addresses.
       if (wildcard) wv.bindAddress(local, this.adapter.deviceAddress);
@@ -65,7 +66,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     return this.adapter.call(what, () => wv.query()).localAddress;
   }
 
-  protected listening(what: string): IWVConnectEndpoint {
+  protected listening(what: string): EndpointBelow {
     if (this.wv === undefined || !this.#listening) {
       throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener must be listening; call listen() first.');
     }

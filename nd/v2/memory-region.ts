@@ -1,11 +1,11 @@
 import type { WvMemoryRegion } from '../../winverbs/index.js';
-import { AtomicCapability, Overlapped, Status, WvAccess } from '../../winverbs/index.js';
+import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
 import { NdOverlappedBase } from '../core/nd-object.js';
 import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';
 import { refuse } from '../status.js';
-import type { Adapter } from './adapter.js';
+import type { RegionAdapter } from './registered-regions.js';
 
 const {
   ALLOW_LOCAL_WRITE,
@@ -47,7 +47,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     return ['IND2Overlapped', 'IND2MemoryRegion'] as const;
   }
 
-  readonly adapter: Adapter;
+  readonly adapter: RegionAdapter;
   #state: RegionState = 'unregistered';
   #region: WvMemoryRegion | undefined = undefined;
   /** The memory for requests of this adapter, without processing completed requests; see {@link region}. */
@@ -55,7 +55,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   #writable = false;
   readonly #tracker = new RequestTracker((request) => this.issued(request));
 
-  constructor(adapter: Adapter) {
+  constructor(adapter: RegionAdapter) {
     super();
     this.adapter = adapter;
     adapter.holdFor(this);
@@ -63,7 +63,8 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void> {
     const what = 'Register';
-    const { terms, pd, limits } = this.adapter;
+    const { adapter } = this;
+    const { terms } = adapter;
     this.#expect('unregistered', what);
     if (!Number.isInteger(flags) || (flags & ~KNOWN) !== 0) {
       throw refuse(
@@ -72,15 +73,14 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
         `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${flags}.`,
       );
     }
-    checkRegistrable(buffer, Number(limits.maxMrSize), what);
-    const access = accessOf(flags, limits.atomicCapability !== AtomicCapability.NONE);
-    const request = terms.call(what, () => pd.registerMemoryOverlapped(buffer, access));
+    checkRegistrable(buffer, adapter.bounds.maxRegistration, what);
+    const request = terms.call(what, () => adapter.register(buffer, flags));
     this.#become('registering');
     return this.#tracker.track(
       request,
       (region) => {
         this.#region = region;
-        this.#writable = (access & WvAccess.LOCAL_WRITE) !== 0;
+        this.#writable = (flags & (ALLOW_LOCAL_WRITE | RDMA_READ_SINK)) !== 0;
         this.#become('registered');
       },
       (error) => {
@@ -92,9 +92,9 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   deregister(): Overlapped<void> {
     const what = 'Deregister';
-    const { terms, pd } = this.adapter;
+    const { adapter } = this;
     this.#expect('registered', what);
-    const failure = deregisterNow(pd, this.#region!, terms, what);
+    const failure = deregisterNow(() => adapter.deregister(this.#region!), adapter.terms, what);
     if (failure !== undefined) return this.issued(Overlapped.failed(failure));
     this.#become('unregistered');
     this.#region = undefined;
@@ -141,7 +141,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   /** Sets the memory that requests may refer to, by the region or its local token. */
   #use(region: WvMemoryRegion | undefined): void {
-    const { tokens } = this.adapter;
+    const { tokens } = this.adapter.regions;
     if (this.usable !== undefined) tokens.delete(this.usable.lkey);
     this.usable = region;
     if (region !== undefined) tokens.set(region.lkey, this);

@@ -7,35 +7,12 @@ import {
 } from '../../winverbs/index.js';
 import { isCount } from '../core/argument-checks.js';
 import { NdOverlappedBase } from '../core/nd-object.js';
-import { type RecordOwner, RequestRecord, RequestType } from '../core/request-queue.js';
+import { RecordPool } from '../core/request-queue.js';
 import { ScatterGather } from '../core/scatter-gather.js';
 import type { IND2SharedReceiveQueue, Nd2Affinity, Nd2Sge } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 import { notifyAffinity } from './affinity.js';
-
-/** Records of Receives that complete in any order, because queue pairs consume them as messages arrive. */
-class RecordPool implements RecordOwner {
-  readonly #free: RequestRecord[] = [];
-  #made = 0;
-
-  take(context: unknown, length: number): RequestRecord {
-    let record = this.#free.pop();
-    if (record === undefined) {
-      record = new RequestRecord(this, this.#made);
-      this.#made += 1;
-    }
-    record.context = context;
-    record.type = RequestType.receive;
-    record.length = length;
-    return record;
-  }
-
-  done(record: RequestRecord): void {
-    record.clear();
-    this.#free.push(record);
-  }
-}
 
 /** A waiting Notify. */
 interface Waiter {
@@ -69,7 +46,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.wv = wv;
     this.#depth = depth;
     this.#threshold = threshold;
-    this.#sg = new ScatterGather(adapter, adapter.maxTransfer);
+    this.#sg = new ScatterGather(adapter.regions, adapter.maxTransfer);
     adapter.holdFor(this);
   }
 
