@@ -6,12 +6,12 @@ import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
 import type { NetworkDirectOptions } from './core/provider-base.js';
+import { openRouted, type RoutedProvider } from './providers.js';
 import type { NdAdapterOptions, NdAddress } from './spi/common-types.js';
 import type { INDAdapter } from './spi/v1.js';
 import type { IND2Adapter } from './spi/v2.js';
 import { type NdError, refuse } from './status.js';
 import { openNetworkDirect, type Provider as V1Provider } from './v1/provider.js';
-import { openNetworkDirect2, type Provider as V2Provider } from './v2/provider.js';
 
 /** ND_QUERY_*: the addresses that {@link ndQueryAddressList} leaves out. */
 export const NdQueryFlag = {
@@ -43,7 +43,7 @@ export class NdFramework {
   #started = 0;
   #options: NetworkDirectOptions | undefined;
   #v1: V1Provider | undefined;
-  #v2: V2Provider | undefined;
+  #v2: RoutedProvider | undefined;
   /** The last reported list, as text. */
   #known: string | undefined;
   readonly #watchers = new Set<Watcher>();
@@ -54,7 +54,7 @@ export class NdFramework {
 
   constructor(
     private readonly openV1: (options?: NetworkDirectOptions) => V1Provider,
-    private readonly openV2: (options?: NetworkDirectOptions) => V2Provider,
+    private readonly openV2: (options?: NetworkDirectOptions) => RoutedProvider,
     private readonly periodMs = PERIOD_MS,
   ) {}
 
@@ -224,7 +224,7 @@ export class NdFramework {
     return this.#provider2().queryAddressList();
   }
 
-  #provider2(): V2Provider {
+  #provider2(): RoutedProvider {
     this.#v2 ??= this.openV2(this.#options);
     return this.#v2;
   }
@@ -249,7 +249,7 @@ function textOf(list: readonly SocketAddress[]): string {
 
 const framework = new NdFramework(
   (options) => openNetworkDirect(options) as V1Provider,
-  (options) => openNetworkDirect2(options) as V2Provider,
+  (options) => openRouted(options),
 );
 
 /**

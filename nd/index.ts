@@ -33,9 +33,9 @@ export {
   ndStartup,
 } from './framework.js';
 export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
+export { type NdProviderEntry, openNetworkDirect2, readNdProviders } from './providers.js';
 export * from './spi/v1.js';
 export * from './spi/v2.js';
 export { NdError } from './status.js';
 export { openNetworkDirect } from './v1/provider.js';
-export { openNetworkDirect2 } from './v2/provider.js';
 export { firstResult, nextResult, type WaitOptions } from './waiting.js';

@@ -43,8 +43,25 @@ function kernelOf(options: KernelOptionsInput | undefined): 'driver' | 'soft' {
   return chosen;
 }
 
+/**
+ * Which NetworkDirect providers of vendors the options ask for: `auto`, `rdma`, or the name of a DLL; undefined: none.
+ *
+ * @internal
+ */
+export function wantedProviders(options?: KernelOptionsInput): string | undefined {
+  const { kernel, link, hca } = resolveKernelOptions(options);
+  return kernel !== 'auto' || link === 'local' || hca === 'soft' ? undefined : hca;
+}
+
 /** As `openDeviceFile` of the package. */
 export function openOnWindows(name: string, options?: KernelOptionsInput): DeviceFile {
+  const { hca } = resolveKernelOptions(options);
+  if (hca !== 'auto' && hca !== 'soft') {
+    throw new StatusError(
+      Status.NOT_SUPPORTED,
+      `On Windows \`hca\` must be 'auto' or 'soft' for WinVerbs and ND v1; got '${hca}'. NetworkDirect providers of vendors have v2 alone: openNetworkDirect2().`,
+    );
+  }
   const kernel = kernelOf(options);
   const file = kernel === 'driver' ? openWindowsFile(name) : openSoftDeviceFile(name, options);
   chosen ??= kernel;

@@ -11,7 +11,7 @@ import {
   type WvMemoryRegion,
 } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter-base.js';
-import { checkCount, checkOptions, type OptionNames } from '../core/argument-checks.js';
+import { checkCount, checkOptions } from '../core/argument-checks.js';
 import type { NdOverlappedBase } from '../core/nd-object.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import { MAX_CALLER_DATA, maxCalleeData } from '../core/private-data.js';
@@ -40,6 +40,7 @@ import { refuse, v2Terms } from '../status.js';
 import { checkAffinity } from './affinity.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
+import { queuePairOptions, srqOptions, srqQueuePairOptions } from './create-options.js';
 import { Listener } from './listener.js';
 import { accessOf, MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
@@ -51,31 +52,6 @@ const flagOf = [
   [WvCapability.IN_ORDER_DMA, Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED],
   [WvCapability.LOOPBACK, Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED],
 ] as const;
-
-const initiatorOptions: OptionNames<Nd2InitiatorOptions> = {
-  receiveCompletionQueue: true,
-  initiatorCompletionQueue: true,
-  context: true,
-  initiatorQueueDepth: true,
-  maxInitiatorRequestSge: true,
-  inlineDataSize: true,
-};
-const queuePairOptions: OptionNames<Nd2QueuePairOptions> = {
-  ...initiatorOptions,
-  receiveQueueDepth: true,
-  maxReceiveRequestSge: true,
-};
-const srqQueuePairOptions: OptionNames<Nd2SrqQueuePairOptions> = {
-  ...initiatorOptions,
-  sharedReceiveQueue: true,
-};
-const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
-  depth: true,
-  maxRequestSge: true,
-  notifyThreshold: true,
-  affinity: true,
-  overlappedFile: true,
-};
 
 /** IND2Adapter: all functions of an adapter, which is opened by its id. */
 export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {

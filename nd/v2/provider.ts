@@ -1,6 +1,6 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
-import { openProvider, Status } from '../../winverbs/index.js';
-import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider-base.js';
+import { Status } from '../../winverbs/index.js';
+import { isAdapterId, ProviderBase } from '../core/provider-base.js';
 import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
 import { type StatusMap, v2Terms } from '../status.js';
@@ -34,19 +34,4 @@ export class Provider extends ProviderBase implements IND2Provider {
       openStatuses,
     );
   }
-}
-
-/**
- * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open in a process starts its
- * software HCA with these options.
- *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason
- * @example
- * ```ts
- * using nd = openNetworkDirect2();
- * using adapter = nd.openAdapter('127.0.0.1');
- * ```
- */
-export function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider {
-  return new Provider(() => openProvider(options));
 }

@@ -1,10 +1,10 @@
 import { Status } from '../../winverbs/index.js';
+import type { NdObject } from '../core/nd-object.js';
 import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair-base.js';
 import type { IND2MemoryRegion, IND2MemoryWindow, IND2QueuePair, Nd2Sge } from '../spi/v2.js';
 import { Nd2OpFlag, Nd2RemoteMemory } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
-import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
 // V8 treats imported names as constants only under a local name (uvp/queue-pair.ts).
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
@@ -14,6 +14,9 @@ const KNOWN = 0x3f;
 const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT | INLINE;
 const WRITE = SILENT_SUCCESS | READ_FENCE | INLINE;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
+
+/** A shared receive queue, which its queue pairs keep. */
+type Held = Pick<NdObject, 'hold' | 'letGo'>;
 
 /** IND2QueuePair: the client selects INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
@@ -25,10 +28,10 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   readonly maxInitiatorRequestSge: number;
   readonly direct?: NonNullable<IND2QueuePair['direct']>;
   readonly view?: NonNullable<IND2QueuePair['view']>;
-  readonly #srq: SharedReceiveQueue | undefined;
+  readonly #srq: Held | undefined;
 
   /** @param srq - the shared source of its Receives, if it has no queue of its own */
-  constructor(parts: QueuePairParts, srq?: SharedReceiveQueue) {
+  constructor(parts: QueuePairParts, srq?: Held) {
     super(parts);
     this.maxReceiveRequestSge = parts.qp.receiveSge;
     this.maxInitiatorRequestSge = parts.qp.sendSge;

@@ -23,6 +23,7 @@ const rooms = [
   'nd/net/stream/',
   'nd/net/channel/',
   'nd/net/',
+  'nd/vendor/',
   'nd/conformance/mutants/',
   'nd/conformance/',
   'nd/cli/sides/',
@@ -78,7 +79,16 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'nd/net/stream/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/'],
   'nd/net/channel/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
   'nd/net/': ['nd/index.ts', 'nd/net/'],
-  'nd/': ['nd/spi/', 'winverbs/index.ts'],
+  'nd/': ['nd/spi/', 'nd/vendor/index.ts', 'winverbs/index.ts'],
+  // The SPI over a vendor's provider: the objects of v2, over others than WinVerbs'.
+  'nd/vendor/': [
+    'nd/spi/',
+    'nd/core/',
+    'nd/v2/',
+    'nd/status.ts',
+    'winverbs/index.ts',
+    'kernel-bridge/windows/nd-provider/index.ts',
+  ],
   'winverbs/': [
     // The results of place().
     numbers,

@@ -11,13 +11,21 @@ import type { OverlappedName, SlotOf } from './slots.js';
 const eventAt = 24;
 const inputAt = 32;
 
+/** How a request is issued. */
+export interface RequestOptions {
+  /** What the provider reads while the request waits. */
+  readonly input?: Uint8Array;
+  /** It is issued again where it ended because another request of its object was cancelled: a provider cancels all of an object together. */
+  readonly repeats?: boolean;
+  /** False: cancelling it does nothing now. */
+  readonly mayCancel?: () => boolean;
+}
+
 /** A method whose last argument is an OVERLAPPED. */
-interface Call {
+interface Call extends RequestOptions {
   readonly method: string;
-  /** Issues it once more; the OVERLAPPED is at `overlapped`, what it reads behind that. */
+  /** Issues it; the OVERLAPPED is at `overlapped`, what it reads behind that. */
   run(overlapped: Address): number;
-  /** It can be issued again where it ended because of another request of its object. */
-  readonly repeats: boolean;
 }
 
 /** The requests of one thread that have ended and were not delivered yet, in the order of their packets. */
@@ -87,7 +95,7 @@ class ProviderRequest implements OverlappedSource<void> {
     const { native } = this.arrivals.door;
     native.clearEvent(this.block.event);
     let status = this.object.call('GetOverlappedResult', this.block.ioStatus, 0);
-    if (status === Status.CANCELED && !this.#canceled && this.call.repeats && !this.object.closing)
+    if (status === Status.CANCELED && !this.#canceled && this.call.repeats === true && !this.object.closing)
       status = this.#again();
     if (status === Status.PENDING) {
       this.expect();
@@ -99,7 +107,7 @@ class ProviderRequest implements OverlappedSource<void> {
     this.arrivals.add(this);
   }
 
-  /** A provider cancels all requests of an object together; this one was not meant. */
+  /** Another request was to be cancelled. */
   #again(): number {
     this.block.status = Status.PENDING;
     // It may end before the call returns, and its packet is looked at afterwards all the same.
@@ -127,7 +135,7 @@ class ProviderRequest implements OverlappedSource<void> {
   }
 
   cancel(): void {
-    if (this.#status !== Status.PENDING) return;
+    if (this.#status !== Status.PENDING || this.call.mayCancel?.() === false) return;
     this.#canceled = true;
     try {
       this.object.cancelRequests();
@@ -151,17 +159,15 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
   /**
    * Issues a request.
    *
-   * @param values - the arguments before the OVERLAPPED; `input` is where that is
-   * @param input - what the provider reads while the request waits
-   * @param repeats - see {@link Call}
+   * @param values - the arguments before the OVERLAPPED; `input` is where the option of this name is
    * @throws StatusError: it was refused
    */
   start(
     method: SlotOf<I>,
     values: (input: Address) => readonly unknown[],
-    input?: Uint8Array,
-    repeats = false,
+    options: RequestOptions = {},
   ): Overlapped<void> {
+    const { input } = options;
     const arrivals = arrivalsOfThread();
     const { door } = arrivals;
     const bytes = new Uint8Array(inputAt - 16 + (input?.length ?? 0));
@@ -176,7 +182,7 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
     door.native.clearEvent(block.event);
     const run = (overlapped: Address): number =>
       this.call(method, ...values(overlapped + inputAt), overlapped);
-    const request = new ProviderRequest(arrivals, this, { method, run, repeats }, block);
+    const request = new ProviderRequest(arrivals, this, { ...options, method, run }, block);
     request.expect();
     const status = run(block.ioStatus);
     if (status === Status.PENDING) {

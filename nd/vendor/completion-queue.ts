@@ -1,0 +1,24 @@
+import type { AdapterObject } from '../core/adapter-object.js';
+import type { RequestType } from '../core/request-queue.js';
+import type { Nd2Affinity } from '../spi/v2.js';
+import { CompletionQueue } from '../v2/completion-queue.js';
+import { notifyAffinity } from './affinity.js';
+import type { NativeQueue } from './native-queue.js';
+
+/** IND2CompletionQueue over a provider's. */
+export class VendorCompletionQueue extends CompletionQueue<NativeQueue> {
+  constructor(adapter: AdapterObject, queue: NativeQueue) {
+    super(adapter, queue);
+  }
+
+  override getNotifyAffinity(): Nd2Affinity {
+    const what = 'GetNotifyAffinity';
+    this.alive(what);
+    return this.adapter.terms.call(what, () => notifyAffinity(this.wv.com));
+  }
+
+  /** The provider's results are the SPI's. */
+  protected override failureOf(_type: RequestType, status: number): number {
+    return this.adapter.terms.status(status);
+  }
+}

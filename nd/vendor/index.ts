@@ -1,0 +1,8 @@
+/** The SPI over the NetworkDirect v2 providers of vendors (Windows). */
+export {
+  type CatalogueEntry,
+  readCatalogue,
+  routeSource,
+} from '../../kernel-bridge/windows/nd-provider/index.js';
+export { VendorAdapter } from './adapter.js';
+export { VendorProvider } from './provider.js';

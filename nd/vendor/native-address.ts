@@ -1,0 +1,61 @@
+import {
+  argumentMemory,
+  type ComObject,
+  decodeAddressList,
+  decodeSockaddr,
+  encodeSockaddr,
+  type SlotOf,
+  sockaddrLength,
+} from '../../kernel-bridge/windows/nd-provider/index.js';
+import { type SocketAddress, Status } from '../../winverbs/index.js';
+
+const SOCKADDR_ROOM = 32;
+/** A list may grow between the two calls. */
+const TRIES = 8;
+
+/** What a method of two pointers, to memory and to its size, has left. @throws StatusError */
+export function sized<I extends 'IND2Provider' | 'IND2Adapter' | 'IND2Connector' | 'IND2Listener'>(
+  com: ComObject<I>,
+  method: SlotOf<I>,
+  room: number,
+): Uint8Array {
+  let size = room;
+  for (let tries = 1; ; tries++) {
+    const memory = argumentMemory(8 + size);
+    memory.words[0] = size;
+    const result = com.call(method, size === 0 ? 0 : memory.address + 8, memory.address);
+    const needed = memory.words[0]!;
+    if (result === Status.SUCCESS) return memory.bytes.subarray(8, 8 + Math.min(needed, size));
+    if (result !== Status.BUFFER_OVERFLOW || needed <= size || tries === TRIES)
+      throw com.failure(method, result);
+    size = needed;
+  }
+}
+
+/** The addresses of a provider or an adapter. @throws StatusError */
+export function addressList(com: ComObject<'IND2Provider'> | ComObject<'IND2Adapter'>): SocketAddress[] {
+  const read = com.name === 'IND2Provider' ? com : (com as ComObject<'IND2Adapter'>);
+  return decodeAddressList(sized(read as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
+}
+
+/** The address that a method leaves. @throws StatusError */
+export function addressFrom<I extends 'IND2Connector' | 'IND2Listener'>(
+  com: ComObject<I>,
+  method: SlotOf<I>,
+): SocketAddress {
+  const bytes = new Uint8Array(SOCKADDR_ROOM);
+  bytes.set(sized(com, method, 28));
+  return decodeSockaddr(bytes.subarray(0, 28));
+}
+
+/** Calls a method whose first two arguments are an address and its length. @throws StatusError */
+export function withAddress<I extends 'IND2Provider' | 'IND2Connector' | 'IND2Listener'>(
+  com: ComObject<I>,
+  method: SlotOf<I>,
+  address: SocketAddress,
+  ...values: readonly unknown[]
+): void {
+  const memory = argumentMemory(SOCKADDR_ROOM);
+  memory.bytes.set(encodeSockaddr(address));
+  com.run(method, memory.address, sockaddrLength(address.family), ...values);
+}

@@ -1,0 +1,95 @@
+import {
+  type ComObject,
+  type MemoryPin,
+  memoryPins,
+  type OverlappedObject,
+} from '../../kernel-bridge/windows/nd-provider/index.js';
+import { type Overlapped, registrableBytes, type WvMemoryRegion } from '../../winverbs/index.js';
+import type { ObjectBelow } from '../core/below.js';
+import { Nd2MrFlag } from '../spi/v2.js';
+
+/** The flags that a provider knows; the others are additions to the SPI, without effect here. */
+const PROVIDER_FLAGS =
+  Nd2MrFlag.ALLOW_LOCAL_WRITE |
+  Nd2MrFlag.ALLOW_REMOTE_READ |
+  Nd2MrFlag.ALLOW_REMOTE_WRITE |
+  Nd2MrFlag.RDMA_READ_SINK;
+
+let pins: ReturnType<typeof memoryPins> | undefined;
+
+/** A registration: an IND2MemoryRegion, and memory that is held. */
+export class NativeRegion implements WvMemoryRegion {
+  readonly address: number;
+  readonly length: number;
+  lkey = 0;
+  rkey = 0;
+
+  constructor(
+    readonly com: OverlappedObject<'IND2MemoryRegion'>,
+    private readonly pin: MemoryPin,
+    readonly bytes: Uint8Array,
+  ) {
+    this.address = pin.address;
+    this.length = bytes.length;
+  }
+
+  /** Not registered any more, or never: nothing is written there. */
+  end(): void {
+    this.com.release();
+    pins?.unpin(this.pin);
+  }
+}
+
+/**
+ * Registers memory. Pages that a provider secures cannot be given back to the system, and the engine may abort over that, so it is asked
+ * not to.
+ *
+ * @param make - a new IND2MemoryRegion
+ */
+export function registerMemory(
+  make: () => OverlappedObject<'IND2MemoryRegion'>,
+  buffer: ArrayBufferLike | ArrayBufferView,
+  flags: number,
+): Overlapped<NativeRegion> {
+  const bytes = registrableBytes(buffer);
+  pins ??= memoryPins();
+  const pin = pins.pin(bytes);
+  let region: NativeRegion | undefined;
+  try {
+    const made = new NativeRegion(make(), pin, bytes);
+    region = made;
+    const wanted = ((flags & PROVIDER_FLAGS) | Nd2MrFlag.DO_NOT_SECURE_VM) >>> 0;
+    return made.com
+      .start('Register', () => [pin.address, bytes.length, wanted])
+      .derive(
+        () => {
+          made.lkey = made.com.call('GetLocalToken');
+          made.rkey = made.com.call('GetRemoteToken');
+          return made;
+        },
+        (error) => {
+          made.end();
+          throw error;
+        },
+      );
+  } catch (error) {
+    if (region === undefined) pins.unpin(pin);
+    else region.end();
+    throw error;
+  }
+}
+
+/** Deregisters memory, and blocks until that has ended. @throws StatusError DEVICE_BUSY and others: it stays registered */
+export function deregisterMemory(region: NativeRegion): void {
+  region.com.finish('Deregister');
+  region.end();
+}
+
+/** An IND2MemoryWindow. */
+export class NativeWindow implements ObjectBelow {
+  constructor(readonly com: ComObject<'IND2MemoryWindow'>) {}
+
+  release(): void {
+    this.com.release();
+  }
+}

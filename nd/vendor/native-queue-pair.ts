@@ -1,0 +1,373 @@
+import {
+  argumentMemory,
+  type ComObject,
+  type NativeFunction,
+  SgeWord,
+  type SteadyMemory,
+  type TokenOwner,
+  type TokenTable,
+} from '../../kernel-bridge/windows/nd-provider/index.js';
+import {
+  QpState,
+  type RemoteMemoryRef,
+  Status,
+  StatusError,
+  WvAccess,
+  type WvMemoryRegion,
+  WvSend,
+  type WvSge,
+} from '../../winverbs/index.js';
+import type { ObjectBelow, QueuePairBelow } from '../core/below.js';
+import type { RequestRecord } from '../core/request-queue.js';
+import { Nd2OpFlag } from '../spi/v2.js';
+import type { NativeRegion, NativeWindow } from './native-memory.js';
+import type { NativeQueue } from './native-queue.js';
+
+const UPPER = 2 ** -32;
+/** Above it, an address is passed as a BigInt. */
+const MOST = Number.MAX_SAFE_INTEGER;
+const INLINE = WvSend.INLINE;
+const { length: LENGTH, token: TOKEN, size: SGE } = SgeWord;
+
+/** WV_SEND_* → ND_OP_FLAG_*, by index. */
+const opFlags: readonly number[] = Array.from(
+  { length: 0x20 },
+  (_, flags) =>
+    (flags & WvSend.SIGNALED ? 0 : Nd2OpFlag.SILENT_SUCCESS) |
+    (flags & WvSend.FENCE ? Nd2OpFlag.READ_FENCE : 0) |
+    (flags & WvSend.SOLICITED ? Nd2OpFlag.SEND_AND_SOLICIT_EVENT : 0) |
+    (flags & WvSend.INLINE ? Nd2OpFlag.INLINE : 0),
+);
+
+/** Where Receives of a queue pair come from, if not from itself. */
+export interface ReceiveSource {
+  /** The record of a Receive; undefined: there is none. */
+  take(index: number): RequestRecord | undefined;
+}
+
+/** Sizes of a queue pair. */
+export interface QueuePairSizes {
+  readonly receiveDepth: number;
+  readonly initiatorDepth: number;
+  readonly receiveSge: number;
+  readonly sendSge: number;
+  readonly maxInline: number;
+  readonly maxReads: number;
+}
+
+/** A list of ND2_SGE in memory. */
+export class SgeList {
+  readonly #memory: SteadyMemory;
+  readonly address: number;
+
+  constructor(
+    private readonly most: number,
+    private readonly kind: string,
+  ) {
+    this.#memory = argumentMemory(4 * SGE * Math.max(1, most));
+    this.address = this.#memory.address;
+  }
+
+  /** Writes the entries and returns their number. @throws StatusError DATA_OVERRUN */
+  write(sgl: readonly WvSge[]): number {
+    const n = sgl.length;
+    if (n > this.most) tooManySges(this.kind, n, this.most);
+    const { words } = this.#memory;
+    for (let i = 0; i < n; i++) {
+      const { region, offset, length } = sgl[i]!;
+      this.#put(words, SGE * i, region.address + offset, length, region.lkey);
+    }
+    return n;
+  }
+
+  /** Writes the only entry. */
+  single(address: number, length: number): void {
+    this.#put(this.#memory.words, 0, address, length, 0);
+  }
+
+  #put(words: Uint32Array, at: number, address: number, length: number, token: number): void {
+    words[at] = address;
+    words[at + 1] = address * UPPER;
+    words[at + LENGTH] = length;
+    words[at + TOKEN] = token;
+  }
+}
+
+/**
+ * An IND2QueuePair. A request's context is the place of its record, so that a result is matched with what was posted, and a provider that
+ * guesses the type of a failed request does no harm. Posting allocates nothing, except for addresses of Reads and Writes.
+ */
+export class NativeQueuePair implements QueuePairBelow, TokenOwner {
+  readonly token: number;
+  /** Requests whose results may come after the release. */
+  unread = 0;
+  /** Its connection has ended, or it was flushed. */
+  broken = false;
+  #com: ComObject<'IND2QueuePair'> | undefined;
+  #address = 0;
+  readonly #initiators: (RequestRecord | undefined)[];
+  readonly #receives: (RequestRecord | undefined)[];
+  /** The initiator request that is next to complete. */
+  #oldest = 0;
+  #outstanding = 0;
+  #released = false;
+  #onEnd: () => void = () => {};
+  readonly #sends: SgeList;
+  readonly #receiveList: SgeList;
+  readonly #inline: SteadyMemory;
+  #send!: NativeFunction;
+  #receive!: NativeFunction;
+
+  constructor(
+    private readonly tokens: TokenTable<NativeQueuePair>,
+    readonly context: unknown,
+    private readonly sizes: QueuePairSizes,
+    private readonly queues: readonly NativeQueue[],
+    private readonly shared?: ReceiveSource,
+  ) {
+    this.#initiators = new Array<undefined>(sizes.initiatorDepth).fill(undefined);
+    this.#receives = new Array<undefined>(sizes.receiveDepth).fill(undefined);
+    this.#sends = new SgeList(sizes.sendSge, 'request');
+    this.#receiveList = new SgeList(sizes.receiveSge, 'Receive');
+    this.#inline = argumentMemory(Math.max(8, sizes.maxInline));
+    this.token = tokens.add(this);
+  }
+
+  /** Takes over the object, which was made with the {@link token}. */
+  begin(com: ComObject<'IND2QueuePair'>, onEnd: () => void): void {
+    this.#com = com;
+    this.#onEnd = onEnd;
+    this.#address = com.address;
+    this.#send = com.slots.Send;
+    this.#receive = com.slots.Receive;
+  }
+
+  /** Of a queue pair that was begun. */
+  get com(): ComObject<'IND2QueuePair'> {
+    return this.#com!;
+  }
+
+  get state(): number {
+    return this.broken ? QpState.ERROR : QpState.INIT;
+  }
+
+  get sendSge(): number {
+    return this.sizes.sendSge;
+  }
+
+  get receiveSge(): number {
+    return this.sizes.receiveSge;
+  }
+
+  /** To ERROR, the only state that it is asked for. */
+  modify(): void {
+    this.com.run('Flush');
+    this.broken = true;
+  }
+
+  send(record: unknown, sgl: readonly WvSge[], flags: number): void {
+    const n = this.#entries(sgl, flags);
+    const result = this.#send(this.#address, idOf(record), this.#sends.address, n, opFlags[flags]!) as number;
+    if (result !== 0) throw this.com.failure('Send', result >>> 0);
+    this.#posted(record);
+  }
+
+  /** v1 alone has it. */
+  sendAndInvalidate(): void {
+    throw new StatusError(Status.NOT_SUPPORTED);
+  }
+
+  postReceive(record: unknown, sgl: readonly WvSge[]): void {
+    const n = this.#receiveList.write(sgl);
+    const { index } = record as RequestRecord;
+    const result = this.#receive(this.#address, 2 * index + 1, this.#receiveList.address, n) as number;
+    if (result !== 0) throw this.com.failure('Receive', result >>> 0);
+    if (this.#receives[index] === undefined) this.#outstanding++;
+    this.#receives[index] = record as RequestRecord;
+  }
+
+  read(record: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void {
+    if (this.sizes.maxReads === 0) unsupported(this.com.library, 'RDMA Reads');
+    this.#transfer('Read', record, this.#entries(sgl, flags), flags, remote, offset);
+  }
+
+  write(
+    record: unknown,
+    sgl: readonly WvSge[],
+    flags: number,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void {
+    this.#transfer('Write', record, this.#entries(sgl, flags), flags, remote, offset);
+  }
+
+  #transfer(
+    method: 'Read' | 'Write',
+    record: unknown,
+    n: number,
+    flags: number,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void {
+    const { com } = this;
+    const { rkey } = remote;
+    const at = addressOf(remote, offset);
+    const list = this.#sends.address;
+    const call = com.slots[method];
+    const result = call(this.#address, idOf(record), list, n, at, rkey, opFlags[flags]!) as number;
+    if (result !== 0) throw com.failure(method, result >>> 0);
+    this.#posted(record);
+  }
+
+  bindMemoryWindow(
+    window: ObjectBelow,
+    record: unknown,
+    region: WvMemoryRegion,
+    offset: number,
+    length: number,
+    access: number,
+    flags: number,
+  ): number {
+    const { com } = window as NativeWindow;
+    const rights =
+      (access & WvAccess.REMOTE_READ ? Nd2OpFlag.ALLOW_READ : 0) |
+      (access & WvAccess.REMOTE_WRITE ? Nd2OpFlag.ALLOW_WRITE : 0);
+    const memory = [(region as NativeRegion).com.address, com.address, region.address + offset, length];
+    this.com.run('Bind', idOf(record), ...memory, opFlags[flags]! | rights);
+    this.#posted(record);
+    return com.call('GetRemoteToken');
+  }
+
+  invalidateMemoryWindow(window: ObjectBelow, record: unknown, flags: number): void {
+    this.com.run('Invalidate', idOf(record), (window as NativeWindow).com.address, opFlags[flags]!);
+    this.#posted(record);
+  }
+
+  /** Writes the list of a request; of an inline one, the bytes, whose memory may move. Returns the number of entries. */
+  #entries(sgl: readonly WvSge[], flags: number): number {
+    if ((flags & INLINE) === 0) return this.#sends.write(sgl);
+    const { bytes: to, address } = this.#inline;
+    let total = 0;
+    for (let i = 0; i < sgl.length; i++) {
+      const { region, offset, length } = sgl[i]!;
+      if (length === 0) continue;
+      const from = region.bytes;
+      if (from === undefined || offset + length > from.length) beyond(i);
+      if (total + length > this.sizes.maxInline) tooMuchInline(this.sizes.maxInline);
+      for (let j = 0; j < length; j++) to[total + j] = from[offset + j]!;
+      total += length;
+    }
+    if (total === 0) return 0;
+    this.#sends.single(address, total);
+    return 1;
+  }
+
+  #posted(record: unknown): void {
+    const { index } = record as RequestRecord;
+    if (this.#initiators[index] === undefined) this.#outstanding++;
+    this.#initiators[index] = record as RequestRecord;
+  }
+
+  /** A request has ended; answers its record, or undefined: there is none such. */
+  take(id: number, failed: boolean): RequestRecord | undefined {
+    if (failed) this.broken = true;
+    const index = id >>> 1;
+    const record =
+      (id & 1) === 0
+        ? this.#takeInitiator(index)
+        : this.shared === undefined
+          ? this.#takeReceive(index)
+          : this.shared.take(index);
+    if (record !== undefined && this.#released) this.#readOne();
+    return record;
+  }
+
+  #takeReceive(index: number): RequestRecord | undefined {
+    const record = this.#receives[index];
+    if (record === undefined) return undefined;
+    this.#receives[index] = undefined;
+    this.#outstanding--;
+    return record;
+  }
+
+  /** Those before it have succeeded silently. */
+  #takeInitiator(index: number): RequestRecord | undefined {
+    const record = this.#initiators[index];
+    if (record === undefined) return undefined;
+    const depth = this.#initiators.length;
+    let at = this.#oldest;
+    for (;;) {
+      if (this.#initiators[at] !== undefined) this.#outstanding--;
+      this.#initiators[at] = undefined;
+      const done = at === index;
+      at = at + 1 === depth ? 0 : at + 1;
+      if (done) break;
+    }
+    this.#oldest = at;
+    return record;
+  }
+
+  /** Results of what is outstanding may still come, and are the client's. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#onEnd();
+    this.#com?.release();
+    this.unread = this.#outstanding;
+    if (this.unread > 0) for (const queue of this.queues) queue.unread.add(this);
+    this.tokens.remove(this);
+  }
+
+  #readOne(): void {
+    this.unread = this.#outstanding;
+    if (this.unread === 0) this.forgetUnread();
+  }
+
+  /** No results of it come any more. */
+  forgetUnread(): void {
+    this.unread = 0;
+    for (const queue of this.queues) queue.unread.delete(this);
+    this.tokens.remove(this);
+  }
+
+  forget(): void {
+    this.#initiators.length = 0;
+    this.#receives.length = 0;
+  }
+}
+
+/** The context of an initiator request. */
+function idOf(record: unknown): number {
+  return 2 * (record as RequestRecord).index;
+}
+
+/** A number where that is exact, which it is for all memory of processes. @throws StatusError INVALID_PARAMETER */
+function addressOf({ addressLow, addressHigh }: RemoteMemoryRef, offset: number): number | bigint {
+  const at = addressHigh * 2 ** 32 + addressLow + offset;
+  if (at <= MOST) return at;
+  const wide = (BigInt(addressHigh) << 32n) + BigInt(addressLow) + BigInt(offset);
+  if (wide < 1n << 64n) return wide;
+  const text = `\`offset\` must stay within the 64-bit address space; got ${offset}.`;
+  throw new StatusError(Status.INVALID_PARAMETER, text);
+}
+
+function tooManySges(kind: string, n: number, most: number): never {
+  const text = `A ${kind} of this queue pair has at most ${most} scatter/gather entries; got ${n}.`;
+  throw new StatusError(Status.DATA_OVERRUN, text);
+}
+
+function beyond(index: number): never {
+  throw new StatusError(Status.ACCESS_VIOLATION, `Entry ${index} ends beyond its memory.`);
+}
+
+function tooMuchInline(most: number): never {
+  throw new StatusError(
+    Status.BUFFER_OVERFLOW,
+    `INLINE requests of this queue pair have at most ${most} bytes.`,
+  );
+}
+
+/** Throws NOT_SUPPORTED. */
+export function unsupported(library: string, what: string): never {
+  throw new StatusError(Status.NOT_SUPPORTED, `The provider ${library} has no ${what}.`);
+}

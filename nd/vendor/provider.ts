@@ -1,0 +1,69 @@
+import {
+  argumentMemory,
+  type CatalogueEntry,
+  type ComObject,
+  loadProvider,
+} from '../../kernel-bridge/windows/nd-provider/index.js';
+import { type SocketAddress, Status, StatusError } from '../../winverbs/index.js';
+import { parseAddress } from '../core/address.js';
+import { NdObject } from '../core/nd-object.js';
+import { isAdapterId } from '../core/provider-base.js';
+import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
+import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
+import { VendorAdapter } from './adapter.js';
+import { addressList, withAddress } from './native-address.js';
+import { vendorTerms } from './statuses.js';
+
+/** IND2Provider of a vendor's DLL. */
+export class VendorProvider extends NdObject implements IND2Provider {
+  protected get interfaces() {
+    return ['IND2Provider'] as const;
+  }
+
+  readonly entry: CatalogueEntry;
+  readonly #com: ComObject<'IND2Provider'>;
+
+  /** @throws NdError NOT_SUPPORTED: it cannot be loaded, or does not answer as the SPI wants; or what it returned */
+  constructor(entry: CatalogueEntry) {
+    super();
+    this.entry = entry;
+    this.#com = vendorTerms.call('Startup', () => checked(loadProvider(entry)));
+  }
+
+  queryAddressList(): SocketAddress[] {
+    const what = 'QueryAddressList';
+    this.alive(what);
+    return vendorTerms.call(what, () => addressList(this.#com));
+  }
+
+  resolveAddress(address: NdAddress): bigint {
+    const what = 'ResolveAddress';
+    this.alive(what);
+    const local = { ...parseAddress(address, what), port: 0 };
+    return vendorTerms.call(what, () => {
+      const id = argumentMemory(8);
+      withAddress(this.#com, what, local, id.address);
+      return new DataView(id.bytes.buffer).getBigUint64(0, true);
+    });
+  }
+
+  openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter {
+    const what = 'OpenAdapter';
+    this.alive(what);
+    const id = isAdapterId(adapter, what) ? adapter : this.resolveAddress(adapter);
+    return new VendorAdapter(this.#com, id, options);
+  }
+
+  protected end(): void {
+    // The DLL and its provider stay for the thread's next open.
+  }
+}
+
+/** A provider that does not answer a size probe is broken, as the SPI's own library has it. */
+function checked(com: ComObject<'IND2Provider'>): ComObject<'IND2Provider'> {
+  const { address } = argumentMemory(8);
+  const result = com.call('QueryAddressList', 0, address);
+  if (result === Status.SUCCESS || result === Status.BUFFER_OVERFLOW) return com;
+  const { message } = com.failure('QueryAddressList', result);
+  throw new StatusError(Status.NOT_SUPPORTED, `The provider does not report its addresses: ${message}`);
+}
