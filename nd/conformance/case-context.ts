@@ -368,6 +368,11 @@ export class CaseContext {
   }
 }
 
+/** Memory that every provider can register, because a SharedArrayBuffer cannot be detached. */
+export function steadyBytes(length: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(length));
+}
+
 /** Returns the status of a call that fails; SUCCESS if it does not. */
 export async function statusOf(call: Promise<unknown>): Promise<number> {
   try {

@@ -32,7 +32,10 @@ const connectStatuses: StatusMap = {
   [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID,
   [Status.NOT_FOUND]: Status.BAD_NETWORK_NAME,
 };
-const peerGaveUp: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_ABORTED };
+const peerGaveUp: StatusMap = {
+  [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_ABORTED,
+  [Status.CONNECTION_INVALID]: Status.CONNECTION_ABORTED,
+};
 const notConnected: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
 /**
@@ -133,12 +136,12 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   getLocalAddress(): SocketAddress {
     const what = this.enter('getLocalAddress', 'GetLocalAddress');
-    return this.adapter.call(what, () => this.#wv!.query()).localAddress;
+    return this.adapter.call(what, () => this.#wv!.query().localAddress);
   }
 
   getPeerAddress(): SocketAddress {
     const what = this.enter('getPeerAddress', 'GetPeerAddress');
-    const peer = this.adapter.call(what, () => this.#wv!.query()).peerAddress ?? this.#peer;
+    const peer = this.adapter.call(what, () => this.#wv!.query().peerAddress) ?? this.#peer;
     if (peer === undefined) throw refuse(Status.CONNECTION_INVALID, what);
     return peer;
   }
@@ -205,7 +208,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
    * Returns the peer's data; throws unless there is a request, a reply or a reject. If the peer has given up meanwhile,
    * Accept, CompleteConnect and Reject report it.
    */
-  protected attributes(what: string): PeerAttributes {
+  protected attributes<T>(what: string, pick: (attributes: PeerAttributes) => T): T {
     const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
     if (ended && !this.#rejected) {
       throw refuse(
@@ -215,7 +218,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       );
     }
     const wv = this.#wv!;
-    return this.adapter.call(what, () => wv.query());
+    return this.adapter.call(what, () => pick(wv.query()));
   }
 
   /** Reduces read depths to the adapter's limits. */
@@ -291,11 +294,17 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   ): Overlapped<void> {
     const { adapter } = this;
     const wv = this.#wv!;
-    const offer = adapter.call(what, () => wv.query(), peerGaveUp);
-    const within = {
-      inbound: Math.min(limits.inbound, offer.responderResources),
-      outbound: Math.min(limits.outbound, offer.initiatorDepth),
-    };
+    const within = adapter.call(
+      what,
+      () => {
+        const { responderResources, initiatorDepth } = wv.query();
+        return {
+          inbound: Math.min(limits.inbound, responderResources),
+          outbound: Math.min(limits.outbound, initiatorDepth),
+        };
+      },
+      peerGaveUp,
+    );
     const param = paramOf(within, privateData);
     const request = adapter.call(what, () => wv.accept(queuePair.qp, param), peerGaveUp);
     this.#attach(queuePair);

@@ -56,7 +56,7 @@ export class Connector extends ConnectorBase implements INDConnector {
 
   getConnectionData(): NdConnectionData {
     const what = this.enter('getPrivateData', 'GetConnectionData');
-    const attributes = this.attributes(what);
+    const attributes = this.attributes(what, (all) => all);
     const { inbound, outbound } = this.limited(attributes);
     return {
       inboundReadLimit: inbound,

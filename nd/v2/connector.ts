@@ -38,12 +38,12 @@ export class Connector extends ConnectorBase implements IND2Connector {
 
   getReadLimits(): Nd2ReadLimits {
     const what = this.enter('getReadLimits', 'GetReadLimits');
-    return this.limited(this.attributes(what));
+    return this.attributes(what, (attributes) => this.limited(attributes));
   }
 
   getPrivateData(): Uint8Array {
     const what = this.enter('getPrivateData', 'GetPrivateData');
-    return this.attributes(what).privateData;
+    return this.attributes(what, ({ privateData }) => privateData);
   }
 
   /** A peer that does not reply makes no difference: the connection has ended, as requested. */

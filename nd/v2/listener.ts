@@ -63,7 +63,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     if (wv === undefined) {
       throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener must be bound; call bind() first.');
     }
-    return this.adapter.call(what, () => wv.query()).localAddress;
+    return this.adapter.call(what, () => wv.query().localAddress);
   }
 
   protected listening(what: string): EndpointBelow {

@@ -1,6 +1,6 @@
 /** Memory regions of SPI v2: rights, bounds, lifetime. */
 import { Nd2MrFlag, Status } from '../../index.js';
-import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf } from '../case-context.js';
+import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf, steadyBytes } from '../case-context.js';
 import type { Post } from '../half.js';
 import { access, mustFail } from './access.js';
 import { Group } from './define.js';
@@ -31,21 +31,17 @@ group.add(
       'Deregister before Register',
     );
     t.status(await register(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE, 'Register of an empty buffer');
-    t.status(await register(new Uint8Array(64), ALLOW_REMOTE_READ), SUCCESS, 'Register');
+    t.status(await register(steadyBytes(64), ALLOW_REMOTE_READ), SUCCESS, 'Register');
     const first = region.getRemoteToken();
     t.same(region.length, 64, 'The length');
-    t.status(
-      await register(new Uint8Array(64)),
-      Status.INVALID_DEVICE_STATE,
-      'Register of a registered region',
-    );
+    t.status(await register(steadyBytes(64)), Status.INVALID_DEVICE_STATE, 'Register of a registered region');
     await region.deregister();
     t.status(
       await thrown(() => region.getLocalToken()),
       Status.INVALID_DEVICE_STATE,
       'A token after Deregister',
     );
-    await region.register(new Uint8Array(128), ALLOW_REMOTE_READ);
+    await region.register(steadyBytes(128), ALLOW_REMOTE_READ);
     t.ok(region.getRemoteToken() !== first, 'The token of another registration', 'a new one', 'the same');
     region.release();
   },

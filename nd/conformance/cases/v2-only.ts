@@ -9,6 +9,7 @@ import {
   SUCCESS,
   sends,
   statusOf,
+  steadyBytes,
   Violation,
 } from '../case-context.js';
 import type { Post } from '../half.js';
@@ -178,7 +179,7 @@ group.add(
       );
       const queuePair = make(cq, cq);
       const region = other.createMemoryRegion();
-      await region.register(new Uint8Array(64), ALLOW_LOCAL_WRITE);
+      await region.register(steadyBytes(64), ALLOW_LOCAL_WRITE);
       t.status(
         await thrown(() => queuePair.receive(1, [{ memory: region, offset: 0, length: 64 }])),
         [Status.INVALID_HANDLE, Status.ACCESS_VIOLATION],
