@@ -1,4 +1,11 @@
-import { type IND2Adapter, type IND2MemoryRegion, Nd2MrFlag } from '../../index.js';
+import {
+  allocate,
+  type IND2Adapter,
+  type IND2MemoryRegion,
+  Nd2MrFlag,
+  NdError,
+  Status,
+} from '../../index.js';
 
 /** Registered memory for the slots of one link. */
 export interface LinkMemory {
@@ -6,6 +13,33 @@ export interface LinkMemory {
   readonly bytes: Buffer;
   /** Its region, with local rights only. */
   readonly region: IND2MemoryRegion;
+}
+
+/**
+ * Registers new memory: that returned by `make` or, if the provider cannot pin it, the same length from `allocate()`.
+ *
+ * @throws NdError
+ */
+export async function registerNew(
+  adapter: IND2Adapter,
+  make: () => Uint8Array<ArrayBuffer>,
+  flags: number,
+): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly region: IND2MemoryRegion }> {
+  const region = adapter.createMemoryRegion();
+  try {
+    let bytes = make();
+    try {
+      await region.register(bytes, flags);
+    } catch (error) {
+      if (!(error instanceof NdError) || error.status !== Status.NOT_SUPPORTED) throw error;
+      bytes = allocate(bytes.length);
+      await region.register(bytes, flags);
+    }
+    return { bytes, region };
+  } catch (error) {
+    region.release();
+    throw error;
+  }
 }
 
 /** Maximum number of regions kept for later links, and of their bytes. */
@@ -60,16 +94,10 @@ export class LinkMemoryPool {
   }
 
   async #register(length: number): Promise<LinkMemory> {
-    const region = this.#adapter.createMemoryRegion();
-    try {
-      // Zeroing could commit pages for links that carry no data, such as half-open ones. Each byte is written before it is read.
-      const bytes = Buffer.allocUnsafeSlow(length);
-      await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
-      return { bytes, region };
-    } catch (error) {
-      region.release();
-      throw error;
-    }
+    // Zeroing could commit pages for links that carry no data, such as half-open ones. Each byte is written before it is read.
+    const make = (): Buffer<ArrayBuffer> => Buffer.allocUnsafeSlow(length);
+    const { region, bytes } = await registerNew(this.#adapter, make, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    return { bytes: Buffer.from(bytes.buffer, bytes.byteOffset, length), region };
   }
 
   /** Returns memory that neither the HCA nor a user of the link uses any more. */

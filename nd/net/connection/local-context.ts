@@ -10,7 +10,7 @@ import {
   Status,
 } from '../../index.js';
 import { closed } from '../base/errors.js';
-import { LinkMemoryPool } from './link-memory.js';
+import { LinkMemoryPool, registerNew } from './link-memory.js';
 import { Poller } from './poller.js';
 
 /** Memory that a program has exposed and on which peers execute atomic operations. */
@@ -41,6 +41,9 @@ const BOUNCES = [
   [4096, 64],
   [2 ** 17, 64],
 ] as const;
+
+/** Access of memory that Reads write to. iWARP requires the second flag; the others accept it. */
+const READ_SINK = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.RDMA_READ_SINK;
 
 /** State that all connections from one local address share. */
 export class LocalContext {
@@ -176,13 +179,8 @@ export class LocalContext {
   }
 
   /** Registers new memory as the target of Reads. */
-  async blank(bytes: number): Promise<Registered> {
-    try {
-      return await this.register(new Uint8Array(bytes), Nd2MrFlag.ALLOW_LOCAL_WRITE);
-    } catch (error) {
-      if (!(error instanceof NdError) || error.status !== Status.NOT_SUPPORTED) throw error;
-      return await this.register(allocate(bytes), Nd2MrFlag.ALLOW_LOCAL_WRITE);
-    }
+  blank(bytes: number): Promise<Registered> {
+    return registerNew(this.adapter, () => new Uint8Array(bytes), READ_SINK);
   }
 
   /** Returns registered memory for a Read or a Write. */

@@ -1,6 +1,7 @@
 import {
   type IND2Adapter,
   type IND2CompletionQueue,
+  Nd2AdapterFlag,
   type Nd2Result,
   type Overlapped,
   Status,
@@ -26,6 +27,8 @@ const POLLS = 8;
 
 /** Minimum entries of the completion queue. */
 const LEAST_ENTRIES = 256;
+/** Entries of a completion queue that cannot be resized: enough for a hundred connections with the default options. */
+const FIXED_ENTRIES = 32_768;
 
 /**
  * Delivers the results of all connections of a local context. It polls in turns of the event loop while the provider recommends it
@@ -54,8 +57,10 @@ export class Poller {
     adapter: IND2Adapter,
     private readonly failed: (error: unknown) => void,
   ) {
-    this.#most = adapter.query().maxCompletionQueueDepth;
-    this.#queue = adapter.createCompletionQueue(Math.min(LEAST_ENTRIES, this.#most));
+    const { maxCompletionQueueDepth, adapterFlags } = adapter.query();
+    const grows = (adapterFlags & Nd2AdapterFlag.CQ_RESIZE_SUPPORTED) !== 0;
+    this.#most = maxCompletionQueueDepth;
+    this.#queue = adapter.createCompletionQueue(Math.min(grows ? LEAST_ENTRIES : FIXED_ENTRIES, this.#most));
   }
 
   /** The completion queue for queue pairs. */
