@@ -33,7 +33,7 @@ export {
   ndStartup,
 } from './framework.js';
 export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
-export { type NdProviderEntry, openNetworkDirect2, readNdProviders } from './providers.js';
+export { type NdProviderEntry, ndProviderOf, openNetworkDirect2, readNdProviders } from './providers.js';
 export * from './spi/v1.js';
 export * from './spi/v2.js';
 export { NdError } from './status.js';

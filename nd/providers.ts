@@ -17,7 +17,13 @@ import type { NdAdapterOptions, NdAddress } from './spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from './spi/v2.js';
 import { NdError, refuse } from './status.js';
 import { Provider } from './v2/provider.js';
-import { type CatalogueEntry, readCatalogue, routeSource, VendorProvider } from './vendor/index.js';
+import {
+  type CatalogueEntry,
+  readCatalogue,
+  routeSource,
+  VendorAdapter,
+  VendorProvider,
+} from './vendor/index.js';
 
 /** A provider, as the framework needs it. */
 export interface RoutedProvider extends IND2Provider {
@@ -51,6 +57,11 @@ export interface NdProviderEntry {
  */
 export function readNdProviders(): NdProviderEntry[] {
   return process.platform === 'win32' ? catalogue() : [];
+}
+
+/** The provider of a vendor that an adapter is of; undefined: it is the driver's or the software HCA's. Not a part of the SPI. */
+export function ndProviderOf(adapter: IND2Adapter): NdProviderEntry | undefined {
+  return adapter instanceof VendorAdapter ? adapter.entry : undefined;
 }
 
 function catalogue(): CatalogueEntry[] {

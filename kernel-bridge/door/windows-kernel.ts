@@ -68,12 +68,18 @@ export function openOnWindows(name: string, options?: KernelOptionsInput): Devic
   return file;
 }
 
+/** Whether memory is for NetworkDirect providers: one is open, or `ND_OPTIONS` names one. */
+function forProvider(): boolean {
+  return wantsSteady() || (wantedProviders() ?? 'auto') !== 'auto';
+}
+
 /** As `allocate` of the package: memory that the isolate's kernel can register. */
 export function allocateOnWindows(bytes: number, options?: AllocateOptions): AllocatedBytes {
   const isDriver = (chosen ?? kernelOf(undefined)) === 'driver';
+  const isShared = options?.shared === true;
   // A NetworkDirect provider takes SharedArrayBuffers of any origin.
-  if (!isDriver && !(wantsSteady() && options?.shared !== true)) return allocateSoft(bytes, options);
-  if (options?.shared !== true) return allocateWindows(bytes);
+  if (!isDriver && (isShared || !forProvider())) return allocateSoft(bytes, options);
+  if (!isShared) return allocateWindows(bytes);
   throw new StatusError(
     Status.NOT_SUPPORTED,
     'allocate: `shared` is not supported with a Windows driver; omit it.',

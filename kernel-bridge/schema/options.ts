@@ -38,7 +38,9 @@ export const options: OptionGroup = {
       about:
         'The HCAs of the soft kernel. `auto`: RDMA devices, and the software HCA for all addresses that no RDMA device has; ' +
         '`soft`: the software HCA only; `rdma`: RDMA devices only; or the name of an RDMA device, such as `mlx5_0`. Opening fails if there is no ' +
-        'such HCA. Options for packets, timers, faults and captures apply to the software HCA only.',
+        'such HCA. Options for packets, timers, faults and captures apply to the software HCA only. On Windows the option selects for ND v2: ' +
+        '`auto`: the NetworkDirect provider that lists the address, otherwise the kernel; `rdma`: NetworkDirect providers only; or the name of a ' +
+        "provider's DLL, such as `mlx5nd.dll`. ND v1 and WinVerbs support only `auto` and `soft` there.",
       checked: 'string',
       default: 'auto',
     },

@@ -27,7 +27,7 @@ export class MemoryPins {
     if (!isSharedArrayBuffer(view.buffer) && !isSteady(view.buffer)) {
       throw new StatusError(
         Status.NOT_SUPPORTED,
-        'On Windows the memory of an ordinary ArrayBuffer cannot be held for the device; register memory of allocate(), or a SharedArrayBuffer.',
+        'On Windows the memory of an ordinary ArrayBuffer cannot be held for the device; register memory that allocate() makes once the provider is open, or a SharedArrayBuffer.',
       );
     }
     const pin = ++this.#last;

@@ -7,6 +7,7 @@ import { accessSync, constants, readdirSync, readFileSync, readlinkSync, realpat
 import { release } from 'node:os';
 import { basename, join } from 'node:path';
 import { addressOfGid } from '../../kernel-bridge/index.js';
+import { type ReportedProvider, reportProviders } from './provider-report.js';
 import type { VerbsInfo } from './verbs-info.js';
 
 /** An RDMA device as the OS describes it. Fields that the OS does not report are empty. */
@@ -53,6 +54,8 @@ export interface VerbsReport {
   readonly advice: readonly string[];
   /** The devices as opened by this package, without GUIDs and addresses. */
   readonly opened: readonly object[];
+  /** NetworkDirect providers of vendors; Windows. */
+  readonly providers: readonly ReportedProvider[];
   /** Why they could not be opened. */
   readonly failure?: string;
 }
@@ -199,7 +202,7 @@ function openFamilies(proc: string): string[] {
 }
 
 /** Detected problems and cures, as sentences. */
-function adviceOf(report: Omit<VerbsReport, 'advice' | 'opened' | 'failure'>): string[] {
+function adviceOf(report: Omit<VerbsReport, 'advice' | 'opened' | 'providers' | 'failure'>): string[] {
   const { devices, files, versions, modules } = report;
   const missing = ['libibverbs', 'librdmacm'] as const;
   const advice: string[] = [];
@@ -268,11 +271,11 @@ export function collectReport(
     udpPort4791: openFamilies(roots.proc),
     namespaces: mode === 'Y' ? 'shared' : mode === 'N' ? 'exclusive' : 'unknown',
   };
-  const advice = adviceOf(facts);
+  const report = { ...facts, advice: adviceOf(facts), providers: reportProviders() };
   try {
-    return { ...facts, advice, opened: anonymous(open()) };
+    return { ...report, opened: anonymous(open()) };
   } catch (error) {
-    return { ...facts, advice, opened: [], failure: error instanceof Error ? error.message : String(error) };
+    return { ...report, opened: [], failure: error instanceof Error ? error.message : String(error) };
   }
 }
 

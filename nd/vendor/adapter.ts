@@ -4,6 +4,7 @@ import {
   type Address,
   adoptFile,
   argumentMemory,
+  type CatalogueEntry,
   ComObject,
   closeFile,
   decodeAdapterInfo,
@@ -91,7 +92,12 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   readonly #queuePairs = new Set<NativeQueuePair>();
 
   /** @param adapterId - as ResolveAddress returned it */
-  constructor(provider: ComObject<'IND2Provider'>, adapterId: bigint, options: NdAdapterOptions = {}) {
+  constructor(
+    provider: ComObject<'IND2Provider'>,
+    readonly entry: CatalogueEntry,
+    adapterId: bigint,
+    options: NdAdapterOptions = {},
+  ) {
     super();
     const what = 'OpenAdapter';
     checkOptions(what, options, { pkey: true, keepQueuePairsOnDisconnect: true });

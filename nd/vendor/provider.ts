@@ -51,7 +51,7 @@ export class VendorProvider extends NdObject implements IND2Provider {
     const what = 'OpenAdapter';
     this.alive(what);
     const id = isAdapterId(adapter, what) ? adapter : this.resolveAddress(adapter);
-    return new VendorAdapter(this.#com, id, options);
+    return new VendorAdapter(this.#com, this.entry, id, options);
   }
 
   protected end(): void {

@@ -6,20 +6,25 @@ import {
   Nd2AdapterFlag,
   type Nd2AdapterInfo,
   type NdAdapterInfo,
+  type NdProviderEntry,
   ndOpenAdapter,
   ndOpenV1Adapter,
+  ndProviderOf,
   type SocketAddress,
 } from '../../index.js';
 import { hcaText } from '../verbs-info.js';
 import { commonOptions, tool } from './tool.js';
 
-function query(spi: 'v1' | 'v2', address: SocketAddress): NdAdapterInfo | Nd2AdapterInfo {
+function query(
+  spi: 'v1' | 'v2',
+  address: SocketAddress,
+): { info: NdAdapterInfo | Nd2AdapterInfo; provider?: NdProviderEntry | undefined } {
   if (spi === 'v1') {
     using adapter = ndOpenV1Adapter(address);
-    return adapter.query();
+    return { info: adapter.query() };
   }
   using adapter = ndOpenAdapter(address);
-  return adapter.query();
+  return { info: adapter.query(), provider: ndProviderOf(adapter) };
 }
 
 const ids: ReadonlySet<string> = new Set(['vendorId', 'deviceId', 'adapterId']);
@@ -51,8 +56,14 @@ export const adapterinfoCommand = tool(
   z.object(commonOptions),
   { banner: false },
   async (one, address, { spi }) => {
-    const info = query(spi, address);
+    const { info, provider } = query(spi, address);
     for (const line of lines(info)) one.line(line);
+    if (provider !== undefined) {
+      const { library, version, path } = provider;
+      one.line(`Provider: ${library}, version ${version || 'unknown'}, at ${path}`);
+      one.result(info);
+      return;
+    }
     const at = 'adapterId' in info ? readInterfaces().find(({ guid }) => guid === info.adapterId) : undefined;
     if (at?.hca) one.line(`Hca: ${hcaText(at)}, firmware ${at.hca.firmware}, at ${at.name}`);
     one.result(info);
