@@ -390,7 +390,11 @@ function fileFor(com: ComObject<'IND2Adapter'>): number {
   const { words, address } = argumentMemory(8);
   com.run('CreateOverlappedFile', address);
   const file = words[0]!;
-  if (adoptFile(file)) return file;
+  if (adoptFile(file)) {
+    // Where the thread ends without releasing it, the file is closed after it.
+    com.endFirst();
+    return file;
+  }
   closeFile(file);
   const text = `The file of ${com.library} takes no completion port.`;
   throw new StatusError(Status.NOT_SUPPORTED, text);
