@@ -61,6 +61,7 @@ export {
   NdOpFlag,
   NdOverlappedFile,
   NdOverlappedObject,
+  NdProviderEntry,
   NdQueryFlag,
   NdResult,
   NdSge,
@@ -84,6 +85,7 @@ export {
   ndNotifyAddressListChange,
   ndOpenAdapter,
   ndOpenV1Adapter,
+  ndProviderOf,
   ndQueryAddressList,
   ndResolveAddress,
   ndStartup,
@@ -91,6 +93,7 @@ export {
   openNetworkDirect,
   openNetworkDirect2,
   portsOfLocalName,
+  readNdProviders,
   statusName,
   statusText,
   wireView,
@@ -280,12 +283,14 @@ export {
   parseSocketAddress,
   portsOfLocalName,
   registerUserVerbs,
+  registrableBytes,
   replyAddressVector,
   requireUserVerbs,
   scopeIdOfAddress,
   statusHex,
   statusName,
   statusText,
+  wantedProviders,
   widen,
 };
 
@@ -530,6 +535,7 @@ export {
   u8,
   union,
   unloadDriver,
+  wantedProviders,
   withProviderData,
 };
 
@@ -2879,6 +2885,7 @@ declare function ndFlushProviders(): void;
 declare function ndNotifyAddressListChange(): Overlapped<void>;
 declare function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): IND2Adapter;
 declare function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions): INDAdapter;
+declare function ndProviderOf(adapter: IND2Adapter): NdProviderEntry | undefined;
 declare function ndQueryAddressList(flags?: number): SocketAddress[];
 declare function ndResolveAddress(remote: NdAddress): SocketAddress;
 declare function ndStartup(options?: NetworkDirectOptions): void;
@@ -2910,8 +2917,10 @@ declare function providerBytes(whole: Uint8Array, head: {
 }): Uint8Array;
 declare function readCounters(options?: KernelOptionsInput): Counters;
 declare function readInterfaces(options?: KernelOptionsInput): DeviceInterface[];
+declare function readNdProviders(): NdProviderEntry[];
 declare function readProcesses(options?: ReadProcessesOptions): Promise<ObservedKernel[]>;
 declare function registerUserVerbs(library: string, make: UserVerbsMaker): Disposable;
+declare function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uint8Array;
 declare function removeDevice(guid: bigint, options?: KernelOptionsInput): void;
 declare function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector;
 declare function requireUserVerbs(library: string, table: Partial<UserVerbs> | undefined): UserVerbs;
@@ -2931,6 +2940,7 @@ declare function struct<const F extends Fields>(name: string, table: F): Struct<
 declare function tableMark(table: Fields): number;
 declare function union<const F extends Fields>(name: string, table: F): Struct<F>;
 declare function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void>;
+declare function wantedProviders(options?: KernelOptionsInput): string | undefined;
 declare function widen<T extends object>(object: T, fields: readonly (keyof T)[]): T;
 declare function wireView(bytes: Uint8Array, offset: number, size: number): DataView;
 declare function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array;
@@ -3736,6 +3746,14 @@ interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedRequest, und
 interface NdOverlappedObject extends NdUnknown {
     cancelOverlappedRequests(): void;
     getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
+}
+interface NdProviderEntry {
+    readonly library: string;
+    readonly path: string;
+    readonly protocol: string;
+    readonly id: string;
+    readonly version: string;
+    readonly refused?: string;
 }
 interface NdResult {
     status: number;

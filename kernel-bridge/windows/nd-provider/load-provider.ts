@@ -4,6 +4,7 @@ import { libraryLoader, loadLibrary } from '../library-loader.js';
 import { nativeBytes } from '../steady-memory.js';
 import { type CatalogueEntry, refusalOf } from './catalogue.js';
 import { ComObject, iidAddress, pointerAt } from './com-object.js';
+import { prepareRequests } from './overlapped-requests.js';
 import { guidBytes } from './slots.js';
 
 /** Those of this thread, by their path: a provider stays until its thread ends. */
@@ -17,6 +18,7 @@ const loaded = new Map<string, ComObject<'IND2Provider'>>();
 export function loadProvider({ path, library, id }: CatalogueEntry): ComObject<'IND2Provider'> {
   const refused = refusalOf(path);
   if (refused !== undefined) throw new StatusError(Status.NOT_SUPPORTED, refused);
+  prepareRequests();
   const key = path.toLowerCase();
   let provider = loaded.get(key);
   if (provider === undefined) {

@@ -1,8 +1,8 @@
 /** Requests of a provider that can wait: an OVERLAPPED each, and a packet of the thread's completion port. */
 import { Overlapped, type OverlappedSource } from '../../door/overlapped.js';
-import { Status } from '../../ioctl/status.js';
+import { Status, StatusError } from '../../ioctl/status.js';
 import type { RequestBlock } from '../request-memory.js';
-import type { Address } from '../win32.js';
+import type { Address, Handle } from '../win32.js';
 import { type WindowsDoor, windowsDoor } from '../windows-door.js';
 import { ComObject } from './com-object.js';
 import type { OverlappedName, SlotOf } from './slots.js';
@@ -33,7 +33,15 @@ class Arrivals {
   #arrived: ProviderRequest[] = [];
   #collecting = false;
 
-  constructor(readonly door: WindowsDoor) {}
+  /** Set when any of them has ended. It outlives all objects, which end their requests when the thread ends. */
+  readonly event: Handle;
+
+  constructor(readonly door: WindowsDoor) {
+    const { native } = door;
+    this.event = native.own(native.createEvent());
+    if (this.event === 0)
+      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no event left for requests.');
+  }
 
   add(request: ProviderRequest): void {
     this.#arrived.push(request);
@@ -58,6 +66,11 @@ class Arrivals {
 }
 
 let arrivals: Arrivals | undefined;
+
+/** Before the first object of the thread, so that what requests use ends after it. */
+export function prepareRequests(): void {
+  arrivalsOfThread();
+}
 
 function arrivalsOfThread(): Arrivals {
   arrivals ??= new Arrivals(windowsDoor());
@@ -92,8 +105,6 @@ class ProviderRequest implements OverlappedSource<void> {
 
   /** Of a packet the status says nothing: another phase may have begun, or a failure may look like another. */
   #packet(): void {
-    const { native } = this.arrivals.door;
-    native.clearEvent(this.block.event);
     let status = this.object.call('GetOverlappedResult', this.block.ioStatus, 0);
     if (status === Status.CANCELED && !this.#canceled && this.call.repeats === true && !this.object.closing)
       status = this.#again();
@@ -128,9 +139,13 @@ class ProviderRequest implements OverlappedSource<void> {
   }
 
   wait(): void {
-    while (this.#status === Status.PENDING) {
-      this.arrivals.door.waitAWhile(this.block.event);
-      this.arrivals.collect();
+    const { arrivals } = this;
+    const { door, event } = arrivals;
+    for (;;) {
+      door.native.clearEvent(event);
+      arrivals.collect();
+      if (this.#status !== Status.PENDING) return;
+      door.waitAWhile(event);
     }
   }
 
@@ -176,10 +191,9 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
     // A HANDLE has 32 significant bits.
     new DataView(block.memory.bytes.buffer, block.memory.bytes.byteOffset).setUint32(
       eventAt,
-      block.event,
+      arrivals.event,
       true,
     );
-    door.native.clearEvent(block.event);
     const run = (overlapped: Address): number =>
       this.call(method, ...values(overlapped + inputAt), overlapped);
     const request = new ProviderRequest(arrivals, this, { ...options, method, run }, block);
