@@ -48,9 +48,9 @@ test('a provider is loaded from an absolute path alone', () => {
 });
 
 test('the system folder of a path is the one that the system reports', () => {
-  process.env['SystemRoot'] = 'C:\\elsewhere';
+  process.env.SystemRoot = 'C:\\elsewhere';
   const path = expanded('%SystemRoot%\\system32\\mlx5nd.dll', 'C:\\Windows\\system32');
-  delete process.env['SystemRoot'];
+  delete process.env.SystemRoot;
   assert.is(path, 'C:\\Windows\\system32\\mlx5nd.dll');
   assert.is(expanded('%nothing%\\nd.dll', 'C:\\Windows\\system32'), '%nothing%\\nd.dll');
 });
