@@ -159,10 +159,14 @@ export abstract class AdapterObject extends NdObject {
       } catch (error) {
         // Any other error would recur.
         if (error instanceof StatusError && retryable.has(error.status)) continue;
+        this.abandon(region);
       }
       this.#opened.delete(region);
     }
   }
+
+  /** A region that is not used any more cannot be deregistered. */
+  protected abandon(_region: WvMemoryRegion): void {}
 
   #isGone(): boolean {
     try {

@@ -90,6 +90,8 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   readonly #file: number;
   readonly #tokens = new TokenTable<NativeQueuePair>();
   readonly #queuePairs = new Set<NativeQueuePair>();
+  /** Regions that could not be deregistered. */
+  readonly #abandoned: NativeRegion[] = [];
 
   /** @param adapterId - as ResolveAddress returned it */
   constructor(
@@ -200,6 +202,11 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
 
   deregister(region: WvMemoryRegion): void {
     deregisterMemory(region as NativeRegion);
+  }
+
+  /** Its object is released after the queue pairs. Its memory stays held: the device may write there. */
+  protected override abandon(region: WvMemoryRegion): void {
+    this.#abandoned.push(region as NativeRegion);
   }
 
   createOverlappedFile(): NdOverlappedFile {
@@ -375,6 +382,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   }
 
   protected end(): void {
+    for (const { com } of this.#abandoned) com.release();
     this.#com.release();
     closeFile(this.#file);
   }
