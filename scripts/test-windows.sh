@@ -39,6 +39,7 @@ for tool in wine64 wineserver x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc; do
 done
 
 node dist/test/windows/layouts.js
+node dist/test/windows/nd/spi-layouts.js
 node scripts/build-native.mjs --target win32-x64 --strict
 
 # Installs npm packages for Windows in separate folders.
@@ -106,6 +107,8 @@ enter driver
 template=$work/template
 bash test/windows/driver/build.sh "$work/winverbs.sys"
 bash test/windows/uvp/build.sh "$work/standin.dll"
+bash test/windows/nd/provider/build.sh "$work/standin-nd2.dll"
+bash test/windows/nd/catalogue/build.sh "$work/standin-catalogue.dll"
 "${within[@]}" timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
 "${within[@]}" timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
 # The others are copies of it. The registry is written to its files when its server exits.
@@ -114,7 +117,7 @@ wineserver -w
 cp -a "$WINEPREFIX" "$template"
 "${within[@]}" wineserver -p </dev/null >/dev/null 2>&1
 cp "$work/winverbs.sys" "$WINEPREFIX/drive_c/windows/system32/drivers/"
-cp "$work/standin.dll" "$WINEPREFIX/drive_c/windows/system32/"
+cp "$work"/standin*.dll "$WINEPREFIX/drive_c/windows/system32/"
 "${within[@]}" timeout 60 wine64 sc create WinVerbs binPath= 'C:\windows\system32\drivers\winverbs.sys' type= kernel start= demand \
   </dev/null >"$work/sc" 2>&1 || { cat "$work/sc" >&2; exit 1; }
 "${within[@]}" timeout 60 wine64 sc start WinVerbs </dev/null >"$work/sc" 2>&1 || true
@@ -127,9 +130,12 @@ export ND_WINDOWS_QUICK=$quick ND_WINDOWS_REQUESTS="Z:${work//\//\\}\\requests.j
 passed=0 failed=0
 # Cases that fail under Wine, and why: test/windows/known.txt. A listed case that passes is reported.
 known() { sed -n "s|^$1\t\([^\t]*\)\t.*|\1|p" test/windows/known.txt | sort; }
+# A prefix for the names of test files, and variables that select a NetworkDirect provider: see provider_tests.
+through='' provider=()
 # run VERSION FILE: runs one file of dist/test.
 run() {
   local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good limit=400 variables=() output=$WINEPREFIX.output failing expected
+  variables=("${provider[@]}")
   # 50 processes that own the port are killed, once.
   if [ "$2" = windows/hosts.test.js ] && [ "$quick" = 0 ] && [ "$version" = "${nodes[-1]}" ]; then
     variables+=(ND_WINDOWS_KILLS=50)
@@ -146,14 +152,14 @@ run() {
   failing=$(tr -d '\r' <"$output" | sed -n 's/^ *FAIL  .*"\(.*\)"$/\1/p' | sort)
   expected=$(known "$name")
   if [ -z "$expected" ] && [ $status = 0 ] && [ "${total:-0}" != 0 ] && [ "$good" = "$total" ]; then
-    echo "ok    Node.js $version  ${name#windows/}  $good of $total  $((SECONDS - begun)) s"
+    echo "ok    Node.js $version  $through${name#windows/}  $good of $total  $((SECONDS - begun)) s"
     grep -o 'Windows (Wine):.*' "$output" | tr -d '\r' || true
   elif [ -n "$expected" ] && [ "$failing" = "$expected" ] && [ $((good + $(wc -l <<<"$expected"))) = "${total:-0}" ]; then
-    echo "ok    Node.js $version  ${name#windows/}  $good of $total, the others are known to fail under Wine  $((SECONDS - begun)) s"
+    echo "ok    Node.js $version  $through${name#windows/}  $good of $total, the others are known to fail under Wine  $((SECONDS - begun)) s"
   else
     failed=$((failed + 1))
     [ "$failing" = "$expected" ] || echo "Known to fail under Wine are: ${expected:-none}"
-    echo "FAIL  Node.js $version  ${name#windows/}  exit code $status  $((SECONDS - begun)) s"
+    echo "FAIL  Node.js $version  $through${name#windows/}  exit code $status  $((SECONDS - begun)) s"
     tr -d '\r' <"$output"
   fi
 }
@@ -177,13 +183,28 @@ longest=(workers)
 [ "$quick" = 0 ] || longest=()
 # An older version only runs the loopback tests.
 of_older=(nd-loopback winverbs-loopback)
+# The longer tests of a vendor's provider run with one version only, and not with --quick.
+long_provider=(objects vendor-conformance vendor-ends vendor-failures vendor-modes)
+# Tests of networkdirect/net, in one process and in several, that run over the stand-in provider.
+of_provider=(net-as-node net-processes net-requests net-socket)
+[ "$quick" = 0 ] || of_provider=()
+provider_tests() {
+  local name
+  through='over a provider, '
+  provider=('NETWORKDIRECT_ND_PROVIDERS=C:\windows\system32\standin-nd2.dll' STANDIN_ND=leaves=1 ND_TEST_TIER=first)
+  for name in "${of_provider[@]}"; do
+    wanted "provider/$name" && run "${nodes[-1]}" "integration/$name.test.js"
+  done
+  through='' provider=()
+}
 # tally NAME: stores the totals of this prefix for the parent shell.
 tally() { echo "$passed $failed" >"$work/tally-$1"; }
 driver_tests() {
   local version file name
   for version in "${nodes[@]}"; do
-    for file in dist/test/windows/*.test.js; do
-      wanted "$(basename "$file")" && run "$version" "windows/$(basename "$file")"
+    for file in dist/test/windows/*.test.js dist/test/windows/nd/*.test.js; do
+      [[ " ${long_provider[*]} " != *" $(basename "$file" .test.js) "* ]] || { [ "$quick" = 0 ] && [ "$version" = "${nodes[-1]}" ]; } || continue
+      wanted "${file#dist/test/windows/}" && run "$version" "${file#dist/test/}"
     done
   done
   # Without the stand-in driver, programs use the soft kernel, and tests may start programs with their own options.
@@ -193,6 +214,7 @@ driver_tests() {
       wanted "integration/$name" && run "$version" "integration/$name.test.js"
     done
   done
+  provider_tests
   for name in "${longest[@]}"; do
     wanted "integration/$name" && run "${nodes[-1]}" "integration/$name.test.js"
   done

@@ -1,0 +1,132 @@
+// Connectors and listeners: the connection manager. States and statuses are those of the SPI's reference.
+#pragma once
+#include <deque>
+#include <memory>
+#include "queue-pair.h"
+
+namespace nd2 {
+
+/// A request that a listener keeps until somebody takes it.
+struct KeptRequest {
+  Place from;
+  Frame frame;
+};
+
+class Connector final : public Com<IND2Connector, Kind::Connector>, public Waiter {
+ public:
+  Connector(Adapter* adapter, std::shared_ptr<File> file);
+  HRESULT STDMETHODCALLTYPE CancelOverlappedRequests() override;
+  HRESULT STDMETHODCALLTYPE GetOverlappedResult(OVERLAPPED* overlapped, BOOL wait) override;
+  HRESULT STDMETHODCALLTYPE Bind(const sockaddr* address, ULONG bytes) override;
+  HRESULT STDMETHODCALLTYPE Connect(IUnknown* queuePair, const sockaddr* address, ULONG bytes, ULONG inbound,
+                                    ULONG outbound, const void* data, ULONG dataBytes, OVERLAPPED* overlapped) override;
+  HRESULT STDMETHODCALLTYPE CompleteConnect(OVERLAPPED* overlapped) override;
+  HRESULT STDMETHODCALLTYPE Accept(IUnknown* queuePair, ULONG inbound, ULONG outbound, const void* data,
+                                   ULONG dataBytes, OVERLAPPED* overlapped) override;
+  HRESULT STDMETHODCALLTYPE Reject(const void* data, ULONG dataBytes) override;
+  HRESULT STDMETHODCALLTYPE GetReadLimits(ULONG* inbound, ULONG* outbound) override;
+  HRESULT STDMETHODCALLTYPE GetPrivateData(void* data, ULONG* bytes) override;
+  HRESULT STDMETHODCALLTYPE GetLocalAddress(sockaddr* address, ULONG* bytes) override;
+  HRESULT STDMETHODCALLTYPE GetPeerAddress(sockaddr* address, ULONG* bytes) override;
+  HRESULT STDMETHODCALLTYPE NotifyDisconnect(OVERLAPPED* overlapped) override;
+  HRESULT STDMETHODCALLTYPE Disconnect(OVERLAPPED* overlapped) override;
+
+  enum class State {
+    Idle,
+    Bound,
+    Queued,
+    Requested,
+    Accepting,
+    Connecting,
+    Replied,
+    Connected,
+    Disconnecting,
+    PeerDisconnected,
+    Disconnected
+  };
+  State state() const { return state_; }
+  const Adapter* adapter() const { return adapter_.get(); }
+  const Place& peer() const { return peer_; }
+  /// It waits at a listener, and no longer.
+  void queued() { state_ = State::Queued; }
+  void unqueued() { state_ = State::Idle; }
+  /// It has this request.
+  void take(const KeptRequest& request);
+  /// The peer has sent this.
+  void heard(const Frame& frame);
+  /// Its queue pair has come to its end by itself.
+  void broken();
+  /// The peer is gone, or its request is.
+  void lost();
+
+ private:
+  void released() override;
+  void gone() override;
+  std::optional<HRESULT> checkData(const void* data, ULONG bytes, ULONG most);
+  QueuePair* findQueuePair(IUnknown* queuePair);
+  void tell(FrameKind kind, const void* data = nullptr, ULONG bytes = 0);
+  void refused(const Frame& frame);
+  void peerDisconnects();
+  /// The connection has ended: the queue pair is flushed, and kept no longer.
+  void endQueuePair();
+  void detach();
+  void endNotices(Status status);
+  void abandon();
+
+  Ref<Adapter> adapter_;
+  State state_ = State::Idle;
+  SOCKADDR_INET local_{}, remote_{};
+  Ref<QueuePair> queuePair_;
+  Place peer_;
+  UINT64 peersQueuePair_ = 0;
+  UINT32 inbound_ = 0, outbound_ = 0;  ///< the peer's offer, or what it grants, in this side's view
+  UINT32 ownInbound_ = 0, ownOutbound_ = 0;
+  std::vector<char> data_;
+  bool hasData_ = false;
+  OVERLAPPED* establishing_ = nullptr;  ///< Connect or Accept
+  OVERLAPPED* disconnecting_ = nullptr;
+  std::vector<OVERLAPPED*> notices_;
+};
+
+class Listener final : public Com<IND2Listener, Kind::Listener>, public Waiter {
+ public:
+  Listener(Adapter* adapter, std::shared_ptr<File> file);
+  HRESULT STDMETHODCALLTYPE CancelOverlappedRequests() override;
+  HRESULT STDMETHODCALLTYPE GetOverlappedResult(OVERLAPPED* overlapped, BOOL wait) override;
+  HRESULT STDMETHODCALLTYPE Bind(const sockaddr* address, ULONG bytes) override;
+  HRESULT STDMETHODCALLTYPE Listen(ULONG backlog) override;
+  HRESULT STDMETHODCALLTYPE GetLocalAddress(sockaddr* address, ULONG* bytes) override;
+  HRESULT STDMETHODCALLTYPE GetConnectionRequest(IUnknown* connector, OVERLAPPED* overlapped) override;
+
+  void requested(const Frame& frame);
+  /// A request that is kept is not wanted any more.
+  void drop(const Place& from);
+  void dropAllOf(DWORD process);
+
+ private:
+  struct Waiting {
+    Ref<Connector> connector;
+    OVERLAPPED* overlapped;
+  };
+  void released() override;
+  void gone() override;
+  void cancelAll();
+  void match();
+
+  Ref<Adapter> adapter_;
+  SOCKADDR_INET local_{};
+  std::unique_ptr<Claim> claim_;
+  bool listening_ = false;
+  ULONG backlog_ = 0;
+  std::deque<Waiting> waiting_;
+  std::deque<KeptRequest> kept_;
+};
+
+/// A request to a listener that is not there.
+void refuse(const Frame& frame);
+/// The connector that has sent a request takes it back.
+void abandoned(const Place& from);
+/// A process has ended.
+void processGone(DWORD process);
+
+}  // namespace nd2

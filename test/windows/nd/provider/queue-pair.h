@@ -1,0 +1,117 @@
+// Queue pairs: requests in order, what peers send, and the end.
+#pragma once
+#include <deque>
+#include <string>
+#include "completion-queue.h"
+#include "memory.h"
+#include "wire.h"
+
+namespace nd2 {
+
+class Connector;
+class SharedReceiveQueue;
+
+/// A posted Receive.
+struct PostedReceive {
+  void* context;
+  Sgl sgl;
+};
+
+/// What a client asks of a new queue pair.
+struct QueuePairOptions {
+  void* context = nullptr;
+  ULONG receiveDepth = 0, initiatorDepth = 0, receiveSge = 0, initiatorSge = 0, inlineBytes = 0;
+};
+
+class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
+ public:
+  QueuePair(Adapter* adapter, CompletionQueue* receiveQueue, CompletionQueue* initiatorQueue,
+            SharedReceiveQueue* shared, const QueuePairOptions& options);
+  HRESULT STDMETHODCALLTYPE Flush() override;
+  HRESULT STDMETHODCALLTYPE Send(void* context, const ND2_SGE* sge, ULONG count, ULONG flags) override;
+  HRESULT STDMETHODCALLTYPE Receive(void* context, const ND2_SGE* sge, ULONG count) override;
+  HRESULT STDMETHODCALLTYPE Bind(void* context, IUnknown* region, IUnknown* window, const void* buffer, SIZE_T bytes,
+                                 ULONG flags) override;
+  HRESULT STDMETHODCALLTYPE Invalidate(void* context, IUnknown* window, ULONG flags) override;
+  HRESULT STDMETHODCALLTYPE Read(void* context, const ND2_SGE* sge, ULONG count, UINT64 address, UINT32 token,
+                                 ULONG flags) override;
+  HRESULT STDMETHODCALLTYPE Write(void* context, const ND2_SGE* sge, ULONG count, UINT64 address, UINT32 token,
+                                  ULONG flags) override;
+
+  const Adapter* adapter() const { return adapter_.get(); }
+  /// The connector that has it: at most one.
+  Connector* connector() const { return connector_; }
+  void attach(Connector* connector) { connector_ = connector; }
+  void detach() { connector_ = nullptr; }
+  /// It can receive from and send to that queue pair.
+  void connect(const Place& peer, UINT32 inboundReads, UINT32 outboundReads);
+  /// The end: everything outstanding is cancelled.
+  void flush();
+  bool finished() const { return state_ == State::Finished; }
+  /// The client has taken a completion.
+  void taken(const Completion& completion);
+  void heard(Frame& frame);
+  /// A shared receive queue has a Receive again.
+  void resume();
+
+ private:
+  enum class State { Idle, Connected, Finished };
+  struct Request {
+    UINT64 number;
+    ND2_REQUEST_TYPE type;
+    void* context;
+    ULONG flags;
+    Sgl sgl;
+    UINT64 address;
+    UINT32 token;
+    std::vector<char> inlined;
+    bool isInline;
+    bool sent;
+    std::optional<Status> outcome;
+  };
+  void released() override;
+  void gone() override;
+  /// Checks a list and copies it: S_OK, or what the post fails with.
+  HRESULT copyList(const ND2_SGE* sge, ULONG count, ULONG most, Sgl& sgl) const;
+  HRESULT initiate(Request request);
+  HRESULT transfer(ND2_REQUEST_TYPE type, void* context, const ND2_SGE* sge, ULONG count, UINT64 address, UINT32 token,
+                   ULONG flags, ULONG known, ULONG most);
+  /// Sends what may be sent, and completes what has an outcome, in order.
+  void advance();
+  void launch(Request& request);
+  void complete(const Request& request, Status status);
+  void completeReceive(const PostedReceive& receive, Status status, ULONG bytes, bool solicited);
+  /// A request has failed: the connection ends.
+  void fail();
+  /// Does what the peer has sent; false: it must wait for a Receive.
+  bool execute(Frame& frame);
+  bool deliver(Frame& frame);
+  void acknowledge(const Frame& frame, Status status, std::vector<char> bytes = {});
+  void acknowledged(Frame& frame);
+  void awaitReceive();
+
+  Ref<Adapter> adapter_;
+  Ref<CompletionQueue> receiveQueue_, initiatorQueue_;
+  Ref<SharedReceiveQueue> shared_;
+  const QueuePairOptions options_;
+  State state_ = State::Idle;
+  Connector* connector_ = nullptr;
+  Place peer_;
+  UINT32 inboundReads_ = 0, outboundReads_ = 0;
+  std::deque<PostedReceive> receives_;
+  std::deque<Request> requests_;
+  std::deque<Frame> waiting_;  ///< from the peer, for a Receive
+  ULONG receivesUsed_ = 0, requestsUsed_ = 0, silent_ = 0;
+  UINT64 lastNumber_ = 0;
+  UINT64 patience_ = 0;  ///< counts the waits for a Receive
+};
+
+/// Copies a client's list: S_OK, or what the post fails with.
+HRESULT copySgl(const ND2_SGE* sge, ULONG count, ULONG most, Sgl& sgl);
+
+/// A frame to a queue pair that has gone.
+void notThere(const Frame& frame);
+/// The device goes: everything ends.
+void removeDevice();
+
+}  // namespace nd2
