@@ -1,0 +1,39 @@
+/** SPI v2 over the stand-in provider, for tests: an adapter and sides of one process. */
+import { providersVariable } from '../../../kernel-bridge/windows/nd-provider/index.js';
+import { HostV2, type SideV2, type SideV2Options } from '../../../nd/cli/sides/v2-side.js';
+import { allocate } from '../../../nd/index.js';
+import { PROVIDER } from './nd2-standin.js';
+
+/** Bytes of a side's memory. */
+export const SIDE_BYTES = 8192;
+
+/** Programs of this process, and those that it starts, have this provider alone. */
+export function onlyProvider(path = PROVIDER): void {
+  process.env[providersVariable] = path;
+}
+
+/** An adapter of the stand-in, named by its DLL. */
+export function openHost(): HostV2 {
+  onlyProvider();
+  return new HostV2('127.0.0.1', { hca: 'standin-nd2.dll' });
+}
+
+export function openSide(host: HostV2, options: SideV2Options = {}): SideV2 {
+  return host.newSide({ inlineDataSize: 0, ...options, bytes: options.bytes ?? allocate(SIDE_BYTES) });
+}
+
+/** Two connected sides. */
+export async function openPair(host: HostV2, options: SideV2Options = {}): Promise<{ a: SideV2; b: SideV2 }> {
+  const [a, b] = [openSide(host, options), openSide(host, options)];
+  await host.join(a, b);
+  return { a, b };
+}
+
+/** One side begins, the other hears of it and answers. */
+export async function disconnect(active: SideV2, passive: SideV2): Promise<void> {
+  const heard = passive.notifyDisconnect();
+  const ending = active.disconnect();
+  await heard;
+  await passive.disconnect();
+  await ending;
+}
