@@ -74,6 +74,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...manyQueuePairs(amount),
     rest(amount),
     ...realHca(amount),
+    providerCalls(amount),
     open(),
   ];
   return rows.filter(({ name }) => only.test(name));
@@ -368,6 +369,20 @@ function realHca({ seconds }: Amount): Row[] {
       targets: [{ factor: most }],
     };
   });
+}
+
+function providerCalls(amount: Amount): Row {
+  const { seconds } = amount;
+  return {
+    name: 'provider calls',
+    title: "a vendor's provider on Windows (Wine): a Send and a GetResults, over the bare calls",
+    unit: NANOSECONDS,
+    contestants: [
+      { label: US, by: 'provider-calls', job: { what: 'over', seconds } },
+      { label: 'the bare calls, C++', by: 'provider-calls', job: { what: 'bare', seconds } },
+    ],
+    targets: [{ factor: 200 }],
+  };
 }
 
 function open(): Row {

@@ -10,6 +10,7 @@ import type { NativeJob } from './peers/native-baselines.js';
 import type { NodeJob } from './peers/node-program.js';
 import type { UcxJob } from './peers/ucx.js';
 import type { ValkeyRowJob } from './valkey/valkey.js';
+import type { ProviderCallsJob } from './windows/provider-calls.js';
 
 /** A measuring program and its job. */
 export type Contestant = { readonly label: string } & (
@@ -25,6 +26,7 @@ export type Contestant = { readonly label: string } & (
   | { readonly by: 'libfabric'; readonly job: LibfabricJob }
   | { readonly by: 'ucx'; readonly job: UcxJob }
   | { readonly by: 'native'; readonly job: NativeJob }
+  | { readonly by: 'provider-calls'; readonly job: ProviderCallsJob }
   | { readonly by: 'distance'; readonly job: DistanceJob }
   | { readonly by: 'valkey'; readonly job: ValkeyRowJob }
   | { readonly by: 'crowd'; readonly job: CrowdJob; readonly figure: keyof CrowdFigures }

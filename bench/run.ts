@@ -13,6 +13,7 @@ import { type Contestant, type Row, type Target, US } from './plan.js';
 import type { Placement } from './processes.js';
 import { type Figure, figureOf, type Sample } from './samples.js';
 import { measureValkey } from './valkey/valkey.js';
+import { measureProviderCalls, missingProviderCalls } from './windows/provider-calls.js';
 
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
@@ -99,6 +100,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       return measureUcx(contestant.job, placement);
     case 'native':
       return measureNative(contestant.job, placement);
+    case 'provider-calls':
+      return measureProviderCalls(contestant.job, placement);
     case 'distance':
       return measureDistance(contestant.job, placement);
     case 'valkey':
@@ -114,6 +117,7 @@ function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'ucx') return missingUcx();
   if (contestant.by === 'distance') return missingLink(contestant.job.link);
   if (contestant.by === 'valkey') return missingLink('cable');
+  if (contestant.by === 'provider-calls') return missingProviderCalls();
   if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingPackage('zeromq');
   if (contestant.by === 'map') return missingStore(contestant.job.over);
   // It uses the same fake of rdma-core as the C++ program.
