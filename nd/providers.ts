@@ -1,6 +1,6 @@
 /**
- * Which provider of v2 has an address. On Windows vendors have NetworkDirect providers, and an adapter is of the one that lists its
- * address; all other addresses are those of the kernel below: the WinVerbs driver's, or the soft kernel's.
+ * Selects the v2 provider for an address. On Windows, an address that a vendor's NetworkDirect provider lists belongs to
+ * that provider. All others belong to the kernel: the WinVerbs driver or the soft kernel.
  */
 import {
   type Overlapped,
@@ -25,41 +25,44 @@ import {
   VendorProvider,
 } from './vendor/index.js';
 
-/** A provider, as the framework needs it. */
+/** A provider, with the members that the framework uses. */
 export interface RoutedProvider extends IND2Provider {
-  /** The local address from which a route leads to a remote one. */
+  /** Returns the local address from which a remote one is reached. */
   localAddressFor(remote: NdAddress, what: string): SocketAddress;
-  /** Ends when addresses have changed since `known` changes; undefined: look again after a while. */
+  /** Completes when addresses change after `known` changes; undefined if the caller must poll. */
   awaitChange(known: number): Overlapped<number> | undefined;
 }
 
-/** A NetworkDirect provider of this system, as the Winsock catalogue or `NETWORKDIRECT_ND_PROVIDERS` has it. */
+/** A NetworkDirect provider of this host, from the Winsock catalogue or `NETWORKDIRECT_ND_PROVIDERS`. */
 export interface NdProviderEntry {
-  /** The DLL's name, which the option `hca` takes: `mlx5nd.dll`. */
+  /** File name of the DLL, such as `mlx5nd.dll`. The option `hca` accepts it. */
   readonly library: string;
-  /** Its absolute path. */
+  /** Absolute path of the DLL. */
   readonly path: string;
-  /** The name in the catalogue; empty: the environment names it. */
+  /** Name in the catalogue; empty if the entry comes from the environment. */
   readonly protocol: string;
-  /** The provider's GUID, as text. */
+  /** GUID of the provider, as text. */
   readonly id: string;
-  /** The version of the file, such as `24.4.26429.0`; empty: it has none. */
+  /** File version, such as `24.4.26429.0`; empty if the file has none. */
   readonly version: string;
-  /** Why it is not loaded; missing: it may be. */
+  /** Why the DLL is not loaded; missing if it can be. */
   readonly refused?: string;
 }
 
 /**
- * Lists the NetworkDirect v2 providers of vendors that this system has, in the order in which they are asked for an address. None of them
- * is loaded. On systems other than Windows there are none. Not a part of the SPI.
+ * Lists the NetworkDirect v2 providers of vendors on this host, in the order in which they are searched for an address,
+ * without loading them. The list is empty on other systems than Windows. This function is not part of the SPI.
  *
- * @throws NdError NOT_SUPPORTED: the package koffi is missing, which calls them
+ * @throws NdError NOT_SUPPORTED if the package koffi is not installed
  */
 export function readNdProviders(): NdProviderEntry[] {
   return process.platform === 'win32' ? catalogue() : [];
 }
 
-/** The provider of a vendor that an adapter is of; undefined: it is the driver's or the software HCA's. Not a part of the SPI. */
+/**
+ * Returns the vendor's provider of an adapter; undefined for the WinVerbs driver and the soft kernel. This function is
+ * not part of the SPI.
+ */
 export function ndProviderOf(adapter: IND2Adapter): NdProviderEntry | undefined {
   return adapter instanceof VendorAdapter ? adapter.entry : undefined;
 }
@@ -72,10 +75,10 @@ function catalogue(): CatalogueEntry[] {
   }
 }
 
-/** DLLs of which a warning has said that they cannot be used. */
+/** Paths of unusable DLLs that a warning was emitted for. */
 const warned = new Set<string>();
 
-/** Those of `auto` that can be loaded: without koffi, or with a broken DLL, there is the kernel below. */
+/** Opens the providers for `auto`. Those that cannot be loaded are omitted, and all of them if koffi is not installed. */
 function usable(): VendorProvider[] {
   let entries: CatalogueEntry[];
   try {
@@ -98,7 +101,7 @@ function usable(): VendorProvider[] {
   });
 }
 
-/** Those that the option `hca` names, all of which must load. */
+/** Opens the providers that the option `hca` names. Throws if any of them cannot be loaded. */
 function named(hca: string): VendorProvider[] {
   const entries = catalogue();
   const wanted = hca.toLowerCase().replace(/\.dll$/, '');
@@ -112,17 +115,17 @@ function named(hca: string): VendorProvider[] {
   throw refuse(Status.NO_SUCH_DEVICE, 'Startup', text);
 }
 
-/** Several providers as one. */
+/** Combines several providers into one. */
 class Providers extends NdObject implements RoutedProvider {
   protected get interfaces() {
     return ['IND2Provider'] as const;
   }
 
   #below: Provider | undefined;
-  /** Whose an adapter's id is. */
+  /** Providers by adapter id. */
   readonly #ids = new Map<bigint, IND2Provider>();
 
-  /** @param openBelow - opens the kernel below when an address needs it; undefined: there is to be none */
+  /** @param openBelow - opens the kernel on first use; undefined for vendors' providers only */
   constructor(
     private readonly vendors: readonly VendorProvider[],
     private readonly openBelow: (() => Provider) | undefined,
@@ -138,7 +141,7 @@ class Providers extends NdObject implements RoutedProvider {
     return [...own, ...others.filter(({ address }) => !known.has(address))];
   }
 
-  /** With a kernel below, a provider that fails has no addresses. */
+  /** Returns no addresses for a provider that fails, if there is a kernel. */
   #listOf(vendor: VendorProvider): SocketAddress[] {
     try {
       return vendor.queryAddressList();
@@ -163,7 +166,7 @@ class Providers extends NdObject implements RoutedProvider {
     const local = parseAddress(address, what);
     const owner = this.#ownerOf(local) ?? this.#kernel();
     if (owner === undefined) {
-      const text = `\`address\` must be one that a provider lists; got ${local.address}. queryAddressList() answers them.`;
+      const text = `\`address\` must be an address of a provider; got ${local.address}. queryAddressList() returns them.`;
       throw refuse(Status.INVALID_ADDRESS, what, text);
     }
     const id = owner.resolveAddress(local);
@@ -187,11 +190,11 @@ class Providers extends NdObject implements RoutedProvider {
     if (source !== undefined && this.#ownerOf(source) !== undefined) return source;
     const kernel = this.#kernel();
     if (kernel !== undefined) return kernel.localAddressFor(remote, what);
-    const text = `No provider has the address from which the system's route to ${peer.address} leaves (${source?.address ?? 'it has none'}).`;
+    const text = `\`remote\` must be reachable from an address of a provider; got ${peer.address}, whose route has the source address ${source?.address ?? 'unknown'}.`;
     throw refuse(source === undefined ? Status.NETWORK_UNREACHABLE : Status.INVALID_ADDRESS, what, text);
   }
 
-  /** Providers do not tell. */
+  /** Providers do not report changes. */
   awaitChange(): undefined {
     return undefined;
   }
@@ -204,12 +207,12 @@ class Providers extends NdObject implements RoutedProvider {
 
 /**
  * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open in a process starts its
- * software HCA with these options. On Windows the adapter of an address is, by default, that of the vendor's NetworkDirect provider that
- * lists the address; else the WinVerbs driver's; else the software HCA's. The option `hca` chooses: `soft`, `rdma` (providers of vendors
- * alone), or the name of a provider's DLL.
+ * software HCA with these options. On Windows, the adapter of an address is by default that of the vendor's
+ * NetworkDirect provider which lists the address, otherwise that of the WinVerbs driver or the software HCA. The option
+ * `hca` selects: `soft`, `rdma` (vendors' providers only), or the name of a provider's DLL.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; NO_SUCH_DEVICE, NOT_SUPPORTED: the named provider is not there,
- *   or cannot be loaded; the message has the reason.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; NO_SUCH_DEVICE or NOT_SUPPORTED if the named
+ *   provider does not exist or cannot be loaded; the message has the reason
  * @example
  * ```ts
  * using nd = openNetworkDirect2();
@@ -220,7 +223,7 @@ export function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider
   return openRouted(options);
 }
 
-/** @internal As {@link openNetworkDirect2}, for the framework. */
+/** As {@link openNetworkDirect2}, for the framework. @internal */
 export function openRouted(options?: NetworkDirectOptions): RoutedProvider {
   const open = (): Provider => new Provider(() => openProvider(options));
   const hca = process.platform === 'win32' ? wantedProviders(options) : undefined;

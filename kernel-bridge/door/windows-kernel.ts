@@ -44,7 +44,7 @@ function kernelOf(options: KernelOptionsInput | undefined): 'driver' | 'soft' {
 }
 
 /**
- * Which NetworkDirect providers of vendors the options ask for: `auto`, `rdma`, or the name of a DLL; undefined: none.
+ * Returns the NetworkDirect providers that the options select: `auto`, `rdma`, or the name of a DLL; undefined for none.
  *
  * @internal
  */
@@ -59,7 +59,7 @@ export function openOnWindows(name: string, options?: KernelOptionsInput): Devic
   if (hca !== 'auto' && hca !== 'soft') {
     throw new StatusError(
       Status.NOT_SUPPORTED,
-      `On Windows \`hca\` must be 'auto' or 'soft' for WinVerbs and ND v1; got '${hca}'. NetworkDirect providers of vendors have v2 alone: openNetworkDirect2().`,
+      `On Windows \`hca\` must be 'auto' or 'soft' for WinVerbs and ND v1; got '${hca}'. NetworkDirect providers support v2 only: call openNetworkDirect2().`,
     );
   }
   const kernel = kernelOf(options);
@@ -68,7 +68,7 @@ export function openOnWindows(name: string, options?: KernelOptionsInput): Devic
   return file;
 }
 
-/** Whether memory is for NetworkDirect providers: one is open, or `ND_OPTIONS` names one. */
+/** Whether memory must suit NetworkDirect providers: one is open, or `ND_OPTIONS` selects one. */
 function forProvider(): boolean {
   return wantsSteady() || (wantedProviders() ?? 'auto') !== 'auto';
 }
@@ -77,7 +77,7 @@ function forProvider(): boolean {
 export function allocateOnWindows(bytes: number, options?: AllocateOptions): AllocatedBytes {
   const isDriver = (chosen ?? kernelOf(undefined)) === 'driver';
   const isShared = options?.shared === true;
-  // A NetworkDirect provider takes SharedArrayBuffers of any origin.
+  // NetworkDirect providers accept any SharedArrayBuffer.
   if (!isDriver && (isShared || !forProvider())) return allocateSoft(bytes, options);
   if (!isShared) return allocateWindows(bytes);
   throw new StatusError(

@@ -18,7 +18,7 @@ export function isSteady(buffer: ArrayBufferLike): boolean {
 
 let wanted = false;
 
-/** A provider is open in this thread, which takes only such memory. */
+/** Makes `allocate()` of this thread return memory of {@link allocateWindows}, because a provider is open that requires it. */
 export function wantSteady(): void {
   wanted = true;
 }

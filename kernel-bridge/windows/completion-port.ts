@@ -20,7 +20,7 @@ const STATUS_ABANDONED = 0x80;
 /** Completion keys of this port. */
 const Key = { wake: 0, request: 1, end: 2, overlapped: 3 } as const;
 
-/** What a packet of an OVERLAPPED is known by: contexts of requests are above 0. */
+/** The context of a packet that is identified by its OVERLAPPED. It is negative; those of other requests are positive. */
 const contextOf = (overlapped: Address): number => -overlapped;
 
 /** What `GetQueuedCompletionStatusEx` writes, for one call at a time. */
@@ -99,7 +99,7 @@ export class CompletionPort {
     return this.native.associate(file, this.#port, Key.request);
   }
 
-  /** Requests of the file whose OVERLAPPED was passed to {@link expectAt} complete here. */
+  /** Associates a file whose requests are passed to {@link expectAt}, and complete here. */
   attachOverlapped(file: Handle): boolean {
     return this.native.associate(file, this.#port, Key.overlapped);
   }
@@ -120,7 +120,7 @@ export class CompletionPort {
     return this.#last;
   }
 
-  /** As {@link expect}, for a request that is known by the address of its OVERLAPPED. */
+  /** As {@link expect}, for a request that is identified by the address of its OVERLAPPED. */
   expectAt(overlapped: Address, onPacket: () => void): void {
     this.#expect(contextOf(overlapped), onPacket);
   }

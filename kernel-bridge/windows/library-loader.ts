@@ -1,24 +1,24 @@
-/** The functions of Windows that load a library, and functions at addresses. */
+/** Loads DLLs, and binds functions by address. */
 import { Status, StatusError } from '../ioctl/status.js';
 import { nativeBytes } from './steady-memory.js';
 import { type Address, type Koffi, loadKoffi, type NativeFunction } from './win32.js';
 
-/** LoadLibraryExW: its own dependencies come from its own folder and the system's, from nowhere else. */
+/** LoadLibraryExW: the DLL's dependencies are searched for in its own folder and the system folder only. */
 const LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR = 0x100;
 const LOAD_LIBRARY_SEARCH_SYSTEM32 = 0x800;
 
-/** Loads libraries by their full path, and calls their functions. */
+/** Functions of Windows that load DLLs by their full path and find functions in them. */
 export interface Loader {
-  /** 0: it cannot be loaded. */
+  /** Returns the module handle; 0 if the DLL cannot be loaded. */
   load(path: string): number;
   lastError(): number;
-  /** The address of a function; 0: there is none. */
+  /** Returns the address of an exported function; 0 if there is none. */
   find(module: number, name: string): Address;
   /** The system folder as Windows reports it, not as the environment does. */
   systemFolder(): string;
-  /** The function at an address. */
+  /** Returns a JavaScript function that calls the function at an address. */
   functionAt(address: bigint, result: string, parameters: readonly unknown[]): NativeFunction;
-  /** The type of a GUID that is passed by value. */
+  /** The koffi type of a GUID that is passed by value. */
   readonly guid: unknown;
 }
 
@@ -71,13 +71,13 @@ function bind(koffi: Koffi): Loader {
   };
 }
 
-/** Loads a library. It stays loaded until the process ends. @throws StatusError NOT_SUPPORTED */
+/** Loads a DLL, which stays loaded until the process ends. @throws StatusError NOT_SUPPORTED if it cannot be loaded */
 export function loadLibrary(path: string): number {
   const windows = libraryLoader();
   const module = windows.load(path);
   if (module !== 0) return module;
   throw new StatusError(
     Status.NOT_SUPPORTED,
-    `${path} cannot be loaded (error ${windows.lastError()} of LoadLibrary); it may be of another architecture, or lack a DLL that it needs.`,
+    `${path} cannot be loaded (error ${windows.lastError()} of LoadLibrary). It may be of another architecture, or a DLL that it depends on is missing.`,
   );
 }

@@ -3,7 +3,7 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { isSteady } from './allocate.js';
 import type { NativeBytes } from './steady-memory.js';
 
-/** Memory that is held until it is unpinned. */
+/** Memory that stays in place until it is unpinned. */
 export interface MemoryPin {
   readonly pin: number;
   /** The native address of the first byte, below 2^47. */
@@ -12,9 +12,9 @@ export interface MemoryPin {
 }
 
 /**
- * Registered memory. Holding a buffer keeps its bytes only if nothing can take them from it: streams detach an ArrayBuffer whatever it is
- * marked as, and the engine may then free bytes that the device still writes. So only two kinds are taken: memory of `allocate()`, which nobody can
- * detach, and SharedArrayBuffers, which cannot be detached at all.
+ * Keeps registered memory in place. A reference to a buffer is not enough, because streams can detach an ArrayBuffer, and
+ * V8 may then free memory that the device still writes to. Therefore only two kinds of memory can be pinned: that of
+ * `allocate()` and SharedArrayBuffers. Neither can be detached.
  */
 export class MemoryPins {
   readonly #held = new Map<number, Uint8Array>();
@@ -22,12 +22,12 @@ export class MemoryPins {
 
   constructor(private readonly native: NativeBytes) {}
 
-  /** @throws StatusError NOT_SUPPORTED: memory of another kind. */
+  /** @throws StatusError NOT_SUPPORTED for any other kind of memory */
   pin(view: Uint8Array): MemoryPin {
     if (!isSharedArrayBuffer(view.buffer) && !isSteady(view.buffer)) {
       throw new StatusError(
         Status.NOT_SUPPORTED,
-        'On Windows the memory of an ordinary ArrayBuffer cannot be held for the device; register memory that allocate() makes once the provider is open, or a SharedArrayBuffer.',
+        'On Windows, registered memory must be that of allocate(), called after opening, or of a SharedArrayBuffer; got an ordinary ArrayBuffer.',
       );
     }
     const pin = ++this.#last;

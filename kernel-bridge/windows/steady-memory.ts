@@ -1,17 +1,17 @@
 import { type Address, type Koffi, loadKoffi } from './win32.js';
 
-/** Memory that native code reads and writes during a call. It is of this thread's JavaScript, and does not move. */
+/** Memory of this thread that native code reads and writes during a call. V8 does not move it. */
 export interface SteadyMemory {
   readonly address: Address;
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
 }
 
-/** What calls of native code need for their arguments. */
+/** Memory for the arguments of native calls. */
 export interface NativeBytes {
-  /** Zeroed memory, in words. */
+  /** Allocates zeroed memory, rounded up to 8 bytes. */
   memory(bytes: number): SteadyMemory;
-  /** The address of a buffer's bytes; it stays as long as the buffer is not detached. */
+  /** Returns the address of a buffer's bytes, which is valid until the buffer is detached. */
   addressOf(bytes: Uint8Array): Address;
   /** Copies bytes between addresses. */
   copy(to: Address, from: Address, length: number): void;
@@ -19,7 +19,7 @@ export interface NativeBytes {
 
 let native: NativeBytes | undefined;
 
-/** @throws StatusError NOT_SUPPORTED: there is no koffi. */
+/** @throws StatusError NOT_SUPPORTED if koffi is not installed */
 export function nativeBytes(): NativeBytes {
   native ??= bind(loadKoffi());
   return native;
@@ -32,7 +32,7 @@ function bind(koffi: Koffi): NativeBytes {
   const addressOf = (bytes: Uint8Array): Address => Number(koffi.address(bytes));
   return {
     memory(size) {
-      // V8 moves small arrays that it has made itself, but not those over an ArrayBuffer.
+      // V8 moves small typed arrays with memory of their own, but not those over an ArrayBuffer.
       const buffer = new ArrayBuffer(Math.ceil(size / 8) * 8);
       const bytes = new Uint8Array(buffer);
       return { address: addressOf(bytes), bytes, words: new Uint32Array(buffer) };

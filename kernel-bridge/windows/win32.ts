@@ -44,9 +44,9 @@ export interface Native {
   own(handle: Handle): Handle;
   /** `NtClose` of a handle that {@link own} got. */
   close(handle: Handle): void;
-  /** Has a function of one pointer called when this thread's environment ends; the last added is called first. */
+  /** Registers a function of one pointer to be called when this thread's environment ends, in reverse order of registration. */
   atEnd(call: Address, argument: Address): void;
-  /** Undoes an {@link atEnd}. */
+  /** Reverts an {@link atEnd}. */
   notAtEnd(call: Address, argument: Address): void;
 
   createFile(handleAt: Address, access: number, attributes: Address, ioStatus: Address): number;

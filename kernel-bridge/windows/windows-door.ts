@@ -69,11 +69,11 @@ export class WindowsDoor {
 
   /** Blocks until the request has completed. */
   wait(block: RequestBlock): void {
-    while (block.status === Status.PENDING) this.waitAWhile(block.event);
+    while (block.status === Status.PENDING) this.waitForSlice(block.event);
   }
 
-  /** Blocks until the event is set, or a while has passed. */
-  waitAWhile(event: Handle): void {
+  /** Blocks until the event is set or a time slice has passed. */
+  waitForSlice(event: Handle): void {
     this.native.waitForSingleObject(event, this.#slice);
   }
 }

@@ -1,18 +1,18 @@
 import { type Nd2AdapterInfo, openNetworkDirect2, readNdProviders } from '../index.js';
 
-/** A vendor's NetworkDirect provider in a report. */
+/** A vendor's NetworkDirect provider, as reported. */
 export interface ReportedProvider {
   readonly library: string;
   readonly protocol: string;
   readonly id: string;
   readonly version: string;
-  /** Limits of its adapters, without their ids. */
+  /** Limits of the adapters, without ids. */
   readonly adapters: readonly Omit<Nd2AdapterInfo, 'adapterId'>[];
-  /** Why there are none. */
+  /** Why the provider could not be opened. */
   readonly failure?: string;
 }
 
-/** The NetworkDirect providers of this system, each as far as it can be opened; folders may name users, and are left out. */
+/** Reports the NetworkDirect providers of this host. Folders are omitted, because they may contain user names. */
 export function reportProviders(): ReportedProvider[] {
   const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
   try {

@@ -54,7 +54,7 @@ export interface VerbsReport {
   readonly advice: readonly string[];
   /** The devices as opened by this package, without GUIDs and addresses. */
   readonly opened: readonly object[];
-  /** NetworkDirect providers of vendors; Windows. */
+  /** NetworkDirect providers of vendors (Windows). */
   readonly providers: readonly ReportedProvider[];
   /** Why they could not be opened. */
   readonly failure?: string;

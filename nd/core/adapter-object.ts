@@ -165,7 +165,7 @@ export abstract class AdapterObject extends NdObject {
     }
   }
 
-  /** A region that is not used any more cannot be deregistered. */
+  /** Called for a released region that cannot be deregistered. */
   protected abandon(_region: WvMemoryRegion): void {}
 
   #isGone(): boolean {

@@ -1,4 +1,4 @@
-/** The names of the options of Create… methods. */
+/** Names of the options of Create… methods. */
 import type { OptionNames } from '../core/argument-checks.js';
 import type {
   Nd2InitiatorOptions,
@@ -15,18 +15,18 @@ const initiatorOptions: OptionNames<Nd2InitiatorOptions> = {
   maxInitiatorRequestSge: true,
   inlineDataSize: true,
 };
-/** Of CreateQueuePair. */
+/** Options of CreateQueuePair. */
 export const queuePairOptions: OptionNames<Nd2QueuePairOptions> = {
   ...initiatorOptions,
   receiveQueueDepth: true,
   maxReceiveRequestSge: true,
 };
-/** Of CreateQueuePairWithSrq. */
+/** Options of CreateQueuePairWithSrq. */
 export const srqQueuePairOptions: OptionNames<Nd2SrqQueuePairOptions> = {
   ...initiatorOptions,
   sharedReceiveQueue: true,
 };
-/** Of CreateSharedReceiveQueue. */
+/** Options of CreateSharedReceiveQueue. */
 export const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
   depth: true,
   maxRequestSge: true,

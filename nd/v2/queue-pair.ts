@@ -15,7 +15,7 @@ const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT | INLINE;
 const WRITE = SILENT_SUCCESS | READ_FENCE | INLINE;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
 
-/** A shared receive queue, which its queue pairs keep. */
+/** A shared receive queue, which its queue pairs hold a reference to. */
 type Held = Pick<NdObject, 'hold' | 'letGo'>;
 
 /** IND2QueuePair: the client selects INLINE; remote memory is an address and a token. */

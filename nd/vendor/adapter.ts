@@ -63,7 +63,7 @@ import { NativeQueuePair, type QueuePairSizes, unsupported } from './native-queu
 import { VendorSharedReceiveQueue } from './shared-receive-queue.js';
 import { vendorTerms } from './statuses.js';
 
-/** Interfaces of objects whose requests use a file. */
+/** Interfaces that are created with an overlapped file. */
 type WithFile =
   | 'IND2CompletionQueue'
   | 'IND2SharedReceiveQueue'
@@ -71,7 +71,7 @@ type WithFile =
   | 'IND2Connector'
   | 'IND2Listener';
 
-/** IND2Adapter over a vendor's provider: one instance of an adapter, and one file for the requests of all its objects. */
+/** IND2Adapter over a vendor's provider. One overlapped file serves the requests of all its objects. */
 export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionAdapter {
   protected get interfaces() {
     return ['IND2Adapter'] as const;
@@ -90,10 +90,10 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   readonly #file: number;
   readonly #tokens = new TokenTable<NativeQueuePair>();
   readonly #queuePairs = new Set<NativeQueuePair>();
-  /** Regions that could not be deregistered. */
+  /** Released regions that could not be deregistered. */
   readonly #abandoned: NativeRegion[] = [];
 
-  /** @param adapterId - as ResolveAddress returned it */
+  /** @param adapterId - the result of ResolveAddress */
   constructor(
     provider: ComObject<'IND2Provider'>,
     readonly entry: CatalogueEntry,
@@ -108,7 +108,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `The provider ${provider.library} has no option \`${name}\`.`,
+        `The provider ${provider.library} does not support the option \`${name}\`. Omit it.`,
       );
     }
     const com = this.terms.call(what, () => {
@@ -127,7 +127,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     this.maxTransfer = info.maxTransferLength;
     this.bounds = {
       maxCqEntries: info.maxCompletionQueueDepth,
-      // Without Reads, posting one says so.
+      // Without RDMA Reads, posting one fails with NOT_SUPPORTED.
       maxReadSge: readsOf(info) === 0 ? info.maxInitiatorSge : info.maxReadSge,
       maxRegistration: info.maxRegistrationSize,
       maxInboundReads: info.maxInboundReadLimit,
@@ -141,7 +141,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     return this.regions;
   }
 
-  /** The provider's DLL. */
+  /** File name of the provider's DLL. */
   get library(): string {
     return this.#com.library;
   }
@@ -162,7 +162,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
       throw refuse(Status.NOT_SUPPORTED, what, text);
     }
     const info = this.terms.call(what, () => this.#query());
-    // Programs make queue pairs for as many inline bytes, which one provider does not take.
+    // Programs create queue pairs with this inline size, which must not exceed the maximum. One provider reports more.
     return { ...info, inlineRequestThreshold: Math.min(info.inlineRequestThreshold, info.maxInlineDataSize) };
   }
 
@@ -180,7 +180,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     const local = parseAddress(address, what);
     const own = this.terms.call(what, () => addressList(this.#com));
     if (!isWildcard(local) && own.some((one) => one.address === local.address)) return local;
-    const text = `\`address\` must be one of the adapter's: ${own.map((one) => one.address).join(', ')}; got ${local.address}.`;
+    const text = `\`address\` must be an address of this adapter (${own.map((one) => one.address).join(', ')}); got ${local.address}.`;
     throw refuse(Status.INVALID_ADDRESS, what, text);
   }
 
@@ -192,10 +192,10 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
 
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<WvMemoryRegion> {
     const make = (): OverlappedObject<'IND2MemoryRegion'> => {
-      const made = this.#withFile('CreateMemoryRegion', 'IND2MemoryRegion');
-      // A thread that is terminated deregisters nothing: its queue pairs end before its memory does.
+      const region = this.#withFile('CreateMemoryRegion', 'IND2MemoryRegion');
+      // A terminated thread deregisters nothing, so its queue pairs must be released before its regions.
       for (const queuePair of this.#queuePairs) queuePair.com.endFirst();
-      return made;
+      return region;
     };
     return registerMemory(make, buffer, flags);
   }
@@ -204,7 +204,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     deregisterMemory(region as NativeRegion);
   }
 
-  /** Its object is released after the queue pairs. Its memory stays held: the device may write there. */
+  /** Releases the region's object after the queue pairs. Its memory stays pinned, because the device may write to it. */
   protected override abandon(region: WvMemoryRegion): void {
     this.#abandoned.push(region as NativeRegion);
   }
@@ -289,7 +289,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     const { receive, initiator } = this.#queues(what, options);
     const { sharedReceiveQueue: srq } = options;
     if (!(srq instanceof VendorSharedReceiveQueue) || srq.adapter !== this || srq.ended) {
-      const text = 'The shared receive queue is not one of this adapter instance, or was released.';
+      const text = '`sharedReceiveQueue` must be of this adapter instance and not released.';
       throw refuse(Status.INVALID_PARAMETER_4, what, text);
     }
     const own = this.#initiatorSizes(what, options, Status.INVALID_PARAMETER_6);
@@ -319,7 +319,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     return object;
   }
 
-  /** An object whose requests complete in this thread. */
+  /** Creates an object whose requests complete in this thread. */
   #withFile<I extends WithFile>(
     method: SlotOf<'IND2Adapter'>,
     name: I,
@@ -337,7 +337,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     };
   }
 
-  /** `first` is the status for the depth; those of the others follow it, after one of `between`. */
+  /** Checks initiator options. `first` is the status for the depth; those of the others follow it, after that of `between`. */
   #initiatorSizes(
     what: string,
     options: Nd2InitiatorOptions,
@@ -388,22 +388,22 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   }
 }
 
-/** Reads that a queue pair may have in flight; 0: the provider has none. */
+/** Returns the maximum number of Reads in flight on a queue pair; 0 if the provider does not support Reads. */
 function readsOf({ maxOutboundReadLimit, maxReadSge }: AdapterInfo): number {
   return maxReadSge === 0 ? 0 : maxOutboundReadLimit;
 }
 
-/** A file for requests, whose packets come to this thread. @throws StatusError */
+/** Creates an overlapped file whose requests complete in this thread. @throws StatusError */
 function fileFor(com: ComObject<'IND2Adapter'>): number {
   const { words, address } = argumentMemory(8);
   com.run('CreateOverlappedFile', address);
   const file = words[0]!;
   if (adoptFile(file)) {
-    // Where the thread ends without releasing it, the file is closed after it.
+    // If the thread ends before that, the adapter must be released before its file is closed.
     com.endFirst();
     return file;
   }
   closeFile(file);
-  const text = `The file of ${com.library} takes no completion port.`;
+  const text = `The overlapped file of ${com.library} does not support completion ports.`;
   throw new StatusError(Status.NOT_SUPPORTED, text);
 }

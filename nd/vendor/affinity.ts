@@ -1,7 +1,7 @@
 import { argumentMemory, type OverlappedObject } from '../../kernel-bridge/windows/nd-provider/index.js';
 import type { Nd2Affinity } from '../spi/v2.js';
 
-/** What a queue's GetNotifyAffinity leaves: a USHORT and a KAFFINITY. @throws StatusError */
+/** Calls GetNotifyAffinity, which returns a USHORT and a KAFFINITY. @throws StatusError */
 export function notifyAffinity(
   com: OverlappedObject<'IND2CompletionQueue'> | OverlappedObject<'IND2SharedReceiveQueue'>,
 ): Nd2Affinity {

@@ -5,7 +5,7 @@ import { CompletionQueue } from '../v2/completion-queue.js';
 import { notifyAffinity } from './affinity.js';
 import type { NativeQueue } from './native-queue.js';
 
-/** IND2CompletionQueue over a provider's. */
+/** IND2CompletionQueue over a vendor's provider. */
 export class VendorCompletionQueue extends CompletionQueue<NativeQueue> {
   constructor(adapter: AdapterObject, queue: NativeQueue) {
     super(adapter, queue);
@@ -17,7 +17,7 @@ export class VendorCompletionQueue extends CompletionQueue<NativeQueue> {
     return this.adapter.terms.call(what, () => notifyAffinity(this.wv.com));
   }
 
-  /** The provider's results are the SPI's. */
+  /** The provider's results are already statuses of the SPI. */
   protected override failureOf(_type: RequestType, status: number): number {
     return this.adapter.terms.status(status);
   }

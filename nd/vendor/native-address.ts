@@ -10,11 +10,11 @@ import {
 import { type SocketAddress, Status } from '../../winverbs/index.js';
 
 const SOCKADDR_ROOM = 32;
-/** A list may grow between the two calls. */
+/** Maximum attempts, because a list may grow between two calls. */
 const TRIES = 8;
 
-/** What a method of two pointers, to memory and to its size, has left. @throws StatusError */
-export function sized<I extends 'IND2Provider' | 'IND2Adapter' | 'IND2Connector' | 'IND2Listener'>(
+/** Calls a method that fills a buffer, given pointers to the buffer and to its size. Returns the bytes. @throws StatusError */
+export function bytesFrom<I extends 'IND2Provider' | 'IND2Adapter' | 'IND2Connector' | 'IND2Listener'>(
   com: ComObject<I>,
   method: SlotOf<I>,
   room: number,
@@ -32,19 +32,19 @@ export function sized<I extends 'IND2Provider' | 'IND2Adapter' | 'IND2Connector'
   }
 }
 
-/** The addresses of a provider or an adapter. @throws StatusError */
+/** Returns the addresses of a provider or an adapter. @throws StatusError */
 export function addressList(com: ComObject<'IND2Provider'> | ComObject<'IND2Adapter'>): SocketAddress[] {
   const read = com.name === 'IND2Provider' ? com : (com as ComObject<'IND2Adapter'>);
-  return decodeAddressList(sized(read as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
+  return decodeAddressList(bytesFrom(read as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
 }
 
-/** The address that a method leaves. @throws StatusError */
+/** Calls a method that returns an address. @throws StatusError */
 export function addressFrom<I extends 'IND2Connector' | 'IND2Listener'>(
   com: ComObject<I>,
   method: SlotOf<I>,
 ): SocketAddress {
   const bytes = new Uint8Array(SOCKADDR_ROOM);
-  bytes.set(sized(com, method, 28));
+  bytes.set(bytesFrom(com, method, 28));
   return decodeSockaddr(bytes.subarray(0, 28));
 }
 

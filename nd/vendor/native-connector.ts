@@ -12,14 +12,14 @@ import {
   type WvConnectParam,
 } from '../../winverbs/index.js';
 import type { EndpointBelow, QueuePairBelow } from '../core/below.js';
-import { addressFrom, sized, withAddress } from './native-address.js';
+import { addressFrom, bytesFrom, withAddress } from './native-address.js';
 import type { NativeQueuePair } from './native-queue-pair.js';
 
-/** Private data is behind an address, if there is one. */
+/** Space for the address in a request's input; private data follows it. */
 const ADDRESS_ROOM = 32;
 const PRIVATE_ROOM = 512;
 
-/** What the peer has sent; each part is asked for when it is read. */
+/** Attributes of the connection, each read from the provider on access. */
 class PeerAttributes {
   #limits: { readonly inbound: number; readonly outbound: number } | undefined;
 
@@ -34,7 +34,7 @@ class PeerAttributes {
   }
 
   get privateData(): Uint8Array {
-    return sized(this.com, 'GetPrivateData', PRIVATE_ROOM).slice();
+    return bytesFrom(this.com, 'GetPrivateData', PRIVATE_ROOM).slice();
   }
 
   get responderResources(): number {
@@ -55,11 +55,11 @@ class PeerAttributes {
   }
 }
 
-/** An IND2Connector. */
+/** IND2Connector of a provider. */
 export class NativeConnector implements EndpointBelow {
   readonly reconnects = true;
   #queuePair: NativeQueuePair | undefined;
-  /** The provider ends the notifications of a disconnect itself; cancelling them would cancel that, too. */
+  /** Whether Disconnect was called. It completes the notifications; cancelling them would cancel it, too. */
   #disconnecting = false;
 
   constructor(readonly com: OverlappedObject<'IND2Connector'>) {}
@@ -69,7 +69,7 @@ export class NativeConnector implements EndpointBelow {
     return addressFrom(this.com, 'GetLocalAddress');
   }
 
-  /** The provider does. */
+  /** The provider resolves the route in Connect. */
   resolveRoute(): void {}
 
   listen(): void {
@@ -135,7 +135,7 @@ export class NativeConnector implements EndpointBelow {
     return this.#ending(request);
   }
 
-  /** The connection has ended with it. */
+  /** Marks the queue pair when the request completes, because the connection has ended. */
   #ending(request: Overlapped<void>): Overlapped<void> {
     const ended = (): void => {
       if (this.#queuePair !== undefined) this.#queuePair.broken = true;

@@ -4,12 +4,12 @@ import type { EndpointBelow } from '../core/below.js';
 import { addressFrom, withAddress } from './native-address.js';
 import type { NativeConnector } from './native-connector.js';
 
-/** Connectors and listeners are the same below WinVerbs, and not here. */
+/** Unlike in WinVerbs, connectors and listeners are different objects. */
 function isListener(): never {
   throw new StatusError(Status.INVALID_DEVICE_REQUEST);
 }
 
-/** An IND2Listener. */
+/** IND2Listener of a provider. */
 export class NativeListener implements EndpointBelow {
   readonly resolveRoute = isListener;
   readonly connect = isListener;

@@ -8,7 +8,7 @@ import { type Overlapped, registrableBytes, type WvMemoryRegion } from '../../wi
 import type { ObjectBelow } from '../core/below.js';
 import { Nd2MrFlag } from '../spi/v2.js';
 
-/** The flags that a provider knows; the others are additions to the SPI, without effect here. */
+/** Flags of the SPI. The others are additions of this library, without effect here. */
 const PROVIDER_FLAGS =
   Nd2MrFlag.ALLOW_LOCAL_WRITE |
   Nd2MrFlag.ALLOW_REMOTE_READ |
@@ -17,7 +17,7 @@ const PROVIDER_FLAGS =
 
 let pins: ReturnType<typeof memoryPins> | undefined;
 
-/** A registration: an IND2MemoryRegion, and memory that is held. */
+/** Registered memory: an IND2MemoryRegion, and the pinned memory. */
 export class NativeRegion implements WvMemoryRegion {
   readonly address: number;
   readonly length: number;
@@ -33,7 +33,7 @@ export class NativeRegion implements WvMemoryRegion {
     this.length = bytes.length;
   }
 
-  /** Not registered any more, or never: nothing is written there. */
+  /** Releases region and memory. Nothing may be registered any more, so that the device does not write to the memory. */
   end(): void {
     this.com.release();
     pins?.unpin(this.pin);
@@ -41,10 +41,9 @@ export class NativeRegion implements WvMemoryRegion {
 }
 
 /**
- * Registers memory. Pages that a provider secures cannot be given back to the system, and the engine may abort over that, so it is asked
- * not to.
+ * Registers memory with DO_NOT_SECURE_VM. V8 cannot decommit secured pages, and may abort the process.
  *
- * @param make - a new IND2MemoryRegion
+ * @param make - creates an IND2MemoryRegion
  */
 export function registerMemory(
   make: () => OverlappedObject<'IND2MemoryRegion'>,
@@ -58,9 +57,9 @@ export function registerMemory(
   try {
     const made = new NativeRegion(make(), pin, bytes);
     region = made;
-    const wanted = ((flags & PROVIDER_FLAGS) | Nd2MrFlag.DO_NOT_SECURE_VM) >>> 0;
+    const registered = ((flags & PROVIDER_FLAGS) | Nd2MrFlag.DO_NOT_SECURE_VM) >>> 0;
     return made.com
-      .start('Register', () => [pin.address, bytes.length, wanted])
+      .start('Register', () => [pin.address, bytes.length, registered])
       .derive(
         () => {
           made.lkey = made.com.call('GetLocalToken');
@@ -79,13 +78,13 @@ export function registerMemory(
   }
 }
 
-/** Deregisters memory, and blocks until that has ended. @throws StatusError DEVICE_BUSY and others: it stays registered */
+/** Deregisters memory and blocks until that completes. @throws StatusError DEVICE_BUSY and others; the memory stays registered */
 export function deregisterMemory(region: NativeRegion): void {
   region.com.finish('Deregister');
   region.end();
 }
 
-/** An IND2MemoryWindow. */
+/** IND2MemoryWindow of a provider. */
 export class NativeWindow implements ObjectBelow {
   constructor(readonly com: ComObject<'IND2MemoryWindow'>) {}
 

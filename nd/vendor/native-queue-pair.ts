@@ -24,7 +24,7 @@ import type { NativeRegion, NativeWindow } from './native-memory.js';
 import type { NativeQueue } from './native-queue.js';
 
 const UPPER = 2 ** -32;
-/** Above it, an address is passed as a BigInt. */
+/** Greatest address that is passed as a number; those above are passed as BigInts. */
 const MOST = Number.MAX_SAFE_INTEGER;
 const INLINE = WvSend.INLINE;
 const { length: LENGTH, token: TOKEN, size: SGE } = SgeWord;
@@ -39,13 +39,13 @@ const opFlags: readonly number[] = Array.from(
     (flags & WvSend.INLINE ? Nd2OpFlag.INLINE : 0),
 );
 
-/** Where Receives of a queue pair come from, if not from itself. */
+/** A shared receive queue, from which a queue pair takes its Receives. */
 export interface ReceiveSource {
-  /** The record of a Receive; undefined: there is none. */
+  /** Removes and returns the record of a Receive; undefined if there is none. */
   take(index: number): RequestRecord | undefined;
 }
 
-/** Sizes of a queue pair. */
+/** Depths and limits of a queue pair. */
 export interface QueuePairSizes {
   readonly receiveDepth: number;
   readonly initiatorDepth: number;
@@ -55,7 +55,7 @@ export interface QueuePairSizes {
   readonly maxReads: number;
 }
 
-/** A list of ND2_SGE in memory. */
+/** An array of ND2_SGE in memory. */
 export class SgeList {
   readonly #memory: SteadyMemory;
   readonly address: number;
@@ -80,7 +80,7 @@ export class SgeList {
     return n;
   }
 
-  /** Writes the only entry. */
+  /** Writes a single entry. */
   single(address: number, length: number): void {
     this.#put(this.#memory.words, 0, address, length, 0);
   }
@@ -94,20 +94,21 @@ export class SgeList {
 }
 
 /**
- * An IND2QueuePair. A request's context is the place of its record, so that a result is matched with what was posted, and a provider that
- * guesses the type of a failed request does no harm. Posting allocates nothing, except for addresses of Reads and Writes.
+ * IND2QueuePair of a provider. The context of a request is the index of its record. A result is therefore matched with the
+ * posted request, even if the provider reports a wrong type for a failed one. Posting allocates nothing, except for
+ * BigInts of high remote addresses.
  */
 export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   readonly token: number;
-  /** Requests whose results may come after the release. */
+  /** Number of requests whose results may be returned after the release. */
   unread = 0;
-  /** Its connection has ended, or it was flushed. */
+  /** Whether the connection has ended or the queue pair was flushed. */
   broken = false;
   #com: ComObject<'IND2QueuePair'> | undefined;
   #address = 0;
   readonly #initiators: (RequestRecord | undefined)[];
   readonly #receives: (RequestRecord | undefined)[];
-  /** The initiator request that is next to complete. */
+  /** Index of the oldest outstanding initiator request. */
   #oldest = 0;
   #outstanding = 0;
   #released = false;
@@ -133,7 +134,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.token = tokens.add(this);
   }
 
-  /** Takes over the object, which was made with the {@link token}. */
+  /** Takes over the object, which was created with the {@link token}. */
   begin(com: ComObject<'IND2QueuePair'>, onEnd: () => void): void {
     this.#com = com;
     this.#onEnd = onEnd;
@@ -142,7 +143,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#receive = com.slots.Receive;
   }
 
-  /** Of a queue pair that was begun. */
+  /** The object. Only valid after {@link begin}. */
   get com(): ComObject<'IND2QueuePair'> {
     return this.#com!;
   }
@@ -159,7 +160,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     return this.sizes.receiveSge;
   }
 
-  /** To ERROR, the only state that it is asked for. */
+  /** Moves the queue pair to ERROR, the only transition that the layer above requests. */
   modify(): void {
     this.com.run('Flush');
     this.broken = true;
@@ -172,7 +173,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#posted(record);
   }
 
-  /** v1 alone has it. */
+  /** Used by v1 only. */
   sendAndInvalidate(): void {
     throw new StatusError(Status.NOT_SUPPORTED);
   }
@@ -243,7 +244,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#posted(record);
   }
 
-  /** Writes the list of a request; of an inline one, the bytes, whose memory may move. Returns the number of entries. */
+  /** Writes the scatter/gather list of a request. Copies inline bytes, whose memory may move. Returns the number of entries. */
   #entries(sgl: readonly WvSge[], flags: number): number {
     if ((flags & INLINE) === 0) return this.#sends.write(sgl);
     const { bytes: to, address } = this.#inline;
@@ -268,7 +269,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#initiators[index] = record as RequestRecord;
   }
 
-  /** A request has ended; answers its record, or undefined: there is none such. */
+  /** Removes and returns the record of a completed request; undefined if there is none. */
   take(id: number, failed: boolean): RequestRecord | undefined {
     if (failed) this.broken = true;
     const index = id >>> 1;
@@ -290,7 +291,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     return record;
   }
 
-  /** Those before it have succeeded silently. */
+  /** Also removes earlier requests, which have succeeded silently. */
   #takeInitiator(index: number): RequestRecord | undefined {
     const record = this.#initiators[index];
     if (record === undefined) return undefined;
@@ -307,7 +308,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     return record;
   }
 
-  /** Results of what is outstanding may still come, and are the client's. */
+  /** Releases the object. Results of outstanding requests may still be returned to the client. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -323,7 +324,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     if (this.unread === 0) this.forgetUnread();
   }
 
-  /** No results of it come any more. */
+  /** Called when no more results can be returned. */
   forgetUnread(): void {
     this.unread = 0;
     for (const queue of this.queues) queue.unread.delete(this);
@@ -336,12 +337,12 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   }
 }
 
-/** The context of an initiator request. */
+/** Returns the context of an initiator request. Those of Receives are odd. */
 function idOf(record: unknown): number {
   return 2 * (record as RequestRecord).index;
 }
 
-/** A number where that is exact, which it is for all memory of processes. @throws StatusError INVALID_PARAMETER */
+/** Returns a number if it is exact, as it is for all memory of processes. @throws StatusError INVALID_PARAMETER */
 function addressOf({ addressLow, addressHigh }: RemoteMemoryRef, offset: number): number | bigint {
   const at = addressHigh * 2 ** 32 + addressLow + offset;
   if (at <= MOST) return at;
@@ -352,22 +353,25 @@ function addressOf({ addressLow, addressHigh }: RemoteMemoryRef, offset: number)
 }
 
 function tooManySges(kind: string, n: number, most: number): never {
-  const text = `A ${kind} of this queue pair has at most ${most} scatter/gather entries; got ${n}.`;
+  const text = `\`sgl\` of a ${kind} of this queue pair must have at most ${most} entries; got ${n}.`;
   throw new StatusError(Status.DATA_OVERRUN, text);
 }
 
 function beyond(index: number): never {
-  throw new StatusError(Status.ACCESS_VIOLATION, `Entry ${index} ends beyond its memory.`);
+  throw new StatusError(
+    Status.ACCESS_VIOLATION,
+    `Entry ${index} of \`sgl\` must end within its memory region.`,
+  );
 }
 
 function tooMuchInline(most: number): never {
   throw new StatusError(
     Status.BUFFER_OVERFLOW,
-    `INLINE requests of this queue pair have at most ${most} bytes.`,
+    `INLINE requests of this queue pair must have at most ${most} bytes.`,
   );
 }
 
-/** Throws NOT_SUPPORTED. */
+/** Throws NOT_SUPPORTED with the provider's name. */
 export function unsupported(library: string, what: string): never {
-  throw new StatusError(Status.NOT_SUPPORTED, `The provider ${library} has no ${what}.`);
+  throw new StatusError(Status.NOT_SUPPORTED, `The provider ${library} does not support ${what}.`);
 }

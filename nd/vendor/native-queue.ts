@@ -10,15 +10,15 @@ import type { CompletionBelow, QueueBelow } from '../core/below.js';
 import { Nd2AdapterFlag } from '../spi/v2.js';
 import type { NativeQueuePair } from './native-queue-pair.js';
 
-/** Results that one call returns at most. */
+/** Maximum results of one call. */
 const BATCH = 32;
 const { status: STATUS, bytes: BYTES, queuePair: QUEUE_PAIR, request: REQUEST, size: SIZE } = ResultWord;
 /** ND_CQ_NOTIFY_*. */
 const notifyTypes: Readonly<Record<WvCqNotifyType, number>> = { errors: 0, any: 1, solicited: 2 };
 
-/** An IND2CompletionQueue. */
+/** IND2CompletionQueue of a provider. */
 export class NativeQueue implements QueueBelow {
-  /** Queue pairs that were released with requests outstanding, whose results may come yet. */
+  /** Queue pairs that were released with requests outstanding, whose results may still be returned. */
   readonly unread = new Set<NativeQueuePair>();
   readonly #getResults: NativeFunction;
   readonly #memory = argumentMemory(4 * SIZE * BATCH);
@@ -52,14 +52,14 @@ export class NativeQueue implements QueueBelow {
     return count;
   }
 
-  /** The provider refuses a depth that is too small. */
+  /** Not needed to check a new depth: the provider checks it. */
   peek(): number {
     return 0;
   }
 
   resize(entries: number): void {
     if ((this.adapterFlags & Nd2AdapterFlag.CQ_RESIZE_SUPPORTED) === 0) {
-      const text = `The provider ${this.com.library} does not resize completion queues; make them large enough.`;
+      const text = `The provider ${this.com.library} does not support resizing completion queues. Create larger ones.`;
       throw new StatusError(Status.NOT_SUPPORTED, text);
     }
     this.com.run('Resize', entries);

@@ -23,7 +23,7 @@ export class VendorProvider extends NdObject implements IND2Provider {
   readonly entry: CatalogueEntry;
   readonly #com: ComObject<'IND2Provider'>;
 
-  /** @throws NdError NOT_SUPPORTED: it cannot be loaded, or does not answer as the SPI wants; or what it returned */
+  /** @throws NdError NOT_SUPPORTED if the DLL cannot be loaded or does not conform to the SPI; otherwise the DLL's result */
   constructor(entry: CatalogueEntry) {
     super();
     this.entry = entry;
@@ -55,11 +55,11 @@ export class VendorProvider extends NdObject implements IND2Provider {
   }
 
   protected end(): void {
-    // The DLL and its provider stay for the thread's next open.
+    // The thread keeps the DLL's provider for its next open.
   }
 }
 
-/** A provider that does not answer a size probe is broken, as the SPI's own library has it. */
+/** Checks that the provider accepts a query of the list's size, as the SPI's own library does. */
 function checked(com: ComObject<'IND2Provider'>): ComObject<'IND2Provider'> {
   const { address } = argumentMemory(8);
   const result = com.call('QueryAddressList', 0, address);

@@ -10,7 +10,7 @@ import type { VendorAdapter } from './adapter.js';
 import { notifyAffinity } from './affinity.js';
 import { type ReceiveSource, SgeList } from './native-queue-pair.js';
 
-/** IND2SharedReceiveQueue over a provider's. */
+/** IND2SharedReceiveQueue over a vendor's provider. */
 export class VendorSharedReceiveQueue
   extends NdOverlappedBase
   implements IND2SharedReceiveQueue, ReceiveSource
@@ -20,7 +20,7 @@ export class VendorSharedReceiveQueue
   }
 
   readonly #pool = new RecordPool();
-  /** Of outstanding Receives, by their place. */
+  /** Records of outstanding Receives, by index. */
   readonly #records: (RequestRecord | undefined)[] = [];
   readonly #sg: ScatterGather;
   readonly #list: SgeList;
@@ -52,7 +52,7 @@ export class VendorSharedReceiveQueue
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`depth\` must be 1 to ${most} and \`notifyThreshold\` not above it, or 0 to leave either as it is; got ${depth} and ${notifyThreshold}.`,
+        `\`depth\` must be 1 to ${most}, and \`notifyThreshold\` at most \`depth\`, or 0 for no change; got ${depth} and ${notifyThreshold}.`,
       );
     }
     this.adapter.terms.call(what, () => this.com.run('Modify', depth, notifyThreshold));
@@ -103,7 +103,7 @@ export class VendorSharedReceiveQueue
     try {
       this.com.cancelAll();
     } catch {
-      // Its requests end with it.
+      // The requests end with the object.
     }
   }
 }

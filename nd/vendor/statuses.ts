@@ -1,7 +1,7 @@
 import { Status } from '../../winverbs/index.js';
 import { type StatusMap, Terms, v2Terms } from '../status.js';
 
-/** HRESULT_FROM_WIN32 and COM's own: what providers return besides NTSTATUS values. */
+/** HRESULTs that providers return besides NTSTATUS values: COM's own, and HRESULT_FROM_WIN32. */
 const hresults: StatusMap = {
   2147500033: Status.NOT_SUPPORTED, // 80004001 E_NOTIMPL
   2147500034: Status.NOT_SUPPORTED, // 80004002 E_NOINTERFACE
@@ -37,5 +37,5 @@ const hresults: StatusMap = {
   2147952465: Status.HOST_UNREACHABLE, // 80072751 WSAEHOSTUNREACH
 };
 
-/** The terms of v2, for what a provider returns. */
+/** The terms of v2, extended by these HRESULTs. */
 export const vendorTerms = new Terms({ ...v2Terms.statuses, ...hresults }, v2Terms.completions);

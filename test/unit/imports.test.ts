@@ -80,7 +80,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'nd/net/channel/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
   'nd/net/': ['nd/index.ts', 'nd/net/'],
   'nd/': ['nd/spi/', 'nd/vendor/index.ts', 'winverbs/index.ts'],
-  // The SPI over a vendor's provider: the objects of v2, over others than WinVerbs'.
+  // The SPI over a vendor's provider uses the objects of v2 over its own layer below.
   'nd/vendor/': [
     'nd/spi/',
     'nd/core/',

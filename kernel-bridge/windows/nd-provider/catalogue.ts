@@ -1,30 +1,30 @@
-/** The NetworkDirect v2 providers of this system: entries of the Winsock catalogue, or what the environment names instead. */
+/** The NetworkDirect v2 providers of this host, from the Winsock catalogue or from the environment. */
 import { win32 } from 'node:path';
 import { libraryLoader } from '../library-loader.js';
 import { nativeBytes } from '../steady-memory.js';
 import { loadKoffi, type NativeFunction } from '../win32.js';
 import { guidText } from './slots.js';
 
-/** The environment variable that names providers in place of the catalogue: absolute paths, with `;` between them. */
+/** The environment variable that replaces the catalogue: absolute paths, separated by `;`. */
 export const providersVariable = 'NETWORKDIRECT_ND_PROVIDERS';
 
 /** A provider's DLL. */
 export interface CatalogueEntry {
-  /** The file's name: `mlx5nd.dll`. */
+  /** File name, such as `mlx5nd.dll`. */
   readonly library: string;
-  /** The absolute path; of an entry with a path that is none, what the catalogue has. */
+  /** Absolute path. For a refused entry, the path as it was configured. */
   readonly path: string;
-  /** The name in the catalogue; empty: it is named by the environment. */
+  /** Name in the catalogue; empty if the entry comes from the environment. */
   readonly protocol: string;
-  /** The provider's GUID, as text. */
+  /** GUID of the provider, as text. */
   readonly id: string;
-  /** The version of the file; empty: it has none. */
+  /** File version; empty if the file has none. */
   readonly version: string;
-  /** Why it is not loaded. */
+  /** Why the DLL is not loaded. */
   readonly refused?: string;
 }
 
-/** WSAPROTOCOL_INFOW: bytes, and offsets of its members. */
+/** WSAPROTOCOL_INFOW: its size, and offsets of its members, in bytes. */
 const Info = {
   ...{ size: 628, serviceFlags: 0, providerFlags: 16, id: 20, version: 72 },
   ...{ socketType: 88, protocol: 92, maxOffset: 96, name: 116 },
@@ -35,7 +35,7 @@ const SERVICE = 0x8e;
 const PROVIDER = 0x14;
 const VERSION = 0x2_0000;
 const NO_GUID = '00000000-0000-0000-0000-000000000000';
-/** Of a path, in characters. */
+/** Maximum length of a path, in characters. */
 const longestPath = 1024;
 
 interface Catalogue {
@@ -61,12 +61,12 @@ function catalogueOf(library: string): Catalogue {
   return found;
 }
 
-/** The entries of NetworkDirect v2 providers, as the catalogue of this library has them. Their paths are not expanded. */
+/** Reads the entries of NetworkDirect v2 providers from the catalogue of a DLL. */
 function enumerate(library: string): { id: string; idBytes: Uint8Array; protocol: string }[] {
   const catalogue = catalogueOf(library);
   const numbers = nativeBytes().memory(8);
   const size = numbers.words;
-  // It may grow between the two calls.
+  // The catalogue may grow between the two calls.
   for (let tries = 0; tries < 4; tries++) {
     const room = size[0]!;
     const buffer = nativeBytes().memory(Math.max(room, 8));
@@ -101,14 +101,14 @@ function pathOf(library: string, idBytes: Uint8Array): string {
   return failed === 0 ? Buffer.from(path.bytes.buffer).toString('utf16le').replace(/\0.*$/s, '') : '';
 }
 
-/** Expands the variables of a path. The system's folder is the one that the system reports, whatever the environment says. */
+/** Expands the variables of a path. The system folder is the one that Windows reports, not that of the environment. */
 export function expanded(path: string, systemFolder: string): string {
   return path.replace(/%([^%]+)%/g, (all, name: string) =>
     /^(SystemRoot|windir)$/i.test(name) ? win32.dirname(systemFolder) : (process.env[name] ?? all),
   );
 }
 
-/** Why a path is not loaded; undefined: it names one file, whatever the current folder is. */
+/** Returns why a path is not loaded; undefined if it is absolute, so that the current folder is irrelevant. */
 export function refusalOf(path: string): string | undefined {
   if (/^[A-Za-z]:[\\/]/.test(path) && !path.includes('%')) return undefined;
   return `\`path\` of a provider must be absolute, such as C:\\Windows\\System32\\mlx5nd.dll; got '${path}'.`;
@@ -127,10 +127,10 @@ function entry(path: string, id: string, protocol: string): CatalogueEntry {
 }
 
 /**
- * The providers of this system, in the order of the catalogue, each DLL once.
+ * Lists the providers of this host in the order of the catalogue, each DLL once.
  *
- * @param library - what has the catalogue's functions
- * @throws StatusError NOT_SUPPORTED: there is no koffi
+ * @param library - the DLL that exports the catalogue's functions
+ * @throws StatusError NOT_SUPPORTED if koffi is not installed
  */
 export function readCatalogue(
   library = 'ws2_32.dll',
@@ -174,7 +174,7 @@ function versionsOf(): Versions {
   return versions;
 }
 
-/** The version in a file's VS_FIXEDFILEINFO; empty: it has none, or cannot be read. */
+/** Returns the version in a file's VS_FIXEDFILEINFO; empty if it has none or cannot be read. */
 function fileVersion(path: string): string {
   const { size, read, query } = versionsOf();
   const length = size(path, 0);

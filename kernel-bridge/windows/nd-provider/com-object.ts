@@ -6,19 +6,19 @@ import { guidBytes, type InterfaceName, interfaces, type SlotOf } from './slots.
 
 const POINTER_BYTES = 8;
 const RELEASE = 2;
-/** The highest slot of any interface. */
+/** Maximum number of slots of an interface. */
 const MOST_SLOTS = 16;
 
-/** The functions of an interface, and its Release. */
+/** The methods of an interface, and its Release. */
 interface Functions {
   readonly slots: Readonly<Record<string, NativeFunction>>;
   readonly release: NativeFunction;
   readonly releaseAt: Address;
 }
 
-/** Calls do not nest, so one memory serves all: a pointer that a call leaves, and before that what it is read from. */
+/** Scratch memory for output pointers and vtables. Calls do not nest, so one suffices. */
 let scratch: SteadyMemory | undefined;
-/** Functions by vtable and interface: koffi keeps each function that it was told of. */
+/** Functions by vtable and interface, because koffi keeps every function that was declared to it. */
 const known = new Map<string, Functions>();
 const iids = new Map<InterfaceName, SteadyMemory>();
 
@@ -38,7 +38,7 @@ export function iidAddress(name: InterfaceName): Address {
   return memory.address;
 }
 
-/** The pointer at a place of 32-bit words. */
+/** Returns the pointer at an index of 32-bit words. */
 export function pointerAt(words: Uint32Array, at: number): Address {
   return words[at]! + words[at + 1]! * 2 ** 32;
 }
@@ -70,24 +70,24 @@ function functionsOf(address: Address, name: InterfaceName): Functions {
   return functions;
 }
 
-/** The error of a method that has returned this. */
+/** Returns the error for the result of a method. */
 export function comFailure(library: string, name: string, method: string, result: number): StatusError {
   const hex = `0x${result.toString(16).padStart(8, '0')}`;
   return new StatusError(result, `${name}::${method} of ${library} returned ${hex}. ${statusText(result)}`);
 }
 
 /**
- * An object of a provider by one of its interfaces: a reference, which {@link release} gives back. A thread that ends without that gives
- * back what it has left, the last made first.
+ * A reference to an object of a provider, with one of its interfaces, until {@link release}. If the thread ends before
+ * that, the runtime releases its remaining references, newest first.
  */
 export class ComObject<I extends InterfaceName = InterfaceName> {
-  /** For calls whose result is read elsewhere; the first argument is {@link address}. */
+  /** The methods, without checks of their results. The first argument is {@link address}. */
   readonly slots: { readonly [S in SlotOf<I>]: NativeFunction };
   readonly #release: NativeFunction;
   readonly #releaseAt: Address;
   #released = false;
 
-  /** Takes over the reference. `library` is for errors. */
+  /** Takes over the caller's reference. `library` appears in errors. */
   constructor(
     readonly name: I,
     readonly address: Address,
@@ -109,13 +109,13 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
     return (this.slots[method](this.address, ...values) as number) >>> 0;
   }
 
-  /** Calls a method that must succeed. @throws StatusError with its result */
+  /** Calls a method. @throws StatusError with its result unless it succeeds */
   run(method: SlotOf<I>, ...values: readonly unknown[]): void {
     const result = this.call(method, ...values);
     if (result !== Status.SUCCESS) throw this.failure(method, result);
   }
 
-  /** Calls a method whose first argument is an IID and whose last one gets an object of it. Returns the object's address. */
+  /** Calls a method whose first argument is an IID and whose last one receives the object. Returns the object's address. */
   make(method: SlotOf<I>, name: InterfaceName, ...values: readonly unknown[]): Address {
     const { words, address } = outMemory();
     words[0] = 0;
@@ -133,7 +133,7 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
     return comFailure(this.library, this.name, method, result);
   }
 
-  /** Gives the reference back, once. */
+  /** Releases the reference. Later calls have no effect. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -141,7 +141,7 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
     this.#release(this.address);
   }
 
-  /** Has its reference given back before those of objects that were made since, where the thread ends without giving them back. */
+  /** Moves the object to the front of the order in which the end of the thread releases references. */
   endFirst(): void {
     const native = loadNative();
     native.notAtEnd(this.#releaseAt, this.address);

@@ -1,4 +1,4 @@
-/** NetworkDirect v2 providers of vendors: their DLLs, COM objects, requests that wait, and structures. */
+/** NetworkDirect v2 providers of vendors: DLLs, COM objects, overlapped requests, and structures. */
 
 import { MemoryPins } from '../memory-pins.js';
 import type { SteadyMemory } from '../steady-memory.js';
@@ -19,12 +19,15 @@ export { routeSource } from './route-source.js';
 export type { InterfaceName, OverlappedName, SlotOf } from './slots.js';
 export type { SteadyMemory };
 
-/** Zeroed memory for arguments of calls, which does not move; in words of 32 bits. */
+/** Allocates zeroed memory for the arguments of calls. V8 does not move it. */
 export function argumentMemory(bytes: number): SteadyMemory {
   return nativeBytes().memory(bytes);
 }
 
-/** Has the requests of a file of CreateOverlappedFile complete in this thread, and the file closed with it. False: refused. */
+/**
+ * Associates a file of CreateOverlappedFile with this thread's completion port, and closes it with the thread. Returns
+ * whether that succeeded.
+ */
 export function adoptFile(file: Handle): boolean {
   loadNative().own(file);
   return windowsDoor().port.attachOverlapped(file);
@@ -35,7 +38,7 @@ export function closeFile(file: Handle): void {
   loadNative().close(file);
 }
 
-/** Holds memory for a device. */
+/** Returns an empty set of pinned memory. */
 export function memoryPins(): MemoryPins {
   return new MemoryPins(nativeBytes());
 }

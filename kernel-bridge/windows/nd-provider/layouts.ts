@@ -1,17 +1,17 @@
-/** Structures of the SPI that are read and written as bytes; those of requests as 32-bit words. Sources: ND SPI v2 (nddef.h). */
+/** Layouts of the SPI's structures. Those of requests and results are in 32-bit words. Source: ND SPI v2 (nddef.h). */
 import { decodeSockaddr, SOCKADDR_BYTES, type SocketAddress } from '../../ioctl/sockaddr.js';
 import { nativeBytes } from '../steady-memory.js';
 import { pointerAt } from './com-object.js';
 
-/** ND2_SGE, in words: address at 0. */
+/** ND2_SGE, in words. The address is at 0. */
 export const SgeWord = { length: 2, token: 3, size: 4 } as const;
 /** ND2_RESULT, in words. */
 export const ResultWord = { status: 0, bytes: 1, queuePair: 2, request: 4, type: 6, size: 8 } as const;
-/** Bytes of ND2_ADAPTER_INFO. */
+/** Size of ND2_ADAPTER_INFO, in bytes. */
 export const ADAPTER_INFO_BYTES = 96;
 export const ND_VERSION_2 = 0x2_0000;
 
-/** Bytes of a SOCKADDR_IN and a SOCKADDR_IN6. */
+/** Size of a SOCKADDR_IN or SOCKADDR_IN6, in bytes. */
 export const sockaddrLength = (family: 4 | 6): number => (family === 4 ? 16 : SOCKADDR_BYTES);
 
 /** ND2_ADAPTER_INFO. */
@@ -40,7 +40,7 @@ export interface AdapterInfo {
   readonly adapterFlags: number;
 }
 
-/** Reads an ND2_ADAPTER_INFO. Sizes above 2^53 - 1 are that. */
+/** Decodes an ND2_ADAPTER_INFO. Sizes are limited to 2^53 - 1. */
 export function decodeAdapterInfo(bytes: Uint8Array): AdapterInfo {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const u16 = (at: number): number => view.getUint16(at, true);
@@ -72,7 +72,7 @@ export function decodeAdapterInfo(bytes: Uint8Array): AdapterInfo {
   };
 }
 
-/** Reads a SOCKET_ADDRESS_LIST; its pointers are followed. Addresses of other families are left out. */
+/** Decodes a SOCKET_ADDRESS_LIST, following its pointers. Addresses of families other than IP are omitted. */
 export function decodeAddressList(bytes: Uint8Array): SocketAddress[] {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.length / 4));
   const { memory, copy } = nativeBytes();
@@ -87,7 +87,7 @@ export function decodeAddressList(bytes: Uint8Array): SocketAddress[] {
     try {
       found.push({ ...decodeSockaddr(sockaddr.bytes.subarray(0, SOCKADDR_BYTES)), port: 0 });
     } catch {
-      // Of another family.
+      // Another family.
     }
   }
   return found;

@@ -7,13 +7,15 @@ import { ComObject, iidAddress, pointerAt } from './com-object.js';
 import { prepareRequests } from './overlapped-requests.js';
 import { guidBytes } from './slots.js';
 
-/** Those of this thread, by their path: a provider stays until its thread ends. */
+/** Providers of this thread by path. A provider stays loaded until its thread ends. */
 const loaded = new Map<string, ComObject<'IND2Provider'>>();
 
 /**
- * The provider of an entry of the catalogue. From now on `allocate()` of this thread makes memory that providers take.
+ * Loads the provider of a catalogue entry. From then on, `allocate()` of this thread returns memory that providers can
+ * register.
  *
- * @throws StatusError NOT_SUPPORTED: the path is not absolute, or the DLL cannot be loaded, or is no provider; otherwise what it returned.
+ * @throws StatusError NOT_SUPPORTED if the path is not absolute, or the DLL cannot be loaded or is not a provider;
+ *   otherwise the provider's result
  */
 export function loadProvider({ path, library, id }: CatalogueEntry): ComObject<'IND2Provider'> {
   const refused = refusalOf(path);
@@ -29,26 +31,26 @@ export function loadProvider({ path, library, id }: CatalogueEntry): ComObject<'
   return provider;
 }
 
-/** The provider by itself or, of a DLL that has only that, by its class factory. */
+/** Returns the provider's object, directly or through the DLL's class factory. */
 function entryOf(path: string, library: string, id: string): number {
   const module = loadLibrary(path);
   const { find, functionAt } = libraryLoader();
   const entry = find(module, 'DllGetClassObject');
   if (entry === 0) {
-    const text = `${path} is not a NetworkDirect provider: it has no DllGetClassObject.`;
+    const text = `${path} is not a NetworkDirect provider: it does not export DllGetClassObject.`;
     throw new StatusError(Status.NOT_SUPPORTED, text);
   }
   const getClassObject = functionAt(BigInt(entry), 'uint32_t', ['uintptr_t', 'uintptr_t', 'uintptr_t']);
   const memory = nativeBytes().memory(24);
   memory.bytes.set(guidBytes(id));
   const out = memory.address + 16;
-  const ask = (iid: number): number => {
+  const get = (iid: number): number => {
     memory.words.fill(0, 4);
     const result = Number(getClassObject(memory.address, iid, out)) >>> 0;
     return result === Status.SUCCESS && pointerAt(memory.words, 4) === 0 ? Status.INTERNAL_ERROR : result;
   };
-  if (ask(iidAddress('IND2Provider')) === Status.SUCCESS) return pointerAt(memory.words, 4);
-  const result = ask(iidAddress('IClassFactory'));
+  if (get(iidAddress('IND2Provider')) === Status.SUCCESS) return pointerAt(memory.words, 4);
+  const result = get(iidAddress('IClassFactory'));
   if (result !== Status.SUCCESS) {
     const hex = `0x${result.toString(16).padStart(8, '0')}`;
     throw new StatusError(result, `DllGetClassObject of ${library} returned ${hex}. ${statusText(result)}`);

@@ -1,4 +1,4 @@
-/** Requests of a provider that can wait: an OVERLAPPED each, and a packet of the thread's completion port. */
+/** Overlapped requests of a provider: each has an OVERLAPPED and completes with a packet of the thread's completion port. */
 import { Overlapped, type OverlappedSource } from '../../door/overlapped.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { RequestBlock } from '../request-memory.js';
@@ -7,40 +7,40 @@ import { type WindowsDoor, windowsDoor } from '../windows-door.js';
 import { ComObject } from './com-object.js';
 import type { OverlappedName, SlotOf } from './slots.js';
 
-/** OVERLAPPED: what an IO_STATUS_BLOCK has, the offset, and at 24 the event. What a call reads meanwhile is behind it. */
+/** An OVERLAPPED starts with an IO_STATUS_BLOCK and the offset; its event is at 24. The request's input follows it. */
 const eventAt = 24;
 const inputAt = 32;
 
-/** How a request is issued. */
+/** Options of a request. */
 export interface RequestOptions {
-  /** What the provider reads while the request waits. */
+  /** Memory that the provider reads while the request is pending. */
   readonly input?: Uint8Array;
-  /** It is issued again where it ended because another request of its object was cancelled: a provider cancels all of an object together. */
+  /** Whether to reissue it when it was cancelled with another request: a provider cancels all requests of an object together. */
   readonly repeats?: boolean;
-  /** False: cancelling it does nothing now. */
+  /** Returns whether the request can be cancelled now. Otherwise cancelling has no effect. */
   readonly mayCancel?: () => boolean;
 }
 
 /** A method whose last argument is an OVERLAPPED. */
 interface Call extends RequestOptions {
   readonly method: string;
-  /** Issues it; the OVERLAPPED is at `overlapped`, what it reads behind that. */
+  /** Issues the request with the OVERLAPPED at this address, which the input follows. */
   run(overlapped: Address): number;
 }
 
-/** The requests of one thread that have ended and were not delivered yet, in the order of their packets. */
+/** Requests of one thread that have completed but are not delivered yet, in the order of their packets. */
 class Arrivals {
   #arrived: ProviderRequest[] = [];
   #collecting = false;
 
-  /** Set when any of them has ended. It outlives all objects, which end their requests when the thread ends. */
+  /** Set when any request completes. It outlives all objects, whose requests are cancelled when the thread ends. */
   readonly event: Handle;
 
   constructor(readonly door: WindowsDoor) {
     const { native } = door;
     this.event = native.own(native.createEvent());
     if (this.event === 0)
-      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no event left for requests.');
+      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'Windows cannot create another event.');
   }
 
   add(request: ProviderRequest): void {
@@ -48,7 +48,7 @@ class Arrivals {
     if (!this.#collecting) this.deliver();
   }
 
-  /** Takes the packets that have come. What they end is delivered later, so that whoever asks is not called from within. */
+  /** Takes the packets that have arrived. Their requests are delivered later, so that the caller is not reentered. */
   collect(): void {
     if (this.#collecting) return;
     this.#collecting = true;
@@ -67,7 +67,7 @@ class Arrivals {
 
 let arrivals: Arrivals | undefined;
 
-/** Before the first object of the thread, so that what requests use ends after it. */
+/** Creates the state of requests. Call it before the thread's first object, so that the state is destroyed after it. */
 export function prepareRequests(): void {
   arrivalsOfThread();
 }
@@ -77,7 +77,7 @@ function arrivalsOfThread(): Arrivals {
   return arrivals;
 }
 
-/** A request that waits. Its block is the provider's until its last packet has come. */
+/** A pending request. The provider owns its memory block until the last packet has arrived. */
 class ProviderRequest implements OverlappedSource<void> {
   overlapped: Overlapped<void> | undefined;
   #status: number = Status.PENDING;
@@ -90,24 +90,24 @@ class ProviderRequest implements OverlappedSource<void> {
     private readonly block: RequestBlock,
   ) {}
 
-  /** Waits for a packet. */
+  /** Expects a packet. */
   expect(): void {
     const { port } = this.arrivals.door;
     port.expectAt(this.block.ioStatus, () => this.#packet());
   }
 
-  /** The provider has taken no request: no packet comes. */
+  /** Reverts {@link expect}: the request completed or failed at once, without a packet. */
   forget(): void {
     const { port, memory } = this.arrivals.door;
     port.forgetAt(this.block.ioStatus);
     memory.give(this.block);
   }
 
-  /** Of a packet the status says nothing: another phase may have begun, or a failure may look like another. */
+  /** Handles a packet. Only GetOverlappedResult has the status, because another phase of the request may have begun. */
   #packet(): void {
     let status = this.object.call('GetOverlappedResult', this.block.ioStatus, 0);
     if (status === Status.CANCELED && !this.#canceled && this.call.repeats === true && !this.object.closing)
-      status = this.#again();
+      status = this.#reissue();
     if (status === Status.PENDING) {
       this.expect();
       return;
@@ -118,10 +118,10 @@ class ProviderRequest implements OverlappedSource<void> {
     this.arrivals.add(this);
   }
 
-  /** Another request was to be cancelled. */
-  #again(): number {
+  /** Reissues the request, which was cancelled with another one. */
+  #reissue(): number {
     this.block.status = Status.PENDING;
-    // It may end before the call returns, and its packet is looked at afterwards all the same.
+    // It may complete before the call returns; its packet is handled afterwards.
     return this.call.run(this.block.ioStatus);
   }
 
@@ -145,7 +145,7 @@ class ProviderRequest implements OverlappedSource<void> {
       door.native.clearEvent(event);
       arrivals.collect();
       if (this.#status !== Status.PENDING) return;
-      door.waitAWhile(event);
+      door.waitForSlice(event);
     }
   }
 
@@ -155,27 +155,27 @@ class ProviderRequest implements OverlappedSource<void> {
     try {
       this.object.cancelRequests();
     } catch {
-      // It ends by itself.
+      // The request completes by itself.
     }
   }
 
-  /** With all others of its object. */
-  meant(): void {
+  /** Records that the request is cancelled with all others of its object, and is not reissued. */
+  markCanceled(): void {
     this.#canceled = true;
   }
 }
 
-/** An object of a provider whose requests can wait. */
+/** An object of a provider with overlapped requests. */
 export class OverlappedObject<I extends OverlappedName = OverlappedName> extends ComObject<I> {
   readonly #outstanding = new Set<ProviderRequest>();
-  /** It is released once its requests have ended. */
+  /** Whether it is released as soon as its requests have completed. */
   closing = false;
 
   /**
    * Issues a request.
    *
-   * @param values - the arguments before the OVERLAPPED; `input` is where the option of this name is
-   * @throws StatusError: it was refused
+   * @param values - returns the arguments before the OVERLAPPED; `input` is the address of the option's bytes
+   * @throws StatusError if it fails at once
    */
   start(
     method: SlotOf<I>,
@@ -209,18 +209,18 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
     throw this.failure(method, status);
   }
 
-  /** As {@link start}, and blocks until it has ended. @throws StatusError with its status */
+  /** As {@link start}, but blocks until the request completes. @throws StatusError with its status */
   finish(method: SlotOf<I>, values: (input: Address) => readonly unknown[] = () => []): void {
     this.start(method, values).getResult({ wait: true });
   }
 
-  /** A request has ended. @internal */
+  /** Called when a request has completed. @internal */
   ended(request: ProviderRequest): void {
     this.#outstanding.delete(request);
     if (this.closing && this.#outstanding.size === 0) super.release();
   }
 
-  /** Cancels what was asked to be. @throws StatusError UNSUCCESSFUL */
+  /** Calls CancelOverlappedRequests. Requests that were not to be cancelled are reissued. @throws StatusError UNSUCCESSFUL */
   cancelRequests(): void {
     const result = this.call('CancelOverlappedRequests' as SlotOf<I>);
     arrivalsOfThread().collect();
@@ -230,18 +230,18 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
   /** Cancels all requests of the object. @throws StatusError UNSUCCESSFUL */
   cancelAll(): void {
     if (this.#outstanding.size === 0) return;
-    for (const request of this.#outstanding) request.meant();
+    for (const request of this.#outstanding) request.markCanceled();
     this.cancelRequests();
   }
 
-  /** Cancels its requests, and releases it once they have ended: until then their results are asked of it. */
+  /** Cancels the requests, and releases the object when they have completed, because it returns their results. */
   override release(): void {
     if (this.closing) return;
     this.closing = true;
     try {
       this.cancelAll();
     } catch {
-      // Its requests end by themselves.
+      // The requests complete by themselves.
     }
     if (this.#outstanding.size === 0) super.release();
   }

@@ -16,7 +16,7 @@ let sockets: Sockets | undefined;
 
 function socketsOf(): Sockets {
   if (sockets === undefined) {
-    // Node.js has started Winsock.
+    // Node.js has initialized Winsock.
     const dll = loadKoffi().load('ws2_32.dll');
     const [i32, u32, p] = ['int', 'uint32_t', 'uintptr_t'];
     sockets = {
@@ -28,7 +28,7 @@ function socketsOf(): Sockets {
   return sockets;
 }
 
-/** The local address from which the system's route to a remote one leaves; undefined: it has none, or does not tell. */
+/** Returns the source address of the route to a remote address; undefined if there is no route or Windows does not report it. */
 export function routeSource(remote: SocketAddress): SocketAddress | undefined {
   const { open, control, close } = socketsOf();
   const to = encodeSockaddr({ ...remote, port: 0 });

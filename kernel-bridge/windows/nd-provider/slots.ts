@@ -1,6 +1,6 @@
 /**
- * The interfaces of a NetworkDirect v2 provider as COM has them: IIDs, and of each method the slot in the vtable and the types of its
- * arguments. Each returns 32 bits. Sources: ND SPI v2 (ndspi.h).
+ * The COM interfaces of a NetworkDirect v2 provider: IIDs, and for each method its vtable slot and the types of its
+ * arguments. All methods return 32 bits. Source: ND SPI v2 (ndspi.h).
  */
 
 const POINTER = 'uintptr_t';
@@ -122,22 +122,22 @@ export const interfaces = {
 export type InterfaceName = keyof typeof interfaces;
 /** The methods of an interface. */
 export type SlotOf<I extends InterfaceName> = keyof (typeof interfaces)[I]['slots'] & string;
-/** Interfaces whose objects have requests that can wait. */
+/** Interfaces with overlapped requests. */
 export type OverlappedName = {
   [I in InterfaceName]: 'GetOverlappedResult' extends SlotOf<I> ? I : never;
 }[InterfaceName];
 
-/** The 16 bytes of a GUID's text. */
+/** Converts a GUID's text to its 16 bytes. */
 export function guidBytes(text: string): Uint8Array {
   const bytes = Buffer.from(text.replaceAll('-', ''), 'hex');
-  // The first three members are numbers, in the processor's order.
+  // The first three members are little-endian integers.
   bytes.subarray(0, 4).reverse();
   bytes.subarray(4, 6).reverse();
   bytes.subarray(6, 8).reverse();
   return bytes;
 }
 
-/** The text of a GUID's 16 bytes. */
+/** Converts the 16 bytes of a GUID to text. */
 export function guidText(bytes: Uint8Array): string {
   const ordered = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map((at) => bytes[at]!);
   return Buffer.from(ordered)

@@ -118,7 +118,8 @@ for (const acting of ['near', 'far'] as const) {
     async (t) => {
       const keeper = acting === 'near' ? t.far : t.near;
       const status = await statusOf(keeper.begin({ keepQueuePairsOnDisconnect: true }));
-      if (status === Status.INVALID_PARAMETER) t.skip('This provider does not support keepQueuePairsOnDisconnect.');
+      if (status === Status.INVALID_PARAMETER)
+        t.skip('This provider does not support keepQueuePairsOnDisconnect.');
       t.status(status, SUCCESS, 'OpenAdapter');
       const { here, there } = await roles(t, acting);
       await there.post(...receives(3));
