@@ -375,7 +375,7 @@ function providerCalls(amount: Amount): Row {
   const { seconds } = amount;
   return {
     name: 'provider calls',
-    title: "a vendor's provider on Windows (Wine): a Send and a GetResults, over the bare calls",
+    title: "a vendor's provider on Windows (Wine): additional time of a Send and a GetResults through koffi",
     unit: NANOSECONDS,
     contestants: [
       { label: US, by: 'provider-calls', job: { what: 'over', seconds } },

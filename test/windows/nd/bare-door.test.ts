@@ -1,4 +1,4 @@
-// The bare door to a vendor's provider: slots, requests that wait, failures, loading.
+// The door to a vendor's provider without the SPI: slots, overlapped requests, failures, loading.
 import { copyFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
@@ -19,7 +19,7 @@ import { ADAPTER_ID, CATALOGUE, clean, Nd2Standin, PROVIDER } from './nd2-standi
 
 const standin = new Nd2Standin();
 
-/** One object of every interface. */
+/** Creates one object of every interface. */
 function oneOfEach(at: BareAdapter): Readonly<Record<string, ComObject>> {
   const queue = at.completionQueue();
   return {
@@ -35,7 +35,7 @@ function oneOfEach(at: BareAdapter): Readonly<Record<string, ComObject>> {
   };
 }
 
-/** Every method but those of the class factory: the object, its name there, and arguments that are all 0. */
+/** Yields every method except those of the class factory: the object, the names, and arguments that are all 0. */
 function* everyMethod(at: BareAdapter) {
   for (const [name, object] of Object.entries(oneOfEach(at))) {
     const { slots } = interfaces[name as keyof typeof interfaces];
@@ -47,7 +47,7 @@ function* everyMethod(at: BareAdapter) {
   }
 }
 
-clean(test, standin, 'every slot is the method that the table says', () => {
+clean(test, standin, 'every slot calls the method of the table', () => {
   const at = new BareAdapter();
   let methods = 0;
   for (const { object, method, full, zeros } of everyMethod(at)) {
@@ -57,14 +57,14 @@ clean(test, standin, 'every slot is the method that the table says', () => {
     methods++;
   }
   assert.is(methods, 59);
-  // Nothing at all is not what a client should pass.
+  // Null pointers are violations.
   assert.is.not(standin.violation(), '');
   at.release();
 });
 
-clean(test, standin, 'every slot that fails is named, with its status and its library', () => {
+clean(test, standin, 'the error of every method has its name, its status and the DLL', () => {
   const at = new BareAdapter();
-  // These return no status.
+  // These do not return a status.
   const values = ['GetResults', 'GetLocalToken', 'GetRemoteToken'];
   for (const { object, method, full, zeros } of everyMethod(at)) {
     if (values.includes(method)) continue;
@@ -85,7 +85,7 @@ clean(test, standin, 'every slot that fails is named, with its status and its li
   at.release();
 });
 
-clean(test, standin, 'addresses, ids and limits, at their full width', () => {
+clean(test, standin, 'addresses, ids and limits keep all their bits', () => {
   const at = new BareAdapter();
   const size = argumentMemory(8);
   assert.is(at.provider.call('QueryAddressList', 0, size.address), Status.BUFFER_OVERFLOW);
@@ -112,14 +112,14 @@ clean(test, standin, 'addresses, ids and limits, at their full width', () => {
 });
 
 const ways = {
-  'that end at once': { completion: 1 },
-  'that wait': { completion: 0 },
-  'that end later': { completion: 0, delay: 20 },
+  'that complete at once': { completion: 1 },
+  'that pend': { completion: 0 },
+  'that complete later': { completion: 0, delay: 20 },
   'in two phases': { completion: 2 },
   'in two phases, later': { completion: 2, delay: 20 },
 } as const;
 for (const [way, settings] of Object.entries(ways)) {
-  clean(test, standin, `requests ${way}: awaited, and blocking`, async () => {
+  clean(test, standin, `requests ${way}, awaited and blocking`, async () => {
     standin.set(settings);
     const at = new BareAdapter();
     const side = new BareSide(at, 1); // registers, blocking
@@ -134,7 +134,7 @@ for (const [way, settings] of Object.entries(ways)) {
     at.release();
   });
 
-  clean(test, standin, `requests ${way}, which fail`, async () => {
+  clean(test, standin, `requests ${way} and fail`, async () => {
     standin.set(settings);
     const at = new BareAdapter();
     const side = new BareSide(at, 1);
@@ -152,7 +152,7 @@ for (const [way, settings] of Object.entries(ways)) {
   });
 }
 
-clean(test, standin, 'a notification is cancelled, and the queue goes on', async () => {
+clean(test, standin, 'a notification is cancelled, and the queue still works', async () => {
   const at = new BareAdapter();
   const side = new BareSide(at, 1);
   const [first, second] = [1, 1].map((type) => side.queue.start('Notify', () => [type]));
@@ -201,14 +201,14 @@ clean(test, standin, 'a message, a Write and a Read between two queue pairs', as
   at.release();
 });
 
-/** A copy of a DLL, which the process loads as another one. */
+/** Copies a DLL, so that the process loads it as another one. */
 function copyOf(path: string, name: string): string {
   const copy = joinPath(mkdtempSync(joinPath(tmpdir(), 'nd-')), name);
   copyFileSync(path, copy);
   return copy;
 }
 
-test('a provider that is only made by its class factory', () => {
+test('a provider that is only available from its class factory', () => {
   const path = copyOf(PROVIDER, 'factory.dll');
   const other = new Nd2Standin(path);
   other.set({ factory: 1 });
@@ -220,13 +220,13 @@ test('a provider that is only made by its class factory', () => {
   assert.is(other.violation(), '');
 });
 
-test('a DLL that is no provider, and one that refuses', () => {
+test('a DLL that is not a provider, and one whose factory fails', () => {
   assert.throws(() => providerAt(CATALOGUE), /standin-catalogue\.dll is not a NetworkDirect provider/);
-  const path = copyOf(PROVIDER, 'refuses.dll');
+  const path = copyOf(PROVIDER, 'failing.dll');
   const other = new Nd2Standin(path);
   other.set({ factory: 1 });
   other.fail('DllGetClassObject', Status.DEVICE_NOT_READY, 1);
-  assert.throws(() => providerAt(path), /DllGetClassObject of refuses\.dll returned 0xc00000a3/);
+  assert.throws(() => providerAt(path), /DllGetClassObject of failing\.dll returned 0xc00000a3/);
   assert.throws(() => providerAt('C:\\nothing\\of-the-kind.dll'), /of-the-kind\.dll/);
 });
 

@@ -1,4 +1,4 @@
-/** The bare door to a provider, for tests: an adapter and its file, and the objects of one side of a connection. */
+/** The door to a provider without the SPI, for tests: an adapter with its file, and the objects of one side of a connection. */
 import {
   adoptFile,
   argumentMemory,
@@ -22,7 +22,7 @@ import { ADAPTER_ID, PROVIDER } from './nd2-standin.js';
 export const ALL_RIGHTS = 0x8000_000f;
 export const LOOPBACK4 = { family: 4, address: '127.0.0.1', port: 0 } as const;
 
-/** The provider whose DLL is there. */
+/** Loads the provider with this path. */
 export function providerAt(path = PROVIDER): ComObject<'IND2Provider'> {
   const [entry] = readCatalogue('', { [providersVariable]: path });
   return loadProvider(entry!);
@@ -44,17 +44,17 @@ export class BareAdapter {
     const out = argumentMemory(8);
     this.adapter.run('CreateOverlappedFile', out.address);
     this.file = out.words[0]!;
-    if (!adoptFile(this.file)) throw new Error('The port refuses the file.');
+    if (!adoptFile(this.file)) throw new Error('The completion port does not accept the file.');
   }
 
-  /** An object whose requests wait, made with the file. */
+  /** Creates an object with overlapped requests. */
   overlapped<I extends OverlappedName>(name: I, ...values: readonly unknown[]): OverlappedObject<I> {
     const method = `Create${name.slice('IND2'.length)}` as 'CreateConnector';
     const address = this.adapter.make(method, name, this.file, ...values);
     return this.#keep(new OverlappedObject(name, address, this.adapter.library));
   }
 
-  /** Another one. */
+  /** Creates an object without overlapped requests. */
   plain<I extends InterfaceName>(name: I, ...values: readonly unknown[]): ComObject<I> {
     const method = `Create${name.slice('IND2'.length)}` as 'CreateQueuePair';
     return this.#keep(new ComObject(name, this.adapter.make(method, name, ...values), this.adapter.library));
@@ -104,7 +104,7 @@ export class BareSide {
     return this.#pin.address;
   }
 
-  /** A list of pieces of the memory, by offset and length; its address. */
+  /** Writes a scatter/gather list of parts of the memory and returns its address. */
   sgl(...pieces: readonly (readonly [at: number, length: number])[]): number {
     const { words } = this.#sge;
     const token = this.region.call('GetLocalToken');
@@ -134,21 +134,21 @@ export class BareSide {
     });
   }
 
-  /** Deregisters its memory; the adapter releases the objects. */
+  /** Deregisters the memory. The adapter releases the objects. */
   end(): void {
     this.region.finish('Deregister');
     this.#pins.unpin(this.#pin);
   }
 }
 
-/** A sockaddr as arguments: address and length. */
+/** Encodes a sockaddr. Returns its address and length as arguments. */
 export function sockaddr(of: { family: 4; address: string; port: number }): readonly [number, number] {
   const memory = argumentMemory(28);
   memory.bytes.set(encodeSockaddr(of));
   return [memory.address, 16];
 }
 
-/** Connects two sides of one adapter; answers the address of the listener. */
+/** Connects two sides of one adapter. */
 export async function join(at: BareAdapter, a: BareSide, b: BareSide): Promise<void> {
   const listener = at.overlapped('IND2Listener');
   listener.run('Bind', ...sockaddr(LOOPBACK4));

@@ -1,5 +1,6 @@
-// What a Send and a GetResults of a vendor's provider cost: call-cost-program.js PROVIDER WHAT SECONDS, in node.exe. WHAT is `bare`, from
-// compiled code, or `over`, by the library less that. The provider is the stand-in, whose hollow objects do nothing. Prints microseconds.
+// Measures a Send and a GetResults of a vendor's provider in node.exe: call-cost-program.js PROVIDER WHAT SECONDS. WHAT is
+// `bare` for calls from compiled code, or `over` for the difference between calls through koffi and those. The provider is
+// the stand-in, whose hollow objects do nothing. Prints microseconds.
 import { argumentMemory } from '../../../kernel-bridge/windows/nd-provider/index.js';
 import { BareAdapter } from './bare-side.js';
 import { Nd2Standin } from './nd2-standin.js';
@@ -15,7 +16,7 @@ const queuePair = at.queuePair(queue, 7);
 const sge = argumentMemory(16);
 const results = argumentMemory(32);
 
-/** Nanoseconds of one Send, with its list, and one GetResults, whose result is looked at. */
+/** Returns the time of one Send, including its list, and one GetResults, including a check of the result, in ns. */
 function byLibrary(): number {
   const { Send } = queuePair.slots;
   const { GetResults } = queue.slots;
@@ -27,7 +28,7 @@ function byLibrary(): number {
     words[3] = 5;
     Send(queuePair.address, i, list, 1, 0);
     if (GetResults(queue.address, results.address, 1) !== 1 || results.words[4] !== i)
-      throw new Error('It has not the result of this Send.');
+      throw new Error('GetResults must return the result of this Send.');
   }
   return Number(process.hrtime.bigint() - begun) / ROUNDS;
 }
@@ -35,13 +36,13 @@ function byLibrary(): number {
 const byMachineCode = (): number =>
   standin.bare(queuePair.address, queue.address, sge.address, results.address, ROUNDS);
 
-// In turn, so that other load on the machine affects both.
+// Alternating, so that other load on the machine affects both.
 const differences: number[] = [];
 const bare: number[] = [];
 const end = performance.now() + 1000 * Number(seconds);
 for (let round = 0; round < 5 || performance.now() < end; round++) {
   const [library, machine] = [byLibrary(), byMachineCode()];
-  // The first are a warm-up.
+  // The first rounds are a warm-up.
   if (round < 3) continue;
   differences.push(library - machine);
   bare.push(machine);

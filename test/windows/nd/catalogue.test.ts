@@ -1,4 +1,4 @@
-// The catalogue of providers: which entries count, their paths, and what the environment names in its place.
+// The catalogue of providers: which entries are listed, their paths, and the environment variable that replaces it.
 import { copyFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { Status } from '../../../winverbs/index.js';
 import { statusOf } from '../standin.js';
 import { CATALOGUE, PROVIDER } from './nd2-standin.js';
 
-/** What the stand-in's catalogue has, and what the library reads of it. */
+/** Sets the entries of the stand-in's catalogue and reads them with the library. */
 function read(entries: Readonly<Record<string, string>>, environment: Record<string, string> = {}) {
   process.env.STANDIN_CATALOGUE = Object.entries(entries)
     .map((entry) => entry.join('='))
@@ -21,7 +21,7 @@ function read(entries: Readonly<Record<string, string>>, environment: Record<str
   return readCatalogue(CATALOGUE, environment);
 }
 
-test('the providers of NetworkDirect v2, and no other entries', () => {
+test('only NetworkDirect v2 providers are listed', () => {
   const found = read({
     datagrams: PROVIDER,
     visible: PROVIDER,
@@ -46,7 +46,7 @@ test('the providers of NetworkDirect v2, and no other entries', () => {
   );
 });
 
-test('several providers, in order, each DLL once', () => {
+test('several providers are listed in order, each DLL once', () => {
   const found = read({ one: PROVIDER, two: CATALOGUE, three: PROVIDER.toUpperCase() });
   assert.equal(
     found.map(({ protocol, library }) => [protocol, library]),
@@ -57,11 +57,11 @@ test('several providers, in order, each DLL once', () => {
   );
 });
 
-test('an empty catalogue', () => {
+test('an empty catalogue has no providers', () => {
   assert.equal(read({}), []);
 });
 
-test("paths with the system's variables, which the environment does not change, and with others", () => {
+test('variables in paths are expanded, and the environment does not change the system folder', () => {
   process.env.ND_TEST_FOLDER = 'C:\\windows';
   process.env.SystemRoot = 'C:\\elsewhere';
   const found = read({
@@ -77,7 +77,7 @@ test("paths with the system's variables, which the environment does not change, 
   );
 });
 
-test('a path that is not absolute is listed, and not loaded', async () => {
+test('a path that is not absolute is listed but not loaded', async () => {
   const paths = [
     'standin-nd2.dll',
     '.\\standin-nd2.dll',
@@ -93,7 +93,7 @@ test('a path that is not absolute is listed, and not loaded', async () => {
   }
 });
 
-test('the environment names providers in place of the catalogue; empty: none', () => {
+test('the environment variable replaces the catalogue, and an empty value means none', () => {
   const catalogue = { 'A NIC': CATALOGUE };
   const named = read(catalogue, { [providersVariable]: ` ${PROVIDER} ;C:\\none.dll;` });
   assert.equal(
@@ -110,7 +110,7 @@ test("Wine's own catalogue has no provider", () => {
   assert.equal(readCatalogue('ws2_32.dll', {}), []);
 });
 
-test('a provider of the catalogue is loaded from its path, with other letters in it, too', () => {
+test('a provider is loaded from a path with non-ASCII letters', () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd-ä ß-'));
   const path = join(folder, 'nd2 ümlaut.dll');
   copyFileSync(PROVIDER, path);

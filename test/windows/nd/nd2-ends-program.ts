@@ -1,10 +1,10 @@
-// A process or a Worker that ends with objects of a vendor's provider and requests that wait: nd2-ends-program.js WAY.
+// A process or a Worker that ends with objects and pending requests of a vendor's provider: nd2-ends-program.js WAY.
 import { parentPort, Worker } from 'node:worker_threads';
 import { openHost, openPair, openSide } from './vendor-host.js';
 
 const way = process.argv[2];
 
-/** Everything that there is, and a request of each kind that waits. */
+/** Creates an object of each kind and a pending request of each kind. */
 async function fill() {
   const host = openHost();
   const { a, b } = await openPair(host);
@@ -22,11 +22,11 @@ async function fill() {
   return { host, a, b, shared, window, idle, waiting };
 }
 
-/** Ends all that {@link fill} has left, as a program should. */
+/** Releases everything that {@link fill} created, as a program should. */
 async function end({ host, a, b, shared, window, idle, waiting }: Awaited<ReturnType<typeof fill>>) {
-  const heard = b.notifyDisconnect();
+  const notified = b.notifyDisconnect();
   await a.disconnect();
-  await heard;
+  await notified;
   await b.disconnect();
   for (const object of [window, shared, a, b, idle, host]) object.release();
   await Promise.allSettled(waiting);
@@ -53,7 +53,7 @@ const ways: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   natural: async () => end(await wait()),
   blocked: async () => (await wait()).waiting[0]!.getResult({ wait: true }),
-  // Nothing waits, and nothing is released.
+  // No request is pending, and nothing is released.
   left: async () => {
     const host = openHost();
     const { a, b } = await openPair(host);

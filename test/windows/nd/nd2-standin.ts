@@ -1,13 +1,13 @@
-/** The stand-in for a vendor's NetworkDirect provider as tests see it (provider/modes.cc). */
+/** Controls the stand-in for a vendor's NetworkDirect provider through its exports (provider/modes.cc). */
 import { createRequire } from 'node:module';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { inTime, until } from '../standin.js';
 
-/** Where scripts/test-windows.sh puts the DLLs. */
+/** Paths to which scripts/test-windows.sh copies the DLLs. */
 export const PROVIDER = 'C:\\windows\\system32\\standin-nd2.dll';
 export const CATALOGUE = 'C:\\windows\\system32\\standin-catalogue.dll';
-/** The id of its only adapter. */
+/** Id of its only adapter. */
 export const ADAPTER_ID = 0x8123_4567_89ab_cdefn;
 
 /** Settings, see provider/modes.h. */
@@ -51,7 +51,7 @@ export class Nd2Standin {
   readonly #live: Call;
   readonly #pending: Call;
 
-  /** @param path - a copy of the DLL has settings and objects of its own */
+  /** @param path - the DLL. A copy of it has its own settings and objects. */
   constructor(path = PROVIDER) {
     const library = load(path);
     this.#function = (name, result, ...parameters) => library.func('__cdecl', name, result, parameters);
@@ -70,12 +70,12 @@ export class Nd2Standin {
     }
   }
 
-  /** The next call of a method (`IND2Adapter::Query`), or the one after `skip` others, fails with this status. */
+  /** Makes the next call of a method (`IND2Adapter::Query`), or the one after `skip` others, fail with this status. */
   fail(method: string, status: number, skip = 0): void {
     this.#fail(method, status, skip);
   }
 
-  /** The next overlapped request of a method, or the one after `skip` others, waits and ends with this status. */
+  /** Makes the next overlapped request of a method, or the one after `skip` others, pend and complete with this status. */
   end(method: string, status: number, skip = 0): void {
     this.#end(method, status, skip);
   }
@@ -84,22 +84,22 @@ export class Nd2Standin {
     return this.#calls(method) as number;
   }
 
-  /** The first wrong thing since the last question; empty: there was none. */
+  /** Returns the first violation since the last call; empty if there was none. */
   violation(): string {
     return this.#violation() as string;
   }
 
-  /** Objects of a kind (`IND2QueuePair`) that exist; without one: of all kinds. */
+  /** Returns the number of live objects of a kind (`IND2QueuePair`), or of all kinds. */
   live(kind = ''): number {
     return this.#live(kind) as number;
   }
 
-  /** Overlapped requests that have not ended. */
+  /** Number of pending overlapped requests. */
   get pending(): number {
     return this.#pending() as number;
   }
 
-  /** Nanoseconds of a Send and a GetResults of hollow objects, called by compiled code. */
+  /** Returns the time of a Send and a GetResults of hollow objects, called from compiled code, in ns. */
   bare(queuePair: number, queue: number, sge: number, results: number, rounds: number): number {
     const call = this.#function(
       'standin_bare',
@@ -114,7 +114,10 @@ export class Nd2Standin {
   }
 }
 
-/** A test that begins with default settings, and after which the stand-in has seen nothing wrong and has none of its objects any more. */
+/**
+ * A test that starts with default settings. After it, the stand-in must not have recorded a violation, and all objects of
+ * the test must be released.
+ */
 export function clean(suite: Test, standin: Nd2Standin, name: string, run: () => unknown): void {
   suite(name, async () => {
     standin.set({ default: 1 });

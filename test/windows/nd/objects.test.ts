@@ -1,4 +1,4 @@
-// 10,000 objects of each kind, and requests by the thousand: nothing is left, in the provider or as a handle of the process.
+// 10,000 objects of each kind and thousands of requests leave no object in the provider and no handle in the process.
 import { createRequire } from 'node:module';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -56,7 +56,7 @@ for (const kind of [
   });
 }
 
-clean(test, standin, 'adapters, with files and requests of their own', async () => {
+clean(test, standin, 'adapters with their own files and requests', async () => {
   for (const round of ['first', 'second']) {
     const before = handles();
     for (let i = 0; i < COUNT / 100; i++) {
@@ -70,7 +70,7 @@ clean(test, standin, 'adapters, with files and requests of their own', async () 
       side.end();
       at.release();
     }
-    // The first requests make what later ones use again.
+    // The first requests allocate memory that later ones reuse.
     if (round === 'second') assert.ok(handles() < before + 10, `${handles()} handles, ${before} before`);
   }
 });

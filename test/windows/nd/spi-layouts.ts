@@ -35,7 +35,7 @@ const microsofts: Header | undefined =
     : {
         name: "Microsoft's ndspi.h",
         folder: process.env.ND_MICROSOFT_HEADERS,
-        // Its annotations are of another compiler, and another of its headers is generated.
+        // It uses annotations of another compiler, and includes a generated header.
         includes: [
           '#include <winsock2.h>',
           '#include <ws2def.h>',
@@ -55,7 +55,7 @@ const microsofts: Header | undefined =
         iid: (name) => `IID_${name}`,
       };
 
-/** Values that differ in each byte that matters. */
+/** Distinct values for the fields of ND2_ADAPTER_INFO. */
 const infoFields = Array.from({ length: 22 }, (_, i) => 0x101 + i);
 const infoNames = [
   ...['infoVersion', 'vendorId', 'deviceId', 'adapterId', 'maxRegistrationSize', 'maxWindowSize'],
@@ -78,7 +78,7 @@ const names = Object.keys(interfaces).filter((name) =>
   name.startsWith('IND2'),
 ) as (keyof typeof interfaces)[];
 
-/** What the header makes of a list of variables, one behind the other, each a multiple of 16 bytes. */
+/** Compiles variables of the header's types. Returns their bytes in order, each padded to a multiple of 16. */
 function compiled({ folder, includes, iid }: Header): Buffer {
   const probe = '__attribute__((section(".probe"), used, aligned(16)))';
   const source = [
@@ -88,7 +88,7 @@ function compiled({ folder, includes, iid }: Header): Buffer {
     `${probe} ND2_RESULT outcome{(HRESULT)0xc0000120, 0x12345678, (void *)0x1122334455667788, (void *)0x99aabbccddeeff01, (ND2_REQUEST_TYPE)5};`,
     `${probe} unsigned long long sizes[]{sizeof(ND2_ADAPTER_INFO), sizeof(ND2_SGE), sizeof(ND2_RESULT), 0};`,
     ...names.map((name, i) => `${probe} GUID iid${i} = ${iid(name)};`),
-    // A pointer to a virtual method has its offset in the vtable, and 1.
+    // A pointer to a virtual method is its offset in the vtable plus 1.
     ...methods.map(({ name, method }, i) => `${probe} auto method${i} = &${name}::${method};`),
   ].join('\n');
   const work = mkdtempSync(join(tmpdir(), 'nd-layouts-'));
@@ -121,7 +121,7 @@ function compiled({ folder, includes, iid }: Header): Buffer {
   }
 }
 
-/** The differences between a header and the library. */
+/** Yields the differences between a header and the library. */
 function* differences(header: Header): Generator<string> {
   const bytes = compiled(header);
   let at = 0;

@@ -1,4 +1,4 @@
-/** A vendor's provider below the library: it obeys every rule of ND SPI v2, in one process and in two. */
+/** The conformance suite of ND SPI v2 over a vendor's provider, in one process and in two. */
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { onlyProvider } from './vendor-host.js';
 onlyProvider();
 const vendor = { by: [], kernel: { hca: 'rdma' } } as const;
 
-/** What the provider has seen in each process. */
+/** Asserts that the provider has recorded no violation in any process. */
 async function watched(settings: string, run: () => Promise<void>): Promise<void> {
   const log = join(mkdtempSync(join(tmpdir(), 'nd-conformance-')), 'log');
   process.env.STANDIN_ND = settings;
@@ -23,11 +23,11 @@ async function watched(settings: string, run: () => Promise<void>): Promise<void
   );
 }
 
-/** A provider flushes a queue pair when its connection ends. */
+/** Cases that are skipped, because a provider flushes a queue pair when its connection ends. */
 const lacks = ['disconnect.connecter-peer-keeps', 'disconnect.accepter-peer-keeps'];
 const passes = (...args: string[]) => passesAllBut(lacks, 'v2', vendor, '--memory', 'allocate', ...args);
 
-// The command ends its process with what a case has left.
+// `leaves`: the command ends its process without deregistering memory.
 for (const settings of ['leaves=1', 'leaves=1,completion=1', 'leaves=1,completion=2,padding=1']) {
   test(`SPI v2, both halves in one process (${settings})`, () => watched(settings, passes));
 }

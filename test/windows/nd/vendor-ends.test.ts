@@ -1,5 +1,5 @@
-// Processes and Workers that end with objects of a vendor's provider and requests that wait: nothing is called or written afterwards, and
-// what they have left is released in an order that a provider can bear.
+// Processes and Workers that end with objects and pending requests of a vendor's provider. Nothing is called or written
+// afterwards, and the remaining objects are released in a valid order.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ onlyProvider();
 
 const running = new Set<ChildProcess>();
 test.before.each(() => {
-  // A thread that is terminated can deregister nothing.
+  // A terminated thread cannot deregister memory.
   standin.set({ default: 1, leaves: 1 });
   standin.violation();
 });
@@ -28,7 +28,7 @@ test.after.each(() => {
   running.clear();
 });
 
-/** A process that ends: its exit code, and what the provider wrote at its end. */
+/** Runs a process to its end. Returns its exit code and the line that the provider logged at its end. */
 async function processThat(way: string, settings = 'leaves=1') {
   const log = join(mkdtempSync(join(tmpdir(), 'nd-ends-')), 'log');
   const env = { ...process.env, STANDIN_ND: settings, STANDIN_ND_LOG: log };
@@ -43,7 +43,7 @@ async function processThat(way: string, settings = 'leaves=1') {
 }
 
 const NOTHING = 'live=0 pending=0 bytes=0 violation=';
-/** What is there is the system's to end: Node.js runs no hooks then. The provider has seen nothing wrong until there. */
+/** Windows releases the rest, because Node.js runs no cleanup hooks. The provider must not have recorded a violation. */
 const ENDED = /^live=\d+ pending=\d+ bytes=\d+ violation=$/;
 
 for (const settings of ['leaves=1', 'leaves=1,completion=2,delay=5']) {
@@ -61,19 +61,19 @@ test('a process that throws', async () => {
   assert.match(left, ENDED);
 });
 
-test('a process that ends by itself: no request of its own keeps it, and it deregisters its memory', async () => {
+test('a process that releases everything ends by itself', async () => {
   const { code, left, errors } = await processThat('natural', 'leaves=0');
   assert.is(code, 0, errors);
   assert.is(left, NOTHING);
 });
 
-test('a process that ends by itself, and has released nothing', async () => {
+test('a process that releases nothing ends by itself', async () => {
   const { code, left, errors } = await processThat('left');
   assert.is(code, 0, errors);
   assert.is(left, NOTHING);
 });
 
-test('a process whose Workers wait', async () => {
+test('process.exit while Workers have pending requests', async () => {
   const { code, left } = await processThat('workers');
   assert.is(code, 7);
   assert.match(left, ENDED);
@@ -94,7 +94,7 @@ for (const way of ['wait', 'blocked']) {
   });
 }
 
-test('a Worker whose requests end while it is terminated', async () => {
+test('a Worker whose requests complete while it is terminated', async () => {
   standin.set({ delay: 20 });
   for (let i = 0; i < 3; i++) {
     const worker = new Worker(program, { argv: ['wait'] });

@@ -1,5 +1,5 @@
-// Every method of a vendor's provider that fails: the status is one of the SPI's, the sentence names the method and the DLL, and nothing is
-// left of what was begun.
+// Failures of every method of a vendor's provider: the status is one of the SPI, the error names the method and the DLL,
+// and all objects are released.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { HostV2, SideV2 } from '../../../nd/cli/sides/v2-side.js';
@@ -9,7 +9,7 @@ import { openHost, openPair, openSide } from './vendor-host.js';
 
 const standin = new Nd2Standin();
 
-/** What a provider returns, and what a program is told. */
+/** Results of a provider, and the statuses that programs get. */
 const statuses = [
   [0xc000_009a, Status.INSUFFICIENT_RESOURCES],
   [0xc000_00e5, Status.INTERNAL_ERROR],
@@ -17,14 +17,14 @@ const statuses = [
   [0x8007_000e, Status.NO_MEMORY],
 ] as const;
 
-/** Two sides that are connected, in `connected` alone. */
+/** Two sides. They are connected in the scene `connected` only. */
 interface Scene {
   readonly host: HostV2;
   readonly a: SideV2;
   readonly b: SideV2;
 }
 
-/** A call that fails where the provider's method does. */
+/** A call that fails when the provider's method does. */
 type Attempt = (scene: Scene) => unknown;
 
 const anywhere: Readonly<Record<string, Attempt>> = {
@@ -122,7 +122,7 @@ const connected: Readonly<Record<string, Attempt>> = {
   },
 };
 
-/** The error of a call, or of the request that it makes. */
+/** Returns the error of a call, or of the request that it starts. */
 async function errorOf(attempt: () => unknown): Promise<unknown> {
   try {
     await attempt();
@@ -132,10 +132,10 @@ async function errorOf(attempt: () => unknown): Promise<unknown> {
   return undefined;
 }
 
-function check(error: unknown, method: string, status: number, told: number): void {
+function check(error: unknown, method: string, status: number, expected: number): void {
   const what = `${method} ${status.toString(16)}: ${error}`;
   assert.ok(error instanceof NdError, what);
-  assert.is(statusName(error.status), statusName(told), what);
+  assert.is(statusName(error.status), statusName(expected), what);
   assert.ok(error.message.includes(method), what);
   assert.ok(error.message.includes('standin-nd2.dll'), what);
 }
@@ -155,14 +155,14 @@ async function fails(
   method: string,
   attempt: Attempt,
   status: number,
-  told: number,
+  expected: number,
   late: boolean,
 ) {
-  // It is registered, and listens.
+  // Registers memory and starts listening.
   void [scene.a.region, scene.b.region, scene.host.listening];
   if (late) standin.end(method, status);
   else standin.fail(method, status);
-  check(await errorOf(() => attempt(scene)), method, status, told);
+  check(await errorOf(() => attempt(scene)), method, status, expected);
 }
 
 const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
@@ -174,7 +174,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     const host = openHost();
     const [a, b] = [openSide(host), openSide(host)];
     const request = host.listening.request(b);
-    // It ends with the sides.
+    // It ends when the sides are released.
     errorOf(() => a.connect(host.listening.address));
     await request;
     return { host, a, b };
@@ -193,9 +193,9 @@ for (const [where, attempts] of Object.entries({
   for (const [method, attempt] of Object.entries(attempts)) {
     clean(test, standin, `${method} fails`, async () => {
       for (const late of overlapped.has(method) ? [false, true] : [false]) {
-        for (const [status, told] of statuses) {
+        for (const [status, expected] of statuses) {
           const scene = await scenes[where]!();
-          await fails(scene, method, attempt, status, told, late);
+          await fails(scene, method, attempt, status, expected, late);
           for (const object of [scene.a, scene.b, scene.host]) object.release();
         }
       }
@@ -203,7 +203,7 @@ for (const [where, attempts] of Object.entries({
   }
 }
 
-clean(test, standin, 'CompleteConnect fails, at once and later', async () => {
+clean(test, standin, 'CompleteConnect fails, at once or later', async () => {
   for (const late of [false, true]) {
     const host = openHost();
     const [a, b] = [openSide(host), openSide(host)];
@@ -228,16 +228,16 @@ clean(test, standin, 'CompleteConnect fails, at once and later', async () => {
 clean(
   test,
   standin,
-  'Deregister fails: the memory stays registered, and can be deregistered then',
+  'Deregister fails: the memory stays registered and can be deregistered later',
   async () => {
     const host = openHost();
     const region = host.adapter.createMemoryRegion();
     await region.register(allocate(64), Nd2MrFlag.ALLOW_LOCAL_WRITE);
-    for (const [status, told] of statuses) {
+    for (const [status, expected] of statuses) {
       standin.fail('IND2MemoryRegion::Deregister', status);
-      check(await errorOf(() => region.deregister()), 'IND2MemoryRegion::Deregister', status, told);
+      check(await errorOf(() => region.deregister()), 'IND2MemoryRegion::Deregister', status, expected);
       standin.end('IND2MemoryRegion::Deregister', status);
-      check(await errorOf(() => region.deregister()), 'IND2MemoryRegion::Deregister', status, told);
+      check(await errorOf(() => region.deregister()), 'IND2MemoryRegion::Deregister', status, expected);
     }
     assert.is(region.length, 64);
     await region.deregister();
@@ -258,15 +258,15 @@ clean(test, standin, 'methods of a shared receive queue fail', async () => {
   };
   void side.region;
   for (const [method, call] of Object.entries(calls)) {
-    for (const [status, told] of statuses) {
+    for (const [status, expected] of statuses) {
       standin.fail(`IND2SharedReceiveQueue::${method}`, status);
-      check(await errorOf(call), `IND2SharedReceiveQueue::${method}`, status, told);
+      check(await errorOf(call), `IND2SharedReceiveQueue::${method}`, status, expected);
     }
   }
   for (const object of [shared, side, host]) object.release();
 });
 
-clean(test, standin, 'CancelOverlappedRequests fails: what waits goes on, and ends later', async () => {
+clean(test, standin, 'CancelOverlappedRequests fails: pending requests continue', async () => {
   const host = openHost();
   const side = openSide(host);
   const notified = side.inbound.notify('any');

@@ -7,12 +7,12 @@ import { PROVIDER } from './nd2-standin.js';
 /** Bytes of a side's memory. */
 export const SIDE_BYTES = 8192;
 
-/** Programs of this process, and those that it starts, have this provider alone. */
+/** Makes this the only provider of this process and of those that it starts. */
 export function onlyProvider(path = PROVIDER): void {
   process.env[providersVariable] = path;
 }
 
-/** An adapter of the stand-in, named by its DLL. */
+/** Opens the stand-in's adapter, selected by the name of its DLL. */
 export function openHost(): HostV2 {
   onlyProvider();
   return new HostV2('127.0.0.1', { hca: 'standin-nd2.dll' });
@@ -22,18 +22,18 @@ export function openSide(host: HostV2, options: SideV2Options = {}): SideV2 {
   return host.newSide({ inlineDataSize: 0, ...options, bytes: options.bytes ?? allocate(SIDE_BYTES) });
 }
 
-/** Two connected sides. */
+/** Creates two connected sides. */
 export async function openPair(host: HostV2, options: SideV2Options = {}): Promise<{ a: SideV2; b: SideV2 }> {
   const [a, b] = [openSide(host, options), openSide(host, options)];
   await host.join(a, b);
   return { a, b };
 }
 
-/** One side begins, the other hears of it and answers. */
+/** Disconnects: one side starts, and the other is notified and follows. */
 export async function disconnect(active: SideV2, passive: SideV2): Promise<void> {
-  const heard = passive.notifyDisconnect();
+  const notified = passive.notifyDisconnect();
   const ending = active.disconnect();
-  await heard;
+  await notified;
   await passive.disconnect();
   await ending;
 }

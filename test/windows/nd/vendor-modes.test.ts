@@ -1,4 +1,4 @@
-// SPI v2 over a vendor's provider, in each way in which providers differ: how requests end, and what they lack.
+// SPI v2 over a vendor's provider in every mode: how requests complete, and which features are missing.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { allocate, Nd2OpFlag, Nd2RequestType, Status, statusName } from '../../../nd/index.js';
@@ -9,9 +9,9 @@ import { disconnect, openHost, openPair, openSide, SIDE_BYTES } from './vendor-h
 const standin = new Nd2Standin();
 
 const ways: Readonly<Record<string, Partial<Record<Setting, number>>>> = {
-  'waiting requests': {},
-  'requests that end at once': { completion: 1 },
-  'requests that end later': { delay: 10 },
+  'pending requests': {},
+  'requests that complete at once': { completion: 1 },
+  'requests that complete later': { delay: 10 },
   'requests in two phases': { completion: 2 },
   'requests in two phases, later': { completion: 2, delay: 10 },
   'private data in fields of fixed length': { padding: 1 },
@@ -19,20 +19,20 @@ const ways: Readonly<Record<string, Partial<Record<Setting, number>>>> = {
 };
 
 for (const [way, settings] of Object.entries(ways)) {
-  clean(test, standin, `${way}: a connection, messages, Reads and Writes, and its end`, async () => {
+  clean(test, standin, `${way}: connect, Send, Read, Write, disconnect`, async () => {
     standin.set(settings);
     const host = openHost();
     const [a, b] = [openSide(host, { context: 'a' }), openSide(host, { context: 'b' })];
     let request = '';
     await host.join(a, b, {
-      connect: { privateData: Buffer.from('asks') },
-      accept: { privateData: Buffer.from('agrees') },
+      connect: { privateData: Buffer.from('hello') },
+      accept: { privateData: Buffer.from('welcome') },
       onRequest: () => {
-        request = Buffer.from(b.privateData).toString('latin1', 0, 4);
+        request = Buffer.from(b.privateData).toString('latin1', 0, 5);
       },
     });
-    assert.is(request, 'asks');
-    assert.is(Buffer.from(a.privateData).toString('latin1', 0, 6), 'agrees');
+    assert.is(request, 'hello');
+    assert.is(Buffer.from(a.privateData).toString('latin1', 0, 7), 'welcome');
     for (let i = 0; i < 10; i++) {
       const [from, to] = i % 2 ? [a, b] : [b, a];
       from.bytes.fill(i + 1, 0, 100);
@@ -76,12 +76,12 @@ for (const [way, settings] of Object.entries(ways)) {
     host.release();
   });
 
-  clean(test, standin, `${way}: what is refused, and what is cancelled`, async () => {
+  clean(test, standin, `${way}: rejected connections and cancelled requests`, async () => {
     standin.set(settings);
     const host = openHost();
     const [a, b] = [openSide(host), openSide(host)];
-    const nobody = { ...host.listening.address, port: 1 };
-    assert.is(await statusOf(() => a.connect(nobody)), Status.CONNECTION_REFUSED);
+    const unused = { ...host.listening.address, port: 1 };
+    assert.is(await statusOf(() => a.connect(unused)), Status.CONNECTION_REFUSED);
     const requested = host.listening.request(b);
     const connecting = a.connector.connect(a.queuePair, host.listening.address);
     await requested;
@@ -100,7 +100,7 @@ for (const [way, settings] of Object.entries(ways)) {
   });
 }
 
-clean(test, standin, 'a provider without resizing refuses it, and says who', async () => {
+clean(test, standin, 'resizing is NOT_SUPPORTED without CQ_RESIZE, and the error names the DLL', async () => {
   standin.set({ resize: 0 });
   const host = openHost();
   const queue = host.adapter.createCompletionQueue(16);
@@ -113,7 +113,7 @@ clean(test, standin, 'a provider without resizing refuses it, and says who', asy
 clean(
   test,
   standin,
-  'a provider as for USB4: what it lacks is refused by name, and messages go',
+  'a provider like that for USB4: missing features are NOT_SUPPORTED, messages and Writes work',
   async () => {
     standin.set({ usb4: 1 });
     const reads = standin.calls('IND2QueuePair::Read');
@@ -152,7 +152,7 @@ clean(
   },
 );
 
-clean(test, standin, 'a shared receive queue, its notification and its limits', async () => {
+clean(test, standin, 'a shared receive queue and its notification', async () => {
   const host = openHost();
   const { adapter } = host;
   const shared = adapter.createSharedReceiveQueue({ depth: 8, maxRequestSge: 2, notifyThreshold: 2 });
@@ -193,7 +193,7 @@ clean(test, standin, 'a shared receive queue, its notification and its limits', 
   for (const object of [a, b, queuePair, queue, shared, host]) object.release();
 });
 
-clean(test, standin, 'a window: only its own rights, and its token ends with it', async () => {
+clean(test, standin, 'a memory window: its rights, and access after Invalidate', async () => {
   const host = openHost();
   const { a, b } = await openPair(host);
   const window = host.adapter.createMemoryWindow();
@@ -211,32 +211,27 @@ clean(test, standin, 'a window: only its own rights, and its token ends with it'
   for (const object of [window, a, b, host]) object.release();
 });
 
-clean(
-  test,
-  standin,
-  'the device is removed: what waits ends, what is called fails, what is there can be released',
-  async () => {
-    const host = openHost();
-    const { a, b } = await openPair(host);
-    a.queuePair.receive('r', a.sge(0, 10));
-    const notified = a.outbound.notify('any');
-    const gone = b.notifyDisconnect();
-    const idle = openSide(host);
-    const requested = host.listening.request(idle);
-    standin.set({ removed: 1 });
-    for (const request of [notified, gone, requested])
-      assert.is(await statusOf(() => request), Status.DEVICE_REMOVED);
-    assert.is(await statusOf(() => host.adapter.query()), Status.DEVICE_REMOVED);
-    assert.is(await statusOf(() => host.adapter.createCompletionQueue(4)), Status.DEVICE_REMOVED);
-    assert.is(await statusOf(() => a.inbound.notify('any')), Status.DEVICE_REMOVED);
-    assert.is(await statusOf(() => host.register(allocate(SIDE_BYTES))), Status.DEVICE_REMOVED);
-    assert.equal(
-      (await a.received()).map(({ requestContext, status }) => [requestContext, status]),
-      [['r', Status.CANCELED]],
-    );
-    for (const side of [a, b, idle]) side.release();
-    host.release();
-  },
-);
+clean(test, standin, 'device removal: requests end, calls fail, and objects can be released', async () => {
+  const host = openHost();
+  const { a, b } = await openPair(host);
+  a.queuePair.receive('r', a.sge(0, 10));
+  const notified = a.outbound.notify('any');
+  const gone = b.notifyDisconnect();
+  const idle = openSide(host);
+  const requested = host.listening.request(idle);
+  standin.set({ removed: 1 });
+  for (const request of [notified, gone, requested])
+    assert.is(await statusOf(() => request), Status.DEVICE_REMOVED);
+  assert.is(await statusOf(() => host.adapter.query()), Status.DEVICE_REMOVED);
+  assert.is(await statusOf(() => host.adapter.createCompletionQueue(4)), Status.DEVICE_REMOVED);
+  assert.is(await statusOf(() => a.inbound.notify('any')), Status.DEVICE_REMOVED);
+  assert.is(await statusOf(() => host.register(allocate(SIDE_BYTES))), Status.DEVICE_REMOVED);
+  assert.equal(
+    (await a.received()).map(({ requestContext, status }) => [requestContext, status]),
+    [['r', Status.CANCELED]],
+  );
+  for (const side of [a, b, idle]) side.release();
+  host.release();
+});
 
 test.run();

@@ -1,6 +1,6 @@
-// A stand-in for the Winsock catalogue of NetworkDirect providers, which Wine's has no paths in: the two functions that
-// read it, and its entries, which the environment variable STANDIN_CATALOGUE names: "name=path;name=path". Each other
-// name spoils one field.
+// A stand-in for the Winsock catalogue, because Wine's has no paths of NetworkDirect providers. It exports the two
+// functions that read the catalogue. The environment variable STANDIN_CATALOGUE lists the entries:
+// "name=path;name=path". Some names select an entry with one field that does not match.
 #include <winsock2.h>
 #include <ws2spi.h>
 #include <windows.h>
@@ -30,7 +30,7 @@ std::vector<Entry> entries() {
   return all;
 }
 
-/// An entry's id has its number.
+/// The id of an entry contains its index.
 GUID idOf(size_t index) { return {0x5744414e, 0x0001, 0x0002, {3, 4, 5, 6, 7, 8, 9, static_cast<BYTE>(index)}}; }
 
 WSAPROTOCOL_INFOW infoOf(const Entry& entry, size_t index) {

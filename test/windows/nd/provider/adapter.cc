@@ -17,7 +17,7 @@ HRESULT Adapter::CreateOverlappedFile(HANDLE* file) {
   const Call call(*this, "IND2Adapter::CreateOverlappedFile");
   if (call.failed()) return call.status();
   if (file == nullptr) {
-    violation("no place for the handle");
+    violation("a null pointer for the handle");
     return result(INVALID_PARAMETER);
   }
   auto made = File::make(file);
@@ -30,7 +30,7 @@ HRESULT Adapter::Query(ND2_ADAPTER_INFO* info, ULONG* bytes) {
   const Call call(*this, "IND2Adapter::Query");
   if (call.failed()) return call.status();
   if (bytes == nullptr) {
-    violation("no size");
+    violation("a null pointer for the size");
     return result(INVALID_PARAMETER);
   }
   const ULONG room = info == nullptr ? 0 : *bytes;
@@ -208,7 +208,7 @@ HRESULT Adapter::CreateListener(REFIID iid, HANDLE file, void** listener) {
 HRESULT answerAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity) {
   if (modes.affinity == 0) return result(NOT_SUPPORTED);
   if (group == nullptr || affinity == nullptr) {
-    violation("no place for the affinity");
+    violation("a null pointer for the affinity");
     return result(INVALID_PARAMETER);
   }
   *group = 0;

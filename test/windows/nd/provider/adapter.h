@@ -6,7 +6,7 @@
 
 namespace nd2 {
 
-/// More than 53 bits, and the highest of them: what a double, or a signed number, would spoil.
+/// Uses all 64 bits, so that a conversion to a double or a signed integer would change it.
 constexpr UINT64 ADAPTER_ID = 0x8123456789abcdef;
 constexpr UINT64 MAX_REGISTRATION = UINT64{1} << 40;
 constexpr ULONG MAX_COMPLETION_QUEUE = 1 << 20;
@@ -42,7 +42,7 @@ class Adapter final : public Com<IND2Adapter, Kind::Adapter> {
   std::map<HANDLE, std::shared_ptr<File>> files_;
 };
 
-/// The out-parameters of GetNotifyAffinity.
+/// Sets the output parameters of GetNotifyAffinity.
 HRESULT answerAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity);
 
 }  // namespace nd2

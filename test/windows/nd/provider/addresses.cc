@@ -63,14 +63,14 @@ USHORT portOf(const SOCKADDR_INET& address) { return ntohs(address.Ipv4.sin_port
 void setPort(SOCKADDR_INET& address, USHORT port) { address.Ipv4.sin_port = htons(port); }
 
 USHORT ephemeralPort() {
-  // Processes begin at different ones.
+  // Processes start at different ports.
   static UINT32 last = GetCurrentProcessId() * 37;
   return static_cast<USHORT>(49152 + ++last % 16384);
 }
 
 HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes) {
   if (bytes == nullptr) {
-    violation("no size");
+    violation("a null pointer for the size");
     return result(INVALID_PARAMETER);
   }
   const ULONG need = sizeOf(from);
@@ -83,7 +83,7 @@ HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes
 
 HRESULT answerAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes) {
   if (bytes == nullptr) {
-    violation("no size");
+    violation("a null pointer for the size");
     return result(INVALID_PARAMETER);
   }
   const auto all = own();

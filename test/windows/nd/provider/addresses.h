@@ -4,17 +4,17 @@
 
 namespace nd2 {
 
-/// A client's address; nothing if it is none.
+/// Checks and copies a client's address; nullopt if it is not valid.
 std::optional<SOCKADDR_INET> copyAddress(const sockaddr* address, ULONG bytes);
 bool isLocal(const SOCKADDR_INET& address);
 bool isWildcard(const SOCKADDR_INET& address);
 USHORT portOf(const SOCKADDR_INET& address);
 void setPort(SOCKADDR_INET& address, USHORT port);
-/// The next of the ports that anyone may have.
+/// Returns the next ephemeral port.
 USHORT ephemeralPort();
-/// The out-parameters of GetLocalAddress and GetPeerAddress.
+/// Sets the output parameters of GetLocalAddress and GetPeerAddress.
 HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes);
-/// The out-parameters of QueryAddressList.
+/// Sets the output parameters of QueryAddressList.
 HRESULT answerAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes);
 
 }  // namespace nd2

@@ -8,7 +8,7 @@ namespace nd2 {
 
 namespace {
 
-/// What the thread is to do. It has a lock of its own, under which nothing waits.
+/// Actions of the thread. Their lock is only held briefly.
 class Agenda {
  public:
   Agenda() : wake_(CreateEventW(nullptr, FALSE, FALSE, nullptr)) {
@@ -56,7 +56,7 @@ class Agenda {
   std::multimap<INT64, std::function<void()>> later_;
 };
 
-/// It starts with the first use, and ends with the process.
+/// Starts on first use and ends with the process.
 Agenda& agenda() {
   static auto& one = *new Agenda;
   return one;
@@ -68,7 +68,7 @@ void after(INT64 ms, std::function<void()> action) {
   agenda().add(static_cast<INT64>(GetTickCount64()) + ms, std::move(action));
 }
 
-// Everything that is due has the order in which it was added.
+// Actions that are due run in the order in which they were added.
 void soon(std::function<void()> action) { agenda().add(0, std::move(action)); }
 
 }  // namespace nd2

@@ -1,4 +1,4 @@
-// The provider's own thread: what happens later, and what other processes send.
+// The provider's thread, which runs delayed actions and handles frames of other processes.
 #pragma once
 #include <functional>
 #include "object.h"
@@ -7,7 +7,7 @@ namespace nd2 {
 
 /// Runs `action` on the provider's thread, with the lock, in `ms` milliseconds.
 void after(INT64 ms, std::function<void()> action);
-/// Has the provider's thread run `action`, with the lock, as soon as it can; needs no lock itself.
+/// Runs `action` on the provider's thread, with the lock, as soon as possible. The caller need not hold the lock.
 void soon(std::function<void()> action);
 
 }  // namespace nd2

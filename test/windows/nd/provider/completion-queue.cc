@@ -98,7 +98,7 @@ bool CompletionQueue::concerns(ULONG type) const {
 }
 
 void CompletionQueue::tell() {
-  // ANY makes those that wait for SOLICITED end with it.
+  // A notification of ANY also completes those of SOLICITED.
   bool ends = false;
   for (const Notice& notice : notices_) ends = ends || concerns(notice.type);
   if (!ends) return;
@@ -118,7 +118,7 @@ void CompletionQueue::cancelAll() {
 
 void CompletionQueue::released() {
   cancelAll();
-  // Nobody can take them any more, and their queue pairs use this queue.
+  // The entries cannot be taken any more, and refer to queue pairs that refer to this queue.
   entries_.clear();
 }
 

@@ -1,4 +1,4 @@
-// Completion queues: entries, what they free in queue pairs, and who is notified of them.
+// Completion queues: their entries, the slots that these free in queue pairs, and notifications.
 #pragma once
 #include <deque>
 #include <vector>
@@ -9,7 +9,7 @@ namespace nd2 {
 class Adapter;
 class QueuePair;
 
-/// A completed request, and how many places of its queue the client gets back when it takes it.
+/// A completed request, and the number of slots of its queue that are freed when the client takes it.
 struct Completion {
   ND2_RESULT result;
   Ref<QueuePair> queuePair;
@@ -38,7 +38,7 @@ class CompletionQueue final : public Com<IND2CompletionQueue, Kind::CompletionQu
   void released() override;
   void gone() override;
   void cancelAll();
-  /// Ends the notifications that what has come concerns.
+  /// Completes the notifications that new entries match.
   void tell();
   bool concerns(ULONG type) const;
 
@@ -48,7 +48,7 @@ class CompletionQueue final : public Com<IND2CompletionQueue, Kind::CompletionQu
   ULONG depth_;
   const KAFFINITY affinity_;
   bool overrun_ = false;
-  /// Numbers of the last entry, of the last one that ends SOLICITED, and of the last one that has been told of.
+  /// Numbers of the last entry, of the last one that completes SOLICITED, and of the last one that was notified.
   UINT64 last_ = 0, lastSolicited_ = 0, told_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace nd2 {
 
 Connector::Connector(Adapter* adapter, std::shared_ptr<File> file) : adapter_(adapter) { file_ = std::move(file); }
 
-// ── Requests of the client ──
+// ── Calls of the client ──
 
 HRESULT Connector::GetOverlappedResult(OVERLAPPED* overlapped, BOOL wait) {
   const Call call(*this, "IND2Connector::GetOverlappedResult");
@@ -129,7 +129,7 @@ HRESULT Connector::Accept(IUnknown* queuePair, ULONG inbound, ULONG outbound, co
   const HRESULT pending = wait(*this, overlapped);
   establishing_ = overlapped;
   state_ = State::Accepting;
-  // It can send from now on, too: the peer is told before anything that it sends.
+  // It can send from now on, too. This frame precedes all that it sends.
   tell(FrameKind::Reply, data, dataBytes);
   pair->connect({peer_.process, peersQueuePair_}, ownInbound_, ownOutbound_);
   return pending;
@@ -161,7 +161,7 @@ HRESULT Connector::GetPrivateData(void* data, ULONG* bytes) {
   const Call call(*this, "IND2Connector::GetPrivateData");
   if (call.failed()) return call.status();
   if (bytes == nullptr) {
-    violation("no size");
+    violation("a null pointer for the size");
     return result(INVALID_PARAMETER);
   }
   if (!hasData_) {
@@ -300,7 +300,7 @@ void Connector::refused(const Frame& frame) {
   OVERLAPPED* const request = std::exchange(establishing_, nullptr);
   switch (state_) {
     case State::Connecting:
-      // The queue pair is as it was, and may be connected again.
+      // The queue pair is unchanged and can be connected again.
       detach();
       state_ = State::Bound;
       data_ = frame.bytes;
@@ -369,7 +369,7 @@ void Connector::lost() {
   }
 }
 
-// ── Its end ──
+// ── End of the connection ──
 
 void Connector::endNotices(Status status) {
   for (auto* const notice : std::exchange(notices_, {})) finish(*this, notice, status);
@@ -385,7 +385,7 @@ void Connector::endQueuePair() {
   detach();
 }
 
-/// The peer learns that nothing comes of it.
+/// Notifies the peer that the attempt has ended.
 void Connector::abandon() {
   switch (state_) {
     case State::Connecting:
@@ -509,7 +509,7 @@ void Listener::match() {
     const Waiting first = std::move(waiting_.front());
     waiting_.pop_front();
     if (first.connector->state() != Connector::State::Queued) {
-      // Released meanwhile.
+      // It was released meanwhile.
       finish(*this, first.overlapped, CANCELED);
       continue;
     }
@@ -549,7 +549,7 @@ void Listener::gone() {
   file_.reset();
 }
 
-// ── All of them ──
+// ── All connectors ──
 
 void refuse(const Frame& frame) {
   Frame answer;

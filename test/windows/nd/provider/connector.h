@@ -6,7 +6,7 @@
 
 namespace nd2 {
 
-/// A request that a listener keeps until somebody takes it.
+/// A connection request in a listener's backlog.
 struct KeptRequest {
   Place from;
   Frame frame;
@@ -47,16 +47,16 @@ class Connector final : public Com<IND2Connector, Kind::Connector>, public Waite
   State state() const { return state_; }
   const Adapter* adapter() const { return adapter_.get(); }
   const Place& peer() const { return peer_; }
-  /// It waits at a listener, and no longer.
+  /// Starts and stops waiting at a listener.
   void queued() { state_ = State::Queued; }
   void unqueued() { state_ = State::Idle; }
-  /// It has this request.
+  /// Assigns a connection request.
   void take(const KeptRequest& request);
-  /// The peer has sent this.
+  /// Handles a frame of the peer.
   void heard(const Frame& frame);
-  /// Its queue pair has come to its end by itself.
+  /// Called when its queue pair has failed.
   void broken();
-  /// The peer is gone, or its request is.
+  /// Called when the peer, or its request, no longer exists.
   void lost();
 
  private:
@@ -67,7 +67,7 @@ class Connector final : public Com<IND2Connector, Kind::Connector>, public Waite
   void tell(FrameKind kind, const void* data = nullptr, ULONG bytes = 0);
   void refused(const Frame& frame);
   void peerDisconnects();
-  /// The connection has ended: the queue pair is flushed, and kept no longer.
+  /// Ends the connection: flushes the queue pair and drops the reference to it.
   void endQueuePair();
   void detach();
   void endNotices(Status status);
@@ -99,7 +99,7 @@ class Listener final : public Com<IND2Listener, Kind::Listener>, public Waiter {
   HRESULT STDMETHODCALLTYPE GetConnectionRequest(IUnknown* connector, OVERLAPPED* overlapped) override;
 
   void requested(const Frame& frame);
-  /// A request that is kept is not wanted any more.
+  /// Removes a request from the backlog, because its sender has withdrawn it.
   void drop(const Place& from);
   void dropAllOf(DWORD process);
 
@@ -122,11 +122,11 @@ class Listener final : public Com<IND2Listener, Kind::Listener>, public Waiter {
   std::deque<KeptRequest> kept_;
 };
 
-/// A request to a listener that is not there.
+/// Rejects a request whose listener does not exist.
 void refuse(const Frame& frame);
-/// The connector that has sent a request takes it back.
+/// Handles the withdrawal of a request by its sender.
 void abandoned(const Place& from);
-/// A process has ended.
+/// Handles the end of another process.
 void processGone(DWORD process);
 
 }  // namespace nd2

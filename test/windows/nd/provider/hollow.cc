@@ -55,7 +55,7 @@ HRESULT giveHollowPair(IUnknown* queue, void* context, void** queuePair) {
 
 }  // namespace nd2
 
-/// Nanoseconds of one Send and one GetResults, called `rounds` times through the vtable, as compiled code does.
+/// Returns the time of one Send and one GetResults in ns, as the mean of `rounds` calls through the vtable.
 extern "C" __declspec(dllexport) double standin_bare(IND2QueuePair* queuePair, IND2CompletionQueue* queue, ND2_SGE* sge,
                                                      ND2_RESULT* results, UINT32 rounds) {
   LARGE_INTEGER frequency, begun, ended;

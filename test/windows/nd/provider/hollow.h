@@ -1,11 +1,11 @@
-// Queue pairs and completion queues that do nothing: they show what calls cost.
+// Queue pairs and completion queues that do nothing, for measuring the cost of calls.
 #pragma once
 #include "object.h"
 
 namespace nd2 {
 
 HRESULT giveHollowQueue(void** queue);
-/// Each of its Sends is the next result of that hollow completion queue.
+/// Creates a queue pair whose Sends are the results of that hollow completion queue.
 HRESULT giveHollowPair(IUnknown* queue, void* context, void** queuePair);
 
 }  // namespace nd2

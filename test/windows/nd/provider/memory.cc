@@ -19,7 +19,7 @@ std::map<UINT32, MemoryRegion*>& remoteRegions() {
   return all;
 }
 
-/// Tokens have their highest bit, and differ in the low ones, so that a wrong width or sign shows.
+/// Tokens have their highest bit set and differ in the low ones, so that a wrong width or sign is detected.
 UINT32 newToken() {
   static UINT32 last = 0;
   return 0x80000000u | (++last * 0x9e3779b1u >> 1);
@@ -75,7 +75,7 @@ HRESULT MemoryRegion::Register(const void* buffer, SIZE_T bytes, ULONG flags, OV
   if ((flags & ~known) != 0) violation("flags %#lx", flags);
   if ((flags & ND2_MR_REMOTE_WRITE_BIT) != 0 && (flags & ND2_MR_LOCAL_WRITE) == 0)
     violation("ALLOW_REMOTE_WRITE without its ALLOW_LOCAL_WRITE");
-  if ((flags & ND2_MR_DO_NOT_SECURE) == 0) violation("without DO_NOT_SECURE_VM");
+  if ((flags & ND2_MR_DO_NOT_SECURE) == 0) violation("DO_NOT_SECURE_VM is missing");
   if (bytes == 0) {
     violation("no bytes");
     return result(INVALID_BUFFER_SIZE);
@@ -85,7 +85,7 @@ HRESULT MemoryRegion::Register(const void* buffer, SIZE_T bytes, ULONG flags, OV
     return result(INVALID_PARAMETER);
   }
   if (!mapped(buffer, bytes, (flags & ND2_MR_LOCAL_WRITE) != 0 ? Access::Write : Access::Read)) {
-    violation("memory at %p of %llu bytes that is not there", buffer, static_cast<UINT64>(bytes));
+    violation("unmapped memory at %p of %llu bytes", buffer, static_cast<UINT64>(bytes));
     return result(ACCESS_VIOLATION);
   }
   at_ = numberOf(buffer);
@@ -140,8 +140,8 @@ void MemoryRegion::deregister() {
 void MemoryRegion::released() {
   hurry(*this);
   if (!registered()) return;
-  // A provider may leave such memory locked for good. Who cannot help it lets queue pairs go first, so that none writes
-  // to it any more.
+  // A provider may leave such memory locked forever. A client that cannot deregister it must release its queue pairs
+  // first, so that none of them writes to the memory.
   if (modes.leaves == 0 && modes.removed == 0) violation("a region is released whose memory is registered");
   for (const auto& [com, object] : objects()) {
     if (object->kind() != Kind::QueuePair || !object->held()) continue;
@@ -203,7 +203,7 @@ bool allowed(const Sgl& sgl, const Adapter* adapter, Access access) {
     if (!region.holds(numberOf(entry.Buffer), entry.BufferLength)) return false;
     if (access == Access::Write && (region.flags() & ND2_MR_LOCAL_WRITE) == 0) return false;
     if (!mapped(entry.Buffer, entry.BufferLength, access)) {
-      violation("registered memory at %p has gone", entry.Buffer);
+      violation("registered memory at %p is not mapped any more", entry.Buffer);
       return false;
     }
   }

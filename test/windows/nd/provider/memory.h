@@ -1,4 +1,4 @@
-// Memory regions and windows, the tokens that name them, and the moving of bytes through scatter/gather lists.
+// Memory regions and windows, their tokens, and copies between scatter/gather lists.
 #pragma once
 #include <vector>
 #include "overlapped.h"
@@ -61,27 +61,27 @@ class MemoryWindow final : public Com<IND2MemoryWindow, Kind::MemoryWindow> {
   UINT32 token_ = 0;
 };
 
-/// The windows that are bound on a queue pair lose their binding.
+/// Unbinds all windows of a queue pair.
 void unbindAll(const QueuePair& queuePair);
-/// Bytes that are registered in this process.
+/// Number of bytes that are registered in this process.
 UINT64 registeredBytes();
 
 using Sgl = std::vector<ND2_SGE>;
 
-/// Whether the client's list can be read, and each entry lies in a region that it names; what cannot be is noted as a
-/// violation.
+/// Returns whether the client's list can be read and each entry lies within the region of its token. Otherwise records
+/// a violation.
 enum class Access { Read, Write };
 bool allowed(const Sgl& sgl, const Adapter* adapter, Access access);
 UINT64 lengthOf(const Sgl& sgl);
-/// The bytes of a list.
+/// Returns the total length of a list, in bytes.
 std::vector<char> gather(const Sgl& sgl);
-/// Puts bytes where a list says, which has room for them.
+/// Copies bytes into the memory of a list, which must be large enough.
 void scatter(const std::vector<char>& bytes, const Sgl& sgl);
 
-/// Memory that a peer may reach by a token on this queue pair: null if it may not.
+/// Returns the memory that a peer may access with a token on this queue pair; null if it may not.
 void* remoteMemory(const QueuePair& queuePair, UINT32 token, UINT64 address, UINT64 bytes, Access access);
 
-/// Whether this process can read, or write, all of these bytes.
+/// Returns whether this process can read, or write, all of these bytes.
 bool mapped(const void* at, UINT64 bytes, Access access);
 
 }  // namespace nd2

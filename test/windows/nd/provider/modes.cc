@@ -41,7 +41,7 @@ const std::map<std::string, INT64 Modes::*>& settings() {
   return all;
 }
 
-/// What is known of a method. The record of a process outlives its static objects: threads may still call.
+/// State of a method. It is never destroyed, because threads may call methods while the process ends.
 struct MethodRecord {
   UINT32 calls = 0;
   std::optional<HRESULT> failure, end;
@@ -58,7 +58,8 @@ std::string& firstViolation() {
   return first;
 }
 
-/// A provider for USB4: no Read, one entry, Flush and windows without effect, no INLINE, 1 MiB a request.
+/// Resembles a provider for USB4: no Reads, windows, SRQ, INLINE or resizing, one entry and 1 MiB per request, Flush
+/// has no effect.
 void likeUsb4() {
   modes.reads = modes.windows = modes.srq = modes.inlined = modes.flush = modes.resize = 0;
   modes.sge = 1;
@@ -78,7 +79,7 @@ bool set(const std::string& name, INT64 value) {
   return true;
 }
 
-/// STANDIN_ND: settings of a process from its start.
+/// Applies the settings of STANDIN_ND when the DLL is loaded.
 void readEnvironment() {
   char text[1024];
   const DWORD length = GetEnvironmentVariableA("STANDIN_ND", text, sizeof text);
@@ -91,7 +92,7 @@ void readEnvironment() {
   }
 }
 
-/// What a process has left when it ends, in the file that STANDIN_ND_LOG names.
+/// Appends what a process has not released at its end to the file that STANDIN_ND_LOG names.
 void writeLog() {
   char path[MAX_PATH];
   const DWORD length = GetEnvironmentVariableA("STANDIN_ND_LOG", path, sizeof path);
@@ -147,13 +148,13 @@ std::optional<HRESULT> injectedEnd(const char* method) {
 
 #define EXPORTED extern "C" __declspec(dllexport)
 
-/// Changes a setting; 0: there is none of this name. "usb4" changes several, "default" all.
+/// Changes a setting. "usb4" changes several, "default" all. Returns 0 if there is no setting of this name.
 EXPORTED int standin_set(const char* name, INT64 value) {
   const nd2::Lock lock;
   return nd2::set(name, value);
 }
 
-/// A call of a method ("IND2Adapter::Query") fails with this status: the next one, or the one after `skip` others.
+/// Makes the next call of a method ("IND2Adapter::Query"), or the one after `skip` others, fail with this status.
 EXPORTED void standin_fail(const char* method, UINT32 status, UINT32 skip) {
   const nd2::Lock lock;
   auto& record = nd2::methods()[method];
@@ -161,7 +162,7 @@ EXPORTED void standin_fail(const char* method, UINT32 status, UINT32 skip) {
   record.skip = skip;
 }
 
-/// An overlapped request of this method is PENDING and ends with this status, and nothing else happens.
+/// Makes an overlapped request of this method PENDING and complete with this status, without any other effect.
 EXPORTED void standin_end(const char* method, UINT32 status, UINT32 skip) {
   const nd2::Lock lock;
   auto& record = nd2::methods()[method];
@@ -169,18 +170,18 @@ EXPORTED void standin_end(const char* method, UINT32 status, UINT32 skip) {
   record.skip = skip;
 }
 
-/// The calls of a method so far.
+/// Returns the number of calls of a method.
 EXPORTED UINT32 standin_calls(const char* method) {
   const nd2::Lock lock;
   return nd2::methods()[method].calls;
 }
 
-/// The first violation since the last question; empty if there was none.
+/// Returns the first violation since the last call; empty if there was none.
 EXPORTED const char* standin_violation() {
   const nd2::Lock lock;
-  static auto& told = *new std::string;
-  told = std::exchange(nd2::firstViolation(), {});
-  return told.c_str();
+  static auto& returned = *new std::string;
+  returned = std::exchange(nd2::firstViolation(), {});
+  return returned.c_str();
 }
 
 EXPORTED UINT32 standin_violations() {
@@ -188,19 +189,19 @@ EXPORTED UINT32 standin_violations() {
   return nd2::violations;
 }
 
-/// Objects of a kind ("IND2QueuePair") that exist; of all kinds if it is empty.
+/// Returns the number of live objects of a kind ("IND2QueuePair"), or of all kinds if it is empty.
 EXPORTED UINT32 standin_live(const char* kind) {
   const nd2::Lock lock;
   return nd2::liveObjects(kind);
 }
 
-/// Bytes that are registered.
+/// Returns the number of registered bytes.
 EXPORTED double standin_registered() {
   const nd2::Lock lock;
   return static_cast<double>(nd2::registeredBytes());
 }
 
-/// Overlapped requests that have not ended.
+/// Returns the number of pending overlapped requests.
 EXPORTED UINT32 standin_pending() {
   const nd2::Lock lock;
   return nd2::pendingRequests();
@@ -208,7 +209,7 @@ EXPORTED UINT32 standin_pending() {
 
 BOOL WINAPI DllMain(HINSTANCE, DWORD reason, void*) {
   if (reason == DLL_PROCESS_ATTACH) nd2::readEnvironment();
-  // No other thread runs any more: a lock of theirs would never be released.
+  // Without the lock: no other thread runs any more, and one of them may have held it.
   if (reason == DLL_PROCESS_DETACH) nd2::writeLog();
   return TRUE;
 }

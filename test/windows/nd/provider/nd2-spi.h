@@ -1,5 +1,5 @@
-// NetworkDirect SPI, version 2, as a provider implements it: written by hand from the SPI's reference. ../layouts.ts
-// compares it with Microsoft's headers, where these are at hand.
+// Declarations of NetworkDirect SPI v2, written by hand from the SPI's reference. ../spi-layouts.ts compares them with
+// the library, and Microsoft's headers if they are available.
 #pragma once
 #include <winsock2.h>
 #include <ws2tcpip.h>
@@ -185,7 +185,7 @@ constexpr GUID IID_Listener{0x65d23d83, 0x3a57, 0x4e02, {0x86, 0xa4, 0x35, 0x01,
 constexpr GUID IID_Unknown{0x00000000, 0x0000, 0x0000, {0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x46}};
 constexpr GUID IID_ClassFactory{0x00000001, 0x0000, 0x0000, {0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x46}};
 
-/// Statuses that this provider answers: NTSTATUS values, whatever their type says.
+/// Statuses that this provider returns. They are NTSTATUS values in spite of their type.
 enum Status : UINT32 {
   SUCCESS = 0,
   PENDING = 0x103,

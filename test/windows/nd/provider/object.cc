@@ -92,7 +92,7 @@ ULONG Object::addReference() {
 }
 
 ULONG Object::releaseReference() {
-  if (references_ == 0) return 0;  // the call has said so
+  if (references_ == 0) return 0;  // reported by the call
   if (--references_ > 0) return references_;
   use();
   released();
@@ -128,7 +128,7 @@ Call::~Call() { deliverLocally(); }
 
 HRESULT checkMaking(Kind kind, REFIID iid, void** out) {
   if (out == nullptr) {
-    violation("no place for the object");
+    violation("a null pointer for the object");
     return result(INVALID_PARAMETER);
   }
   *out = nullptr;

@@ -1,5 +1,5 @@
-// COM objects: references, kinds, and who may be called. An object whose client has released it is never freed, so that
-// a call of it can be told from a call of another.
+// COM objects: reference counts, kinds, and checks of calls. Released objects are never freed, so that calls of them
+// are detected.
 #pragma once
 #include <unordered_map>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace nd2 {
 
-/// The provider's only lock. A thread may have it more than once.
+/// The provider's only lock, which is recursive.
 class Lock {
  public:
   Lock();
@@ -16,7 +16,7 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-/// Releases the lock that this thread has once.
+/// Releases the lock, which this thread holds once, for a scope.
 class Unlocked {
  public:
   Unlocked();
@@ -49,21 +49,21 @@ class Object {
 
   Kind kind() const { return kind_; }
   UINT64 id() const { return id_; }
-  /// The client has references.
+  /// Whether the client has references.
   bool held() const { return references_ > 0; }
 
-  /// Uses by other objects of the provider.
+  /// Number of references from other objects of the provider.
   void use() { uses_++; }
   void unuse();
 
  protected:
-  /// Starts with a reference of the client.
+  /// Starts with one reference of the client.
   explicit Object(Kind kind, const void* com);
   ULONG addReference();
   ULONG releaseReference();
-  /// The client's last reference has gone.
+  /// Called when the client has released its last reference.
   virtual void released() {}
-  /// Nothing refers to it any more.
+  /// Called when no object refers to it any more.
   virtual void gone() {}
 
  private:
@@ -75,7 +75,7 @@ class Object {
   bool live_ = true;
 };
 
-/// A use of an object by another.
+/// A reference from one object to another.
 template <typename T>
 class Ref {
  public:
@@ -100,14 +100,14 @@ class Ref {
   T* object_ = nullptr;
 };
 
-/// Objects by the pointer that the client has, those that were released included.
+/// All objects, including released ones, by the client's pointer.
 std::unordered_map<const void*, Object*>& objects();
-/// Objects that are used, by their number.
+/// Referenced objects by number.
 Object* objectOf(UINT64 id);
 UINT32 liveObjects(const char* kind);
 const char* nameOf(Kind kind);
 
-/// The object behind a client's pointer, if it is of this kind and the client has a reference.
+/// Returns the object of a client's pointer, if it is of this kind and the client has a reference.
 template <typename T>
 T* find(const void* com) {
   const auto found = objects().find(com);
@@ -115,7 +115,7 @@ T* find(const void* com) {
   return static_cast<T*>(found->second);
 }
 
-/// The object with a number, if it is of this kind and still used.
+/// Returns the object with a number, if it is of this kind and still referenced.
 template <typename T>
 T* numbered(UINT64 id) {
   Object* const object = objectOf(id);
@@ -123,17 +123,17 @@ T* numbered(UINT64 id) {
 }
 
 bool sameId(REFIID iid, const GUID& other);
-/// An iid that a Create… or QueryInterface may name for an object of a kind.
+/// Returns whether Create… and QueryInterface accept this IID for objects of a kind.
 bool answersTo(Kind kind, REFIID iid);
 
-/// One call of a method by the client: takes the lock, counts the call, and lets what it has caused happen at its end.
+/// One call by the client. It takes the lock, counts the call, and executes deferred actions at its end.
 class Call {
  public:
   Call(const Object& object, const char* method);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  /// It fails before it does anything, with `status`.
+  /// Whether the call fails with `status` before it has any effect.
   bool failed() const { return failure_.has_value(); }
   HRESULT status() const { return *failure_; }
 
@@ -142,7 +142,7 @@ class Call {
   std::optional<HRESULT> failure_;
 };
 
-/// IUnknown of an object. The interface is its first base, so a client's pointer to it is the object's.
+/// IUnknown of an object. The interface is the first base, so the client's pointer is the object's address.
 template <typename Interface, Kind which>
 class Com : public Interface, public Object {
  public:
@@ -154,7 +154,7 @@ class Com : public Interface, public Object {
     return addReference();
   }
   ULONG STDMETHODCALLTYPE Release() override {
-    // What its end causes happens before the call returns.
+    // Its consequences are handled before the call returns.
     const Call call(*this, "IUnknown::Release");
     return releaseReference();
   }
@@ -169,14 +169,14 @@ class Com : public Interface, public Object {
   }
 };
 
-/// Hands a new object to the client.
+/// Returns a new object to the client.
 template <typename T>
 HRESULT give(T* object, void** out) {
   *out = static_cast<void*>(object);
   return S_OK;
 }
 
-/// Checks iid and out-parameter of a method that makes objects: S_OK, or what it fails with.
+/// Checks the IID and the output parameter of a method that creates objects. Returns S_OK or the error.
 HRESULT checkMaking(Kind kind, REFIID iid, void** out);
 
 inline HRESULT result(Status status) { return static_cast<HRESULT>(status); }

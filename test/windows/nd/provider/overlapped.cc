@@ -12,7 +12,7 @@ namespace {
 struct Request {
   UINT64 owner = 0;
   std::shared_ptr<File> file;
-  std::optional<HRESULT> outcome;  ///< known; it may not have been delivered yet
+  std::optional<HRESULT> outcome;  ///< known, but possibly not delivered
   enum { Waiting, Delayed, FirstPhase, Ended } phase = Waiting;
   UINT64 number = 0;
 };
@@ -24,7 +24,7 @@ UINT64 lastRequest = 0;
 
 bool succeeded(HRESULT status) { return status == S_OK; }
 
-/// Now: a packet.
+/// Queues a packet now.
 void deliver(OVERLAPPED* overlapped, Request& request) {
   const bool twice = modes.completion == 2 && request.phase != Request::FirstPhase;
   request.phase = twice ? Request::FirstPhase : Request::Ended;
@@ -36,7 +36,7 @@ void deliver(OVERLAPPED* overlapped, Request& request) {
 std::shared_ptr<File> File::make(HANDLE* client) {
   static std::atomic<UINT32> number{0};
   char name[120];
-  // Another copy of the DLL in this process has files of its own.
+  // Another copy of the DLL in this process has its own files.
   snprintf(name, sizeof name, "\\\\.\\pipe\\nd2-standin-file-%lu-%p-%u", GetCurrentProcessId(),
            static_cast<void*>(&number), ++number);
   const HANDLE writing = CreateNamedPipeA(name, PIPE_ACCESS_OUTBOUND, PIPE_TYPE_BYTE, 1, 4096, 4096, 0, nullptr);
@@ -61,7 +61,7 @@ File::~File() {
 }
 
 void File::deliver(OVERLAPPED* overlapped, bool success) const {
-  // The byte comes after the read, or the read would end at once, without a packet.
+  // The byte is written after the read was issued. Otherwise the read would complete at once, without a packet.
   static char sink;
   if (ReadFile(reading_, &sink, 1, nullptr, overlapped) || GetLastError() != ERROR_IO_PENDING) {
     violation("the overlapped file is not as it was made (error %lu)", GetLastError());
@@ -73,7 +73,7 @@ void File::deliver(OVERLAPPED* overlapped, bool success) const {
   } else {
     CancelIoEx(reading_, overlapped);
   }
-  // In Wine the request ends in the thread that has issued it, when that waits for something.
+  // In Wine the request completes in the thread that issued it, when that thread waits.
   static const HANDLE never = CreateEventW(nullptr, TRUE, FALSE, nullptr);
   WaitForSingleObject(never, 0);
 }
@@ -85,7 +85,7 @@ bool Waiter::usable(const OVERLAPPED* overlapped) {
   }
   const auto found = requests().find(const_cast<OVERLAPPED*>(overlapped));
   if (found != requests().end() && found->second.phase != Request::Ended) {
-    violation("an OVERLAPPED whose request has not ended is used for another");
+    violation("an OVERLAPPED is reused before its request has completed");
     return false;
   }
   return true;
@@ -153,12 +153,12 @@ HRESULT Waiter::overlappedResult(OVERLAPPED* overlapped, BOOL wait) {
   for (;;) {
     const auto found = requests().find(overlapped);
     if (found == requests().end()) {
-      violation("GetOverlappedResult of an OVERLAPPED whose request has not been PENDING");
+      violation("GetOverlappedResult of an OVERLAPPED whose request was never PENDING");
       return result(INVALID_PARAMETER);
     }
     Request& request = found->second;
     if (request.phase == Request::FirstPhase) {
-      // The second phase begins: there will be another packet.
+      // The second phase begins and queues another packet.
       overlapped->Internal = PENDING;
       if (modes.delay == 0) {
         deliver(overlapped, request);
@@ -182,7 +182,7 @@ void finishAll(Status outcome) {
   for (auto& [overlapped, request] : requests()) {
     if (request.phase == Request::Ended) continue;
     request.outcome = result(outcome);
-    request.phase = Request::FirstPhase;  // the only packet there will be
+    request.phase = Request::FirstPhase;  // the only packet
     deliver(overlapped, request);
   }
 }

@@ -1,4 +1,4 @@
-// The DLL's entry: IND2Provider, by itself or from a class factory.
+// The DLL's entry point: IND2Provider, directly or through a class factory.
 #include "adapter.h"
 #include "addresses.h"
 
@@ -15,7 +15,7 @@ class Provider final : public Com<IND2Provider, Kind::Provider> {
   HRESULT STDMETHODCALLTYPE ResolveAddress(const sockaddr* address, ULONG bytes, UINT64* id) override {
     const Call call(*this, "IND2Provider::ResolveAddress");
     if (call.failed()) return call.status();
-    if (id == nullptr) violation("no place for the id");
+    if (id == nullptr) violation("a null pointer for the id");
     const auto copy = copyAddress(address, bytes);
     if (!copy || !isLocal(*copy) || id == nullptr) return result(INVALID_ADDRESS);
     *id = ADAPTER_ID;

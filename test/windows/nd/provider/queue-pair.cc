@@ -107,7 +107,7 @@ HRESULT QueuePair::transfer(ND2_REQUEST_TYPE type, void* context, const ND2_SGE*
     }
     for (const ND2_SGE& entry : request.sgl) {
       if (entry.BufferLength == 0 || mapped(entry.Buffer, entry.BufferLength, Access::Read)) continue;
-      violation("inline memory at %p that is not there", entry.Buffer);
+      violation("unmapped inline memory at %p", entry.Buffer);
       return result(ACCESS_VIOLATION);
     }
     request.inlined = gather(request.sgl);
@@ -133,7 +133,7 @@ HRESULT QueuePair::Bind(void* context, IUnknown* region, IUnknown* window, const
     violation("flags %#lx", flags);
   const UINT64 at = reinterpret_cast<UINT64>(buffer);
   if (!memory->registered() || bytes == 0 || !memory->holds(at, bytes)) {
-    violation("%llu bytes at %p are not of the region", static_cast<UINT64>(bytes), buffer);
+    violation("%llu bytes at %p are not within the region", static_cast<UINT64>(bytes), buffer);
     return result(INVALID_PARAMETER);
   }
   if (state_ == State::Idle) return result(CONNECTION_INVALID);
@@ -183,7 +183,7 @@ HRESULT QueuePair::initiate(Request request) {
   return result(SUCCESS);
 }
 
-// ── Their execution ──
+// ── Execution ──
 
 void QueuePair::advance() {
   ULONG reads = 0;
@@ -289,7 +289,7 @@ void QueuePair::gone() {
   adapter_ = {};
 }
 
-// ── What the peer sends ──
+// ── Frames of the peer ──
 
 void QueuePair::heard(Frame& frame) {
   if (frame.head.kind == FrameKind::Acknowledge) return acknowledged(frame);
@@ -400,7 +400,7 @@ void QueuePair::acknowledged(Frame& frame) {
     if (request.number != frame.head.number) continue;
     auto status = static_cast<Status>(frame.head.status);
     if (request.type == ND2_READ && status == SUCCESS) {
-      // Its memory may have gone since the Read was sent.
+      // Its memory may have been deregistered since the Read was sent.
       if (allowed(request.sgl, adapter(), Access::Write)) scatter(frame.bytes, request.sgl);
       else status = ACCESS_VIOLATION;
     }

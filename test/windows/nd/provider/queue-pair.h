@@ -1,4 +1,4 @@
-// Queue pairs: requests in order, what peers send, and the end.
+// Queue pairs: their requests in order, frames of peers, and the transition to ERROR.
 #pragma once
 #include <deque>
 #include <string>
@@ -17,7 +17,7 @@ struct PostedReceive {
   Sgl sgl;
 };
 
-/// What a client asks of a new queue pair.
+/// Options of a new queue pair.
 struct QueuePairOptions {
   void* context = nullptr;
   ULONG receiveDepth = 0, initiatorDepth = 0, receiveSge = 0, initiatorSge = 0, inlineBytes = 0;
@@ -39,19 +39,19 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
                                   ULONG flags) override;
 
   const Adapter* adapter() const { return adapter_.get(); }
-  /// The connector that has it: at most one.
+  /// The connector that uses it, if any.
   Connector* connector() const { return connector_; }
   void attach(Connector* connector) { connector_ = connector; }
   void detach() { connector_ = nullptr; }
-  /// It can receive from and send to that queue pair.
+  /// Connects it to another queue pair.
   void connect(const Place& peer, UINT32 inboundReads, UINT32 outboundReads);
-  /// The end: everything outstanding is cancelled.
+  /// Moves it to ERROR and cancels all outstanding requests.
   void flush();
   bool finished() const { return state_ == State::Finished; }
-  /// The client has taken a completion.
+  /// Called when the client has taken a completion.
   void taken(const Completion& completion);
   void heard(Frame& frame);
-  /// A shared receive queue has a Receive again.
+  /// Called when its shared receive queue has a Receive again.
   void resume();
 
  private:
@@ -71,19 +71,19 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
   };
   void released() override;
   void gone() override;
-  /// Checks a list and copies it: S_OK, or what the post fails with.
+  /// Checks and copies a list. Returns S_OK or the error of the post.
   HRESULT copyList(const ND2_SGE* sge, ULONG count, ULONG most, Sgl& sgl) const;
   HRESULT initiate(Request request);
   HRESULT transfer(ND2_REQUEST_TYPE type, void* context, const ND2_SGE* sge, ULONG count, UINT64 address, UINT32 token,
                    ULONG flags, ULONG known, ULONG most);
-  /// Sends what may be sent, and completes what has an outcome, in order.
+  /// Sends requests and reports completions, in order.
   void advance();
   void launch(Request& request);
   void complete(const Request& request, Status status);
   void completeReceive(const PostedReceive& receive, Status status, ULONG bytes, bool solicited);
-  /// A request has failed: the connection ends.
+  /// Ends the connection, because a request has failed.
   void fail();
-  /// Does what the peer has sent; false: it must wait for a Receive.
+  /// Executes a frame of the peer. Returns false if it must wait for a Receive.
   bool execute(Frame& frame);
   bool deliver(Frame& frame);
   void acknowledge(const Frame& frame, Status status, std::vector<char> bytes = {});
@@ -106,12 +106,12 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
   UINT64 patience_ = 0;  ///< counts the waits for a Receive
 };
 
-/// Copies a client's list: S_OK, or what the post fails with.
+/// Copies a client's list. Returns S_OK or the error of the post.
 HRESULT copySgl(const ND2_SGE* sge, ULONG count, ULONG most, Sgl& sgl);
 
-/// A frame to a queue pair that has gone.
+/// Replies to a frame whose queue pair no longer exists.
 void notThere(const Frame& frame);
-/// The device goes: everything ends.
+/// Removes the device: all requests and connections end.
 void removeDevice();
 
 }  // namespace nd2

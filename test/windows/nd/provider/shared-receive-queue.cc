@@ -84,7 +84,7 @@ void SharedReceiveQueue::cancelAll() {
 
 void SharedReceiveQueue::released() {
   cancelAll();
-  // No Receive will come, and those that wait for one use this queue.
+  // No more Receives can be posted, and waiting queue pairs refer to this queue.
   waiting_.clear();
 }
 

@@ -1,4 +1,4 @@
-// Shared receive queues: Receives for several queue pairs.
+// Shared receive queues: Receives that several queue pairs share.
 #pragma once
 #include <deque>
 #include "queue-pair.h"
@@ -17,9 +17,9 @@ class SharedReceiveQueue final : public Com<IND2SharedReceiveQueue, Kind::Shared
   HRESULT STDMETHODCALLTYPE Receive(void* context, const ND2_SGE* sge, ULONG count) override;
 
   const Adapter* adapter() const { return adapter_.get(); }
-  /// The first Receive; false if there is none.
+  /// Takes the first Receive; returns false if there is none.
   bool take(PostedReceive& receive);
-  /// A message of this queue pair waits for a Receive.
+  /// Called when a message of this queue pair waits for a Receive.
   void await(QueuePair* queuePair) { waiting_.emplace_back(queuePair); }
 
  private:

@@ -64,7 +64,8 @@ bool writeAll(HANDLE pipe, const void* from, size_t bytes) {
   return true;
 }
 
-/// Takes what another process sends, and holds no lock meanwhile: so nobody who writes to us under his lock waits long.
+/// Reads frames of another process without holding the lock, so that a process which writes with its lock held is not
+/// blocked for long.
 DWORD WINAPI readFrom(void* parameter) {
   const HANDLE pipe = parameter;
   DWORD process = 0;
@@ -97,7 +98,7 @@ DWORD WINAPI acceptPipes(void* first) {
   return 0;
 }
 
-/// Others can reach this process from now on.
+/// Creates this process's pipe.
 void open() {
   static bool opened = false;
   if (std::exchange(opened, true)) return;
@@ -131,7 +132,7 @@ HANDLE pipeTo(DWORD process) {
       pipes()[process] = pipe;
       return pipe;
     }
-    // Between two instances there is none for a moment.
+    // Between two instances of the pipe there is none for a moment.
     if (GetLastError() != ERROR_PIPE_BUSY && GetLastError() != ERROR_FILE_NOT_FOUND) break;
     Sleep(10);
   }

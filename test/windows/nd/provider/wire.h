@@ -1,5 +1,5 @@
-// What objects send each other: frames. Those to this process are handled before the call that has caused them returns,
-// those to others go by a pipe to the provider there.
+// Frames, which objects send to each other. Those to this process are handled before the call that caused them returns;
+// those to others go through a pipe to the provider there.
 #pragma once
 #include <vector>
 #include "object.h"
@@ -7,7 +7,7 @@
 namespace nd2 {
 
 enum class FrameKind : UINT32 {
-  // Connections; to a listener or a connector.
+  // To a listener or a connector.
   Request,
   Abandon,
   Reply,
@@ -15,7 +15,7 @@ enum class FrameKind : UINT32 {
   Reject,
   Disconnect,
   Disconnected,
-  // Requests; to a queue pair.
+  // To a queue pair.
   Send,
   Write,
   Read,
@@ -23,14 +23,14 @@ enum class FrameKind : UINT32 {
   Stop,
 };
 
-/// An object of some process.
+/// An object of any process.
 struct Place {
   DWORD process = 0;
   UINT64 id = 0;
   bool operator==(const Place& other) const { return process == other.process && id == other.id; }
 };
 
-/// The fixed part of a frame, as it is in the pipe. Which fields mean something depends on the kind.
+/// The header of a frame, as sent through the pipe. The used fields depend on the kind.
 struct FrameHead {
   FrameKind kind = FrameKind::Stop;
   UINT32 bytes = 0;  ///< that follow
@@ -53,18 +53,18 @@ struct Frame {
 
 Place placeOf(const Object& object);
 void post(Frame frame);
-/// Handles what is to this process, and what that causes. Needs the lock.
+/// Handles all frames to this process, including those that they cause. The caller holds the lock.
 void deliverLocally();
 
-/// A port that a listener of any process of this host has: it is taken as long as this exists.
+/// A claim of a port by a listener, among all processes of this host.
 class Claim {
  public:
-  /// Null if the port is taken.
+  /// Returns null if the port is in use.
   static Claim* take(int family, USHORT port);
   ~Claim();
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
-  /// From now on requests go to this listener.
+  /// Publishes the listener, so that it receives requests.
   void announce(const Object& listener);
   void withdraw();
 
@@ -74,7 +74,7 @@ class Claim {
   Place* const place_;
 };
 
-/// Who listens there; process 0 if nobody does.
+/// Returns the listener of a port; process 0 if there is none.
 Place listenerAt(int family, USHORT port);
 
 }  // namespace nd2
