@@ -173,6 +173,8 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   }
 
   checkPresent(what: string): void {
+    // A request can fail after the release of the adapter, which cannot be queried then.
+    if (this.#com.released) return;
     this.terms.call(what, () => this.#query());
   }
 
