@@ -51,7 +51,8 @@ export class RawPeer implements Disposable {
   readonly #adapter: IND2Adapter;
   readonly #queue: IND2CompletionQueue;
   readonly #region: IND2MemoryRegion;
-  readonly #memory = new Uint8Array((RECEIVES + 2) * SLOT);
+  /** Every provider can register a SharedArrayBuffer. */
+  readonly #memory = new Uint8Array(new SharedArrayBuffer((RECEIVES + 2) * SLOT));
   readonly #queuePair: IND2QueuePair;
   readonly connector: IND2Connector;
   #listener: IND2Listener | undefined;
