@@ -186,7 +186,7 @@ of_older=(nd-loopback winverbs-loopback)
 # The longer tests of a vendor's provider run with one version only, and not with --quick.
 long_provider=(objects vendor-conformance vendor-ends vendor-failures vendor-modes)
 # Tests of networkdirect/net, in one process and in several, that run over the stand-in provider.
-of_provider=(net-as-node net-processes net-requests net-socket)
+of_provider=(net-as-node net-channel net-long-messages net-processes net-requests net-socket)
 [ "$quick" = 0 ] || of_provider=()
 provider_tests() {
   local name
