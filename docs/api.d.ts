@@ -283,14 +283,12 @@ export {
   parseSocketAddress,
   portsOfLocalName,
   registerUserVerbs,
-  registrableBytes,
   replyAddressVector,
   requireUserVerbs,
   scopeIdOfAddress,
   statusHex,
   statusName,
   statusText,
-  wantedProviders,
   widen,
 };
 
@@ -535,7 +533,6 @@ export {
   u8,
   union,
   unloadDriver,
-  wantedProviders,
   withProviderData,
 };
 
@@ -2920,7 +2917,6 @@ declare function readInterfaces(options?: KernelOptionsInput): DeviceInterface[]
 declare function readNdProviders(): NdProviderEntry[];
 declare function readProcesses(options?: ReadProcessesOptions): Promise<ObservedKernel[]>;
 declare function registerUserVerbs(library: string, make: UserVerbsMaker): Disposable;
-declare function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uint8Array;
 declare function removeDevice(guid: bigint, options?: KernelOptionsInput): void;
 declare function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector;
 declare function requireUserVerbs(library: string, table: Partial<UserVerbs> | undefined): UserVerbs;
@@ -2940,7 +2936,6 @@ declare function struct<const F extends Fields>(name: string, table: F): Struct<
 declare function tableMark(table: Fields): number;
 declare function union<const F extends Fields>(name: string, table: F): Struct<F>;
 declare function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void>;
-declare function wantedProviders(options?: KernelOptionsInput): string | undefined;
 declare function widen<T extends object>(object: T, fields: readonly (keyof T)[]): T;
 declare function wireView(bytes: Uint8Array, offset: number, size: number): DataView;
 declare function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array;

@@ -35,7 +35,6 @@ export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
 export type { ObservedKernel, ReadProcessesOptions } from './control/observed.js';
 export type { DeviceFile } from './door/device-file.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './door/overlapped.js';
-export { wantedProviders } from './door/windows-kernel.js';
 export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';
 export type { PkeyTables } from './ioctl/pkey-tables.js';

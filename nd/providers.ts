@@ -2,14 +2,7 @@
  * Selects the v2 provider for an address. On Windows, an address that a vendor's NetworkDirect provider lists belongs to
  * that provider. All others belong to the kernel: the WinVerbs driver or the soft kernel.
  */
-import {
-  type Overlapped,
-  openProvider,
-  type SocketAddress,
-  Status,
-  StatusError,
-  wantedProviders,
-} from '../winverbs/index.js';
+import { type Overlapped, openProvider, type SocketAddress, Status, StatusError } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
 import { NdObject } from './core/nd-object.js';
 import { isAdapterId, type NetworkDirectOptions } from './core/provider-base.js';
@@ -23,6 +16,7 @@ import {
   routeSource,
   VendorAdapter,
   VendorProvider,
+  wantedProviders,
 } from './vendor/index.js';
 
 /** A provider, with the members that the framework uses. */

@@ -11,7 +11,7 @@ export {
   type OverlappedSource,
 } from '../kernel-bridge/door/overlapped.js';
 export type * from '../kernel-bridge/door/user-verbs.js';
-export { type AllocateOptions, wantedProviders } from '../kernel-bridge/index.js';
+export type { AllocateOptions } from '../kernel-bridge/index.js';
 export * from '../kernel-bridge/ioctl/constants.js';
 export {
   addressOfGid,
@@ -43,7 +43,7 @@ export { WVEndpoint } from './endpoint.js';
 export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
 export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
-export { MemoryRegion, registrableBytes } from './memory-region.js';
+export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
 export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';

@@ -104,7 +104,6 @@ export function refuseTransfers(buffer: ArrayBuffer): void {
 /**
  * Returns the bytes of a buffer that can be pinned.
  *
- * @internal
  * @throws WvError INVALID_PARAMETER with the reason why it cannot be registered.
  */
 export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uint8Array {

@@ -27,6 +27,9 @@ export type CompletionBelow = Pick<
   'context' | 'qpContext' | 'status' | 'length' | 'flags' | 'immediateData'
 >;
 
+/** Maximum number of completions that a {@link QueueBelow} is polled for at a time. */
+export const POLL_BATCH = 32;
+
 /** A completion queue. */
 export interface QueueBelow
   extends ObjectBelow,
@@ -34,7 +37,7 @@ export interface QueueBelow
       IWVCompletionQueue,
       'entries' | 'resize' | 'peek' | 'shouldPoll' | 'notify' | 'cancelOverlappedRequests'
     > {
-  /** As IWVCompletionQueue.poll. */
+  /** As IWVCompletionQueue.poll, with `n` at most {@link POLL_BATCH}. */
   poll(completions: CompletionBelow[], n: number): number;
 }
 

@@ -2,15 +2,13 @@ import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
 import type { NdNotifyType } from '../spi/common-types.js';
 import { refuse } from '../status.js';
 import type { AdapterObject } from './adapter-object.js';
-import type { CompletionBelow, QueueBelow } from './below.js';
+import { type CompletionBelow, POLL_BATCH, type QueueBelow } from './below.js';
 import type { MemoryWindow } from './memory-window.js';
 import { NdOverlappedBase } from './nd-object.js';
 import { RequestRecord, RequestType } from './request-queue.js';
 
-/** Maximum number of completions taken from WinVerbs at a time. */
-const BATCH = 32;
-
 // V8 treats a module's own names as constants, but not imported ones (uvp/queue-pair.ts).
+const BATCH = POLL_BATCH;
 const { SUCCESS } = WcStatus;
 const { INVALIDATED } = WvWc;
 

@@ -8,7 +8,6 @@ import {
   ComObject,
   closeFile,
   decodeAdapterInfo,
-  ND_VERSION_2,
   OverlappedObject,
   type SlotOf,
   TokenTable,
@@ -29,21 +28,22 @@ import type { NdOverlappedBase } from '../core/nd-object.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
 import type { NdAdapterOptions, NdAddress, NdOverlappedFile } from '../spi/common-types.js';
-import type {
-  IND2Adapter,
-  IND2CompletionQueue,
-  IND2Connector,
-  IND2Listener,
-  IND2MemoryRegion,
-  IND2MemoryWindow,
-  IND2QueuePair,
-  IND2SharedReceiveQueue,
-  Nd2AdapterInfo,
-  Nd2Affinity,
-  Nd2InitiatorOptions,
-  Nd2QueuePairOptions,
-  Nd2SharedReceiveQueueOptions,
-  Nd2SrqQueuePairOptions,
+import {
+  type IND2Adapter,
+  type IND2CompletionQueue,
+  type IND2Connector,
+  type IND2Listener,
+  type IND2MemoryRegion,
+  type IND2MemoryWindow,
+  type IND2QueuePair,
+  type IND2SharedReceiveQueue,
+  ND_VERSION_2,
+  type Nd2AdapterInfo,
+  type Nd2Affinity,
+  type Nd2InitiatorOptions,
+  type Nd2QueuePairOptions,
+  type Nd2SharedReceiveQueueOptions,
+  type Nd2SrqQueuePairOptions,
 } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import { checkAffinity } from '../v2/affinity.js';

@@ -1,4 +1,6 @@
 /** The SPI over the NetworkDirect v2 providers of vendors (Windows). */
+
+export { wantedProviders } from '../../kernel-bridge/door/windows-kernel.js';
 export {
   type CatalogueEntry,
   readCatalogue,

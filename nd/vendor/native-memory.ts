@@ -4,7 +4,8 @@ import {
   memoryPins,
   type OverlappedObject,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
-import { type Overlapped, registrableBytes, type WvMemoryRegion } from '../../winverbs/index.js';
+import type { Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
+import { registrableBytes } from '../../winverbs/memory-region.js';
 import type { ObjectBelow } from '../core/below.js';
 import { Nd2MrFlag } from '../spi/v2.js';
 

@@ -6,12 +6,10 @@ import {
   type TokenTable,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
 import { type Overlapped, Status, StatusError, type WvCqNotifyType } from '../../winverbs/index.js';
-import type { CompletionBelow, QueueBelow } from '../core/below.js';
+import { type CompletionBelow, POLL_BATCH, type QueueBelow } from '../core/below.js';
 import { Nd2AdapterFlag } from '../spi/v2.js';
 import type { NativeQueuePair } from './native-queue-pair.js';
 
-/** Maximum results of one call. */
-const BATCH = 32;
 const { status: STATUS, bytes: BYTES, queuePair: QUEUE_PAIR, request: REQUEST, size: SIZE } = ResultWord;
 /** ND_CQ_NOTIFY_*. */
 const notifyTypes: Readonly<Record<WvCqNotifyType, number>> = { errors: 0, any: 1, solicited: 2 };
@@ -21,7 +19,7 @@ export class NativeQueue implements QueueBelow {
   /** Queue pairs that were released with requests outstanding, whose results may still be returned. */
   readonly unread = new Set<NativeQueuePair>();
   readonly #getResults: NativeFunction;
-  readonly #memory = argumentMemory(4 * SIZE * BATCH);
+  readonly #memory = argumentMemory(4 * SIZE * POLL_BATCH);
 
   constructor(
     readonly com: OverlappedObject<'IND2CompletionQueue'>,
@@ -34,7 +32,7 @@ export class NativeQueue implements QueueBelow {
 
   poll(completions: CompletionBelow[], n: number): number {
     const { words, address } = this.#memory;
-    const count = this.#getResults(this.com.address, address, Math.min(n, BATCH)) as number;
+    const count = this.#getResults(this.com.address, address, n) as number;
     for (let i = 0; i < count; i++) {
       let completion = completions[i];
       if (completion === undefined) {

@@ -9,7 +9,6 @@ export const SgeWord = { length: 2, token: 3, size: 4 } as const;
 export const ResultWord = { status: 0, bytes: 1, queuePair: 2, request: 4, type: 6, size: 8 } as const;
 /** Size of ND2_ADAPTER_INFO, in bytes. */
 export const ADAPTER_INFO_BYTES = 96;
-export const ND_VERSION_2 = 0x2_0000;
 
 /** Size of a SOCKADDR_IN or SOCKADDR_IN6, in bytes. */
 export const sockaddrLength = (family: 4 | 6): number => (family === 4 ? 16 : SOCKADDR_BYTES);
