@@ -32,13 +32,13 @@ export function halfOf(
   subject: Subject,
   provider: unknown,
   { address, memory }: HalfOptions,
-  patienceMs: number,
+  stepTimeoutMs: number,
 ): Half {
   const { spi, allocated } = subject;
-  if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
+  if (memory === 'any') return makeHalf(spi, provider, address, stepTimeoutMs);
   if (allocated === undefined)
     throw new Error("--memory allocate: the provider's module must export a function 'allocate'.");
-  return makeHalf(spi, provider, address, patienceMs, allocated());
+  return makeHalf(spi, provider, address, stepTimeoutMs, allocated());
 }
 
 /** Serves the other half for other processes until the user or the parent process ends it. */
@@ -59,10 +59,10 @@ export async function serveOtherHalf(options: HalfOptions): Promise<void> {
     host: address,
     port,
     token,
-    half: (spi, patienceMs) => {
+    half: (spi, stepTimeoutMs) => {
       const subject = subjects.get(spi);
       if (subject === undefined) throw new Error(`The other side does not have a provider of SPI ${spi}.`);
-      return halfOf(subject, subject.open(), options, patienceMs);
+      return halfOf(subject, subject.open(), options, stepTimeoutMs);
     },
     onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
   });

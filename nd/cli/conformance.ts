@@ -22,8 +22,8 @@ import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './confor
 import { exitInterrupted, onInterrupt } from './interrupts.js';
 
 /** Time limit of a step in seconds. It is shorter for broken providers. */
-const PATIENCE = 10;
-const MUTANT_PATIENCE = 1.5;
+const STEP_TIMEOUT = 10;
+const MUTANT_STEP_TIMEOUT = 1.5;
 
 const seconds = z.coerce
   .number('must be a number of seconds')
@@ -41,7 +41,7 @@ const conformanceOptions = z
     token: z.string().min(1, 'must be the token that the side with --serve printed').optional(),
     only: z.string().optional(),
     memory: z.enum(['any', 'allocate'], 'must be any or allocate').default('any'),
-    patience: seconds.optional(),
+    stepTimeout: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
     mutants: z.union([z.literal('all', "must be empty or 'all'"), z.boolean()]).default(false),
@@ -81,7 +81,7 @@ async function brokenProviders(): Promise<typeof import('../conformance/mutants/
 }
 
 /** Runs the broken providers. Fails if every case passes for one of them. */
-async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
+async function runMutants({ address, stepTimeout, only, mutants: which, json }: Options): Promise<void> {
   const { formatMutants, judge, mutants } = await brokenProviders();
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
   if (chosen.length === 0) throw new Error(`No broken provider matches '${only}'.`);
@@ -95,7 +95,7 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
     progress(`${index + 1} of ${chosen.length}  ${mutant.name}`);
     const result = await judge(mutant, {
       address,
-      patienceMs: (patience ?? MUTANT_PATIENCE) * 1000,
+      stepTimeoutMs: (stepTimeout ?? MUTANT_STEP_TIMEOUT) * 1000,
       all: which === 'all',
     });
     results.push(result);
@@ -108,7 +108,7 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
 }
 
 async function run(options: Options): Promise<void> {
-  const { spi, address, peer, json, patience = PATIENCE } = options;
+  const { spi, address, peer, json, stepTimeout = STEP_TIMEOUT } = options;
   const selected = selectCases(cases, spi, options.only);
   if (options.list) {
     for (const { name, clause } of selected) {
@@ -117,10 +117,10 @@ async function run(options: Options): Promise<void> {
     return;
   }
   if (selected.length === 0) throw new Error(`No case of SPI ${spi} matches '${options.only}'.`);
-  const patienceMs = patience * 1000;
+  const stepTimeoutMs = stepTimeout * 1000;
   const subject = await loadSubject(spi, options.provider);
   const provider = subject.open();
-  const local = { provider, half: halfOf(subject, provider, options, patienceMs) };
+  const local = { provider, half: halfOf(subject, provider, options, stepTimeoutMs) };
   const begun = performance.now();
   const results: CaseResult[] = [];
   const print = (more: object): void => {
@@ -137,7 +137,7 @@ async function run(options: Options): Promise<void> {
     runCases(selected, {
       local,
       far,
-      patienceMs,
+      stepTimeoutMs,
       bail: options.bail,
       onStart: ({ name }, index) => progress(`${index + 1} of ${selected.length}  ${name}`),
       onResult: (result) => {
@@ -152,18 +152,18 @@ async function run(options: Options): Promise<void> {
       throw new Error(
         `The other half requires the token that it printed. Set ${TOKEN_VARIABLE} or use --token.`,
       );
-    await using remote = await remoteParty({ host, port, token, spi, patienceMs });
+    await using remote = await remoteParty({ host, port, token, spi, stepTimeoutMs });
     await runAgainst(remote.party);
   } else if (options.processes === '2') {
     const { child, ...at } = await startOtherHalf(options);
     try {
-      await using remote = await remoteParty({ host: address, ...at, spi, patienceMs });
+      await using remote = await remoteParty({ host: address, ...at, spi, stepTimeoutMs });
       await runAgainst(remote.party);
     } finally {
       child.kill();
     }
   } else {
-    await runAgainst(localParty(halfOf(subject, subject.open(), options, patienceMs)));
+    await runAgainst(localParty(halfOf(subject, subject.open(), options, stepTimeoutMs)));
   }
   print({});
   process.exitCode = totalsOf(results).failed > 0 ? 1 : 0;
@@ -199,7 +199,7 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
       "any: plain arrays; allocate: memory from the provider module's function 'allocate' (default: any)",
     )
     .option('--only <pattern>', "only cases whose name contains this; '*' matches any text")
-    .option('--patience <s>', 'time limit of each step in seconds (default: 10; with --mutants 1.5)')
+    .option('--step-timeout <s>', 'time limit of each step in seconds (default: 10; with --mutants 1.5)')
     .option('--mutants [all]', 'check that the cases detect broken providers; all: run every case')
     .option('--bail', 'stop at the first failure')
     .option('--list', 'list the cases and their clauses')

@@ -70,7 +70,7 @@ export abstract class CommonHalf<
   Link extends AnyLink,
 > {
   /** Time limit of steps that should be immediate, in milliseconds. */
-  protected readonly patienceMs: number;
+  protected readonly stepTimeoutMs: number;
   protected readonly source: MemorySource;
   readonly #requests = new Map<number, Tracked>();
   protected readonly bytes = new Map<number, Uint8Array>();
@@ -80,8 +80,8 @@ export abstract class CommonHalf<
   protected readonly links = new Map<number, Link>();
   #last = 0;
 
-  constructor(patienceMs: number, source: MemorySource = plainMemory) {
-    this.patienceMs = patienceMs;
+  constructor(stepTimeoutMs: number, source: MemorySource = plainMemory) {
+    this.stepTimeoutMs = stepTimeoutMs;
     this.source = source;
   }
 
@@ -145,7 +145,7 @@ export abstract class CommonHalf<
   protected async wait(request: Request): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<number>((resolve) => {
-      timer = setTimeout(() => resolve(Status.PENDING), this.patienceMs);
+      timer = setTimeout(() => resolve(Status.PENDING), this.stepTimeoutMs);
     });
     try {
       return await Promise.race([request.then(() => Status.SUCCESS, statusOfError), late]);
@@ -229,7 +229,7 @@ export abstract class CommonHalf<
 
   async take(cq: number, count: number): Promise<Outcome[]> {
     const taken: Outcome[] = [];
-    const deadline = performance.now() + this.patienceMs;
+    const deadline = performance.now() + this.stepTimeoutMs;
     for (;;) {
       taken.push(...this.poll(cq, count - taken.length));
       if (taken.length >= count || performance.now() > deadline) return taken;
@@ -259,7 +259,7 @@ export abstract class CommonHalf<
 
   async spinUntil(memory: number, at: number, value: number): Promise<boolean> {
     const bytes = this.bytesOf(memory, at, 1);
-    const deadline = performance.now() + this.patienceMs;
+    const deadline = performance.now() + this.stepTimeoutMs;
     while (performance.now() < deadline) {
       const slice = performance.now() + 2;
       while (performance.now() < slice) if (bytes[0] === value) return true;

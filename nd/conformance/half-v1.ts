@@ -47,8 +47,8 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   /** Results that this half has passed to the provider. */
   #results = new WeakSet<NdResult>();
 
-  constructor(provider: INDProvider, address: string, patienceMs: number, source?: MemorySource) {
-    super(patienceMs, source);
+  constructor(provider: INDProvider, address: string, stepTimeoutMs: number, source?: MemorySource) {
+    super(stepTimeoutMs, source);
     this.#provider = provider;
     this.#address = address;
   }

@@ -51,8 +51,8 @@ export class HalfV2
   /** Connectors that have a role or an address; the first Connect binds the others. */
   #placed = new WeakSet<IND2Connector>();
 
-  constructor(provider: IND2Provider, address: string, patienceMs: number, source?: MemorySource) {
-    super(patienceMs, source);
+  constructor(provider: IND2Provider, address: string, stepTimeoutMs: number, source?: MemorySource) {
+    super(stepTimeoutMs, source);
     this.#provider = provider;
     this.#address = address;
   }

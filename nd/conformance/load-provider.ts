@@ -90,9 +90,9 @@ export function makeHalf(
   spi: Spi,
   provider: unknown,
   address: string,
-  patienceMs: number,
+  stepTimeoutMs: number,
   source?: MemorySource,
 ): Half {
-  if (spi === 'v1') return new HalfV1(provider as INDProvider, address, patienceMs, source);
-  return new HalfV2(provider as IND2Provider, address, patienceMs, source);
+  if (spi === 'v1') return new HalfV1(provider as INDProvider, address, stepTimeoutMs, source);
+  return new HalfV2(provider as IND2Provider, address, stepTimeoutMs, source);
 }

@@ -40,7 +40,7 @@ const hello = z.strictObject({
       protocol: z.literal(PROTOCOL, `must be ${PROTOCOL}: the same version on both sides`),
       token: z.string(),
       spi: z.enum(spiVersions),
-      patienceMs: z.int().min(1).max(600_000),
+      stepTimeoutMs: z.int().min(1).max(600_000),
     }),
   ]),
 });
@@ -119,7 +119,7 @@ export interface RemoteOptions {
   /** The token printed by the serving side. */
   readonly token: string;
   readonly spi: Spi;
-  readonly patienceMs: number;
+  readonly stepTimeoutMs: number;
 }
 
 /**
@@ -132,7 +132,7 @@ export async function remoteParty({
   port,
   token,
   spi,
-  patienceMs,
+  stepTimeoutMs,
 }: RemoteOptions): Promise<RemoteParty> {
   const socket = tcpConnect({ host, port, noDelay: true });
   await once(socket, 'connect');
@@ -173,7 +173,7 @@ export async function remoteParty({
     });
   };
   try {
-    await request({ method: 'hello', args: [{ protocol: PROTOCOL, token, spi, patienceMs }] });
+    await request({ method: 'hello', args: [{ protocol: PROTOCOL, token, spi, stepTimeoutMs }] });
   } catch (error) {
     socket.destroy();
     throw error;
@@ -203,7 +203,7 @@ export interface ServeOptions {
   /** The token that clients must send, from {@link makeToken}. */
   readonly token: string;
   /** Creates the half of a connection. */
-  readonly half: (spi: Spi, patienceMs: number) => Half;
+  readonly half: (spi: Spi, stepTimeoutMs: number) => Half;
   /** Called with an error of a connection. */
   readonly onError?: (error: unknown) => void;
   /** Time limit for the token in milliseconds; default: 5000. */
@@ -239,7 +239,7 @@ async function greet(socket: Socket, options: ServeOptions): Promise<Half> {
   if (!token.success || !sameToken(token.data.args[0].token, options.token))
     throw new Error('The token is missing or wrong. Use the one printed by the side with --serve.');
   const { id, args } = hello.parse(line);
-  const half = options.half(args[0].spi, args[0].patienceMs);
+  const half = options.half(args[0].spi, args[0].stepTimeoutMs);
   socket.on('close', () => half.end());
   socket.write(answerLine(id, { value: null }));
   return half;

@@ -38,7 +38,7 @@ export interface RunOptions {
   /** The other half, here or elsewhere. */
   readonly far: Party;
   /** Time limit of a step in milliseconds; that of a case is {@link CASE_STEPS} times as long. */
-  readonly patienceMs: number;
+  readonly stepTimeoutMs: number;
   /** Stop at the first failure. */
   readonly bail?: boolean;
   readonly onStart?: (one: Case, index: number) => void;
@@ -75,8 +75,8 @@ export async function runCases(cases: readonly Case[], options: RunOptions): Pro
 }
 
 async function runCase(one: Case, options: RunOptions, strays: Strays): Promise<CaseResult> {
-  const { local, far, patienceMs } = options;
-  const limitMs = CASE_STEPS * patienceMs;
+  const { local, far, stepTimeoutMs } = options;
+  const limitMs = CASE_STEPS * stepTimeoutMs;
   const near = localParty(local.half);
   const begun = performance.now();
   const { name, clause } = one;

@@ -7,7 +7,7 @@ import { conformance } from '../helpers/conformance-command.js';
 import { long } from '../helpers/tiers.js';
 
 /** Correct events are immediate, so this time limit applies only to broken providers. */
-const PATIENCE_MS = 1500;
+const STEP_TIMEOUT_MS = 1500;
 
 test('there are enough broken providers, and no two break the same rule', () => {
   assert.ok(mutants.length >= 40);
@@ -18,7 +18,7 @@ test('there are enough broken providers, and no two break the same rule', () => 
 
 test('every sixth broken provider is detected', async () => {
   for (const mutant of mutants.filter((_, n) => n % 6 === 0)) {
-    const { caughtBy } = await judge(mutant, { address: '127.0.0.1', patienceMs: PATIENCE_MS });
+    const { caughtBy } = await judge(mutant, { address: '127.0.0.1', stepTimeoutMs: STEP_TIMEOUT_MS });
     assert.ok(caughtBy.length > 0, mutant.name);
   }
 });
@@ -29,7 +29,7 @@ long(test, 'an unbroken provider passes the cases that should detect the broken 
     for (const cases of patterns) {
       const results = await runMutant(
         { spi, cases, apply: () => {} },
-        { address: '127.0.0.1', patienceMs: PATIENCE_MS },
+        { address: '127.0.0.1', stepTimeoutMs: STEP_TIMEOUT_MS },
       );
       assert.ok(results.length > 0, `${cases} selects cases`);
       assert.equal(
@@ -44,8 +44,8 @@ long(test, 'every broken provider is detected', async () => {
   const { code, lines, errors } = await conformance(
     '--mutants',
     '--json',
-    '--patience',
-    `${PATIENCE_MS / 1000}`,
+    '--step-timeout',
+    `${STEP_TIMEOUT_MS / 1000}`,
   );
   const results = lines.map((line) => JSON.parse(line) as MutantResult);
   assert.equal(

@@ -33,9 +33,9 @@ test.before.each(async (context) => {
     host: HOST,
     port: 0,
     token,
-    half: (spi, patienceMs) => {
+    half: (spi, stepTimeoutMs) => {
       context.halves += 1;
-      return makeHalf(spi, subject.open(), HOST, patienceMs);
+      return makeHalf(spi, subject.open(), HOST, stepTimeoutMs);
     },
     onError: (error) => context.errors.push(error instanceof Error ? error.message : String(error)),
     handshakeMs: HANDSHAKE_MS,
@@ -50,7 +50,7 @@ const helloOf = (token: unknown, more: object = {}): string =>
   JSON.stringify({
     id: 1,
     method: 'hello',
-    args: [{ protocol: 2, token, spi: 'v1', patienceMs: 1000, ...more }],
+    args: [{ protocol: 2, token, spi: 'v1', stepTimeoutMs: 1000, ...more }],
   });
 
 /** Returns all lines of a connection until the server closes it. */
@@ -103,7 +103,7 @@ test('a client without the token gets the reason and is disconnected; no half is
   }
   assert.is(errors.length, strangers.length);
   assert.is(context.halves, 0);
-  const wrong = { host: HOST, port, token: makeToken(), spi: 'v1', patienceMs: 1000 } as const;
+  const wrong = { host: HOST, port, token: makeToken(), spi: 'v1', stepTimeoutMs: 1000 } as const;
   const { message } = await remoteParty(wrong).then(
     () => new Error('The other half accepted the wrong token.'),
     (error: Error) => error,
@@ -158,7 +158,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   assert.match((await command('cqEntries', 77)).error!.message, 'Unknown completion queue 77');
   socket.destroy();
 
-  await using remote = await remoteParty({ host: HOST, port, token, spi: 'v1', patienceMs: 1000 });
+  await using remote = await remoteParty({ host: HOST, port, token, spi: 'v1', stepTimeoutMs: 1000 });
   await remote.party.begin();
   assert.is((await remote.party.info()).spi, 'v1');
   await remote.party.end();

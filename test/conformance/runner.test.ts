@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { type CaseResult, loadSubject, localParty, makeHalf, runCases } from '../../nd/conformance/index.js';
 import type { Case } from '../../nd/conformance/runner.js';
 
-const PATIENCE_MS = 500;
+const STEP_TIMEOUT_MS = 500;
 const never = new Promise<never>(() => {});
 
 async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'outcome' | 'got'>[]> {
@@ -13,7 +13,11 @@ async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'out
   const half = () => makeHalf('v1', subject.open(), '127.0.0.1', 1000);
   const ended = await runCases(
     bodies.map((body, i) => ({ name: `group.case-${i}`, clause: '', spi: ['v1'], body })),
-    { local: { provider: subject.open(), half: half() }, far: localParty(half()), patienceMs: PATIENCE_MS },
+    {
+      local: { provider: subject.open(), half: half() },
+      far: localParty(half()),
+      stepTimeoutMs: STEP_TIMEOUT_MS,
+    },
   );
   return ended.map(({ outcome, got }) => (got === undefined ? { outcome } : { outcome, got }));
 }

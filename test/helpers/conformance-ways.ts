@@ -21,7 +21,7 @@ import { serving } from './conformance-command.js';
 const GROUPS = ['memory', 'transfer', 'disconnect', 'state', 'v2', 'srq', 'scale'];
 
 const ADDRESS = '127.0.0.1';
-const PATIENCE_MS = 10_000;
+const STEP_TIMEOUT_MS = 10_000;
 
 /** Runs the cases with one path for both processes. This thread keeps the option. */
 export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
@@ -33,13 +33,19 @@ export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
   try {
     const { allocated } = await loadSubject(spi);
     const provider = spi === 'v1' ? openNetworkDirect({ direct }) : openNetworkDirect2({ direct });
-    const half = makeHalf(spi, provider, ADDRESS, PATIENCE_MS, allocated!());
+    const half = makeHalf(spi, provider, ADDRESS, STEP_TIMEOUT_MS, allocated!());
     const port = Number(/:(\d+)$/.exec(peer)![1]);
-    await using remote = await remoteParty({ host: ADDRESS, port, token, spi, patienceMs: PATIENCE_MS });
+    await using remote = await remoteParty({
+      host: ADDRESS,
+      port,
+      token,
+      spi,
+      stepTimeoutMs: STEP_TIMEOUT_MS,
+    });
     const before = readCounters().hca;
     const results = await runCases(
       selectCases(cases, spi).filter(({ name }) => GROUPS.includes(name.split('.')[0]!)),
-      { local: { provider, half }, far: remote.party, patienceMs: PATIENCE_MS },
+      { local: { provider, half }, far: remote.party, stepTimeoutMs: STEP_TIMEOUT_MS },
     );
     const after = readCounters().hca;
     provider.release();

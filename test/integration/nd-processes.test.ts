@@ -109,7 +109,7 @@ const cases: [string[], RegExp][] = [
   [['demo', '--iteration', '5'], /unknown option '--iteration'/],
   [['conformance', '--address', '300.1.1.1'], /--address must be an IP address/],
   [['conformance', '--port', '70000'], /--port must be 65535 or less/],
-  [['conformance', '--patience', '0'], /--patience must be 0\.1 or more/],
+  [['conformance', '--step-timeout', '0'], /--step-timeout must be 0\.1 or more/],
   [['conformance', '--nonsense'], /unknown option '--nonsense'/],
   [['verbs-info', '--nonsense'], /unknown option '--nonsense'/],
   [['nonsense'], /unknown command 'nonsense'.*\n {2}pingpong /s],

@@ -25,7 +25,7 @@ interface Suite {
   readonly spi: 'v1' | 'v2';
   readonly known: Known;
   /** Time limit of the suite for steps that should take no time, in seconds. */
-  readonly patience: number;
+  readonly stepTimeout: number;
   readonly only?: string;
 }
 
@@ -52,7 +52,7 @@ function judge(rig: Rig, known: Known, program: Program, results: readonly Line[
  * The conformance suite, one half in each guest. In one guest rdma_rxe's packets to itself stay in the queue of a pair that is in
  * ERROR, and destroying the sender waits for them for 50 seconds (rxe_pool.c:247, __rxe_cleanup).
  */
-async function conformance(rig: Rig, { device, spi, known, patience, only }: Suite): Promise<void> {
+async function conformance(rig: Rig, { device, spi, known, stepTimeout, only }: Suite): Promise<void> {
   const script = 'nd/cli/nd.js';
   const run = (guest: number, ...args: string[]): Program =>
     rig.nodeInGuestFor(guest, SUITE_SECONDS, onDevice, script, 'conformance', '--spi', spi, ...args);
@@ -70,8 +70,8 @@ async function conformance(rig: Rig, { device, spi, known, patience, only }: Sui
       device.at(OURS),
       '--peer',
       peer,
-      '--patience',
-      String(patience),
+      '--step-timeout',
+      String(stepTimeout),
       '--json',
     ],
     ...(only === undefined ? [] : ['--only', `'${only}'`]),
@@ -130,7 +130,7 @@ const knownOnRxe2: Known = {
   'disconnect.local-error-ends-both': deadReceive,
 };
 
-const onRxe = { device: rxe, patience: 20 } as const;
+const onRxe = { device: rxe, stepTimeout: 20 } as const;
 
 /** A file of tests of this package, all of it on one device. */
 async function tests(rig: Rig, device: Device, file: string, known: Known): Promise<void> {

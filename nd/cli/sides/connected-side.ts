@@ -218,8 +218,8 @@ export type AnyQueue<R> = { notify(type: 'any'): Overlapped<void> } & (
   | { poll(completions: R[], count: number): number }
 );
 
-/** Waits for exactly `count` completions. `patienceMs` limits the wait for each. */
-export async function take<R>(queue: AnyQueue<R>, count = 1, patienceMs = 30_000): Promise<R[]> {
+/** Waits for exactly `count` completions. `timeoutMs` limits the wait for each. */
+export async function take<R>(queue: AnyQueue<R>, count = 1, timeoutMs = 30_000): Promise<R[]> {
   const taken: R[] = [];
   for (;;) {
     // New objects, because a queue refills those of the array.
@@ -228,7 +228,7 @@ export async function take<R>(queue: AnyQueue<R>, count = 1, patienceMs = 30_000
     const found = 'poll' in queue ? queue.poll(some, wanted) : queue.getResults(some, wanted);
     taken.push(...some.slice(0, found));
     if (taken.length === count) return taken;
-    if (found === 0) await queue.notify('any').abortOn(AbortSignal.timeout(patienceMs));
+    if (found === 0) await queue.notify('any').abortOn(AbortSignal.timeout(timeoutMs));
   }
 }
 

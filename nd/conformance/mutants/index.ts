@@ -45,7 +45,7 @@ export interface MutantResult {
 export interface MutantOptions {
   readonly address: string;
   /** Time limit of a step in milliseconds; a case may take three times as long. */
-  readonly patienceMs: number;
+  readonly stepTimeoutMs: number;
   /** Runs every case against each, not only those that should fail. */
   readonly all?: boolean;
 }
@@ -53,7 +53,7 @@ export interface MutantOptions {
 /** Runs cases against a broken provider, which both halves use; without a mutant, against the unbroken provider. */
 export async function runMutant(
   mutant: Pick<Mutant, 'spi' | 'cases' | 'apply'>,
-  { address, patienceMs, all }: MutantOptions,
+  { address, stepTimeoutMs, all }: MutantOptions,
 ): Promise<CaseResult[]> {
   const subject = await loadSubject(mutant.spi);
   const open = (): unknown => {
@@ -64,9 +64,9 @@ export async function runMutant(
   const provider = open();
   const selected = selectCases(cases, mutant.spi, all === true ? undefined : mutant.cases);
   return await runCases(selected, {
-    local: { provider, half: makeHalf(mutant.spi, provider, address, patienceMs) },
-    far: localParty(makeHalf(mutant.spi, open(), address, patienceMs)),
-    patienceMs,
+    local: { provider, half: makeHalf(mutant.spi, provider, address, stepTimeoutMs) },
+    far: localParty(makeHalf(mutant.spi, open(), address, stepTimeoutMs)),
+    stepTimeoutMs,
   });
 }
 
