@@ -1511,7 +1511,7 @@ declare const Capacity: {
     readonly REP_DATA: 196;
     readonly REJ_DATA: 148;
     readonly LOOKUP_DATA: 180;
-    readonly LOOKUP_ANSWER_DATA: 136;
+    readonly LOOKUP_REPLY_DATA: 136;
     readonly LIBRARY_NAME: 32;
     readonly EP_CREATE_IDS: 16;
 };

@@ -40,7 +40,7 @@ const FIRST_QPN = 2;
 export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoint {
   /** @internal */
   constructor(provider: WVProvider, id: bigint) {
-    super('datagram endpoint', provider, id, Capacity.LOOKUP_ANSWER_DATA, 'IWVDatagramEndpoint');
+    super('datagram endpoint', provider, id, Capacity.LOOKUP_REPLY_DATA, 'IWVDatagramEndpoint');
   }
 
   /**
@@ -90,7 +90,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   accept(param: WvDatagramParam): Overlapped<void> {
     this.check();
     checkedObject('param', param, 'qp, a datagram queue pair or its number');
-    const data = checkedData(param.privateData, Capacity.LOOKUP_ANSWER_DATA);
+    const data = checkedData(param.privateData, Capacity.LOOKUP_REPLY_DATA);
     const { qp } = param;
     const input = WvIoEpDatagramAccept.encode({
       id: this.id,

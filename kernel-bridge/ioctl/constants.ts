@@ -385,7 +385,7 @@ export const Capacity = {
   /** Private data of a datagram endpoint's Lookup. */
   LOOKUP_DATA: 180,
   /** Private data of a datagram endpoint's Accept or Reject. */
-  LOOKUP_ANSWER_DATA: 136,
+  LOOKUP_REPLY_DATA: 136,
   /** The output of LIBRARY_QUERY, including its NUL. */
   LIBRARY_NAME: 32,
   /** @deprecated EP_CREATE returns one id. */

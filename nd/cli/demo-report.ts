@@ -28,7 +28,7 @@ export interface Report {
   readonly localAddress: string;
   readonly peerAddress: string;
   /** Private data of the peer's request or reply. */
-  readonly heard: string;
+  readonly privateData: string;
   readonly latency: readonly LatencyRow[];
   readonly bandwidth: readonly BandwidthRow[];
   readonly disconnect: readonly DisconnectRow[];
@@ -39,7 +39,7 @@ const style = { head: [], border: [], compact: true };
 /** Formats the report as text tables. */
 export function formatReport(report: Report): string {
   const parts = [
-    `Connected ${report.localAddress} to ${report.peerAddress}; the peer's private data: "${report.heard}"`,
+    `Connected ${report.localAddress} to ${report.peerAddress}; the peer's private data: "${report.privateData}"`,
   ];
   if (report.latency.length > 0) {
     const table = new Table({

@@ -104,7 +104,7 @@ export async function runServer(
         await peerGone;
         // The peer's disconnect has flushed the remaining Receives.
         const receives = await reap('server', 'Receive', side.inbound, RECEIVES);
-        return { ...addresses, heard: privateData, latency: [], bandwidth: [], disconnect: [receives] };
+        return { ...addresses, privateData, latency: [], bandwidth: [], disconnect: [receives] };
       }
     }
   }
@@ -149,7 +149,7 @@ export async function runClient(options: ClientOptions, onProgress: (text: strin
   onProgress('disconnecting with requests outstanding');
   const disconnect = await disconnectBusy(side, connector, remote);
   onProgress('');
-  return { ...addresses, heard: privateData, latency, bandwidth, disconnect };
+  return { ...addresses, privateData, latency, bandwidth, disconnect };
 }
 
 /** The server's half of {@link pingPong}: compares and returns each message. */

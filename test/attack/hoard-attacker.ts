@@ -89,7 +89,7 @@ const ways: readonly Way[] = [
       [
         frameOf(DATA, { payload: Buffer.from('x') }),
         frameOf(RING, { flags: Notice.OFFER, payload: ring }),
-        frameOf(RING, { flags: Notice.TAKE_BACK }),
+        frameOf(RING, { flags: Notice.WITHDRAW }),
       ][n % 3]!,
   },
   { stream: true, data: true, control: true, frame: (n) => many(n, () => frameOf(DATA)) },

@@ -47,7 +47,7 @@ long(test, 'nd demo: both roles, every byte equal, nothing lost, exit code 0', a
   );
   assert.is(code, 0, stderr);
   const report = JSON.parse(stdout) as Report;
-  assert.is(report.heard, 'welcome');
+  assert.is(report.privateData, 'welcome');
   assert.equal(
     report.latency.map(({ bytes, messages }) => [bytes, messages]),
     [8, 64, 1024, 4096, 65_536].map((bytes) => [bytes, 20]),
@@ -83,7 +83,7 @@ test('nd demo --server and --client, as on two machines', async () => {
   assert.match(client.stdout, 'welcome');
   const { code, stdout } = await server;
   assert.is(code, 0);
-  assert.is((JSON.parse(stdout) as Report).heard, 'hello, seed 1');
+  assert.is((JSON.parse(stdout) as Report).privateData, 'hello, seed 1');
 });
 
 test('without a server, the client says so and how to start one', async () => {

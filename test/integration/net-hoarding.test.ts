@@ -198,7 +198,7 @@ test('a peer that keeps offering rings without receiving notices loses its conne
     // Its echo returns control credits.
     frameOf(DATA, { payload: Buffer.from('x') }),
     frameOf(RING, { flags: Notice.OFFER, payload: memory }),
-    frameOf(RING, { flags: Notice.TAKE_BACK }),
+    frameOf(RING, { flags: Notice.WITHDRAW }),
   ];
   const turn = await clock();
   let ended = false;

@@ -212,9 +212,9 @@ test('a ring is writable only on its own stream, until it is returned', async ()
   rings.reclaimIdle();
   rings.reclaimIdle();
   await peer.until(({ received }) =>
-    received.flatMap(framesOf).some(({ type, flags }) => type === RING && flags === Notice.TAKE_BACK),
+    received.flatMap(framesOf).some(({ type, flags }) => type === RING && flags === Notice.WITHDRAW),
   );
-  peer.send(frameOf(RING, { flags: Notice.GIVE_BACK }));
+  peer.send(frameOf(RING, { flags: Notice.RETURN }));
   await fails(await join(), 'write', ring);
   await fails(peer, 'write', ring);
 });

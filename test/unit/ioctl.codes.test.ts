@@ -293,7 +293,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     LIBRARY_NAME: 32,
     EP_CREATE_IDS: 16,
     LOOKUP_DATA: 180,
-    LOOKUP_ANSWER_DATA: 136,
+    LOOKUP_REPLY_DATA: 136,
   },
 };
 

@@ -195,7 +195,7 @@ test('a withdrawn ring is freed by its sender when its Writes have completed, by
   rings.reclaimIdle();
   rings.reclaimIdle();
   const back = receiver.notice()!;
-  assert.is(back.kind, Notice.TAKE_BACK);
+  assert.is(back.kind, Notice.WITHDRAW);
   assert.is(sender.receive(back.kind, back.payload), undefined);
   assert.is(sender.room, 0);
   const slot = receiver.in.take(0, 10, carrier)!;
@@ -237,7 +237,7 @@ test('a sender that must write but has no memory returns the ring', async () => 
   assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
   await setImmediate();
   const given = sender.notice();
-  assert.is(given?.kind, Notice.GIVE_BACK);
+  assert.is(given?.kind, Notice.RETURN);
   receiver.receive(given!.kind, given!.payload);
   assert.equal([sender.room, rings.bytes], [0, 0]);
 });

@@ -53,7 +53,7 @@ export const PrivateDataSize = {
   DREQ: 220,
   DREP: 224,
   SIDR_REQ: Capacity.LOOKUP_DATA,
-  SIDR_REP: Capacity.LOOKUP_ANSWER_DATA,
+  SIDR_REP: Capacity.LOOKUP_REPLY_DATA,
 } as const;
 
 /** REJ reasons, IBA 1 §12.6.7.2. */

@@ -230,7 +230,7 @@ function queryDatagram(call: Call, endpoint: DatagramEndpoint, services: Endpoin
 /** EP_ACCEPT of a datagram endpoint, with the queue pair's id or number. */
 function acceptDatagram(call: Call, endpoint: DatagramEndpoint): number {
   const { qpId, param } = s.WvIoEpDatagramAccept.decode(call.input);
-  const privateData = checkedData(call, param.data, param.dataLength, Capacity.LOOKUP_ANSWER_DATA);
+  const privateData = checkedData(call, param.data, param.dataLength, Capacity.LOOKUP_REPLY_DATA);
   const qp = qpId === 0n ? undefined : call.find(call.file.qps, qpId).qp;
   if (qp && qp.create.type !== QpType.UD) {
     throw new StatusError(
@@ -317,7 +317,7 @@ export function endpointRequests(services: EndpointServices) {
     EP_REJECT: (call) => {
       const { id } = s.WvIoId.decode(call.input);
       const endpoint = findEndpoint(call, id);
-      const most = endpoint instanceof Endpoint ? Capacity.REJ_DATA : Capacity.LOOKUP_ANSWER_DATA;
+      const most = endpoint instanceof Endpoint ? Capacity.REJ_DATA : Capacity.LOOKUP_REPLY_DATA;
       if (call.tail.length > most) return call.fail(Status.INVALID_BUFFER_SIZE);
       return endpoint.handle('reject', call.irp, { privateData: call.tail.slice() });
     },

@@ -105,7 +105,7 @@ export function malformed(
 }
 
 /** Flags of a RING frame: the sender offers a ring, requests its return, or returns the peer's ring. */
-export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;
+export const Notice = { OFFER: 0, WITHDRAW: 1, RETURN: 2 } as const;
 
 /** The length of each part of a ring is a multiple of this. Shorter payloads are sent in slots. */
 export const RING_UNIT = 4096;

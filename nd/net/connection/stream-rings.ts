@@ -264,7 +264,7 @@ export class InRing {
     if (this.#state !== 'offered') return;
     if (this.#still && this.#held === 0) {
       this.#state = 'withdrawn';
-      this.notify(Notice.TAKE_BACK, EMPTY);
+      this.notify(Notice.WITHDRAW, EMPTY);
     }
     this.#still = true;
   }
@@ -465,13 +465,13 @@ export class StreamRings {
   receive(kind: number, payload: Uint8Array): string | undefined {
     if (kind === Notice.OFFER && payload.length > 0) return this.#offered(payload);
     if (payload.length > 0) return `a notice of ${payload.length} bytes is malformed`;
-    if (kind === Notice.GIVE_BACK) {
+    if (kind === Notice.RETURN) {
       if (this.#isQueued(Notice.OFFER) || !this.#in.wasReturned())
         return 'it returned a ring that it does not have';
-      this.#notices = this.#notices.filter((notice) => notice.kind !== Notice.TAKE_BACK);
+      this.#notices = this.#notices.filter((notice) => notice.kind !== Notice.WITHDRAW);
       return undefined;
     }
-    if (kind !== Notice.TAKE_BACK) return `unknown notice ${kind}`;
+    if (kind !== Notice.WITHDRAW) return `unknown notice ${kind}`;
     // The ring may have been returned already.
     if (this.#out !== undefined) this.#returnRing(this.#out);
     return undefined;
@@ -481,7 +481,7 @@ export class StreamRings {
     const memory = decodeMemory(payload);
     if (memory === undefined) return `a notice of ${payload.length} bytes is malformed`;
     const { address, token, id, length } = memory;
-    if (this.#out !== undefined || this.#isQueued(Notice.GIVE_BACK)) return 'it offered a second ring';
+    if (this.#out !== undefined || this.#isQueued(Notice.RETURN)) return 'it offered a second ring';
     if (id !== 0) return `the id in the description of a ring must be 0; got ${id}`;
     const parts = this.peerSlots;
     if (length === 0 || length > this.bytes || length % (parts * RING_UNIT) !== 0)
@@ -499,7 +499,7 @@ export class StreamRings {
   #returnRing(out: OutRing): void {
     this.#out = undefined;
     out.end(false);
-    this.#queueNotice(Notice.GIVE_BACK, EMPTY);
+    this.#queueNotice(Notice.RETURN, EMPTY);
   }
 
   /** Called when the connection has ended and has no requests in flight. */
