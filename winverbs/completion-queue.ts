@@ -179,7 +179,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
       request.cancel();
       throw error;
     }
-    // The request itself reports an overrun, as requests do that were waiting when it happened.
+    // The request itself reports an overrun, as do requests that were waiting when it happened.
     if (status === Status.SUCCESS || status === Status.BUFFER_OVERFLOW) return request;
     request.cancel();
     throw new WvError(status, undefined, { cause: 'rearm' });

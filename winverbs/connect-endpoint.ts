@@ -61,7 +61,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   private listening = false;
   /** The connection's queue pair, held until the endpoint is destroyed. */
   private qp: WVConnectQueuePair | undefined = undefined;
-  /** Rarely more than one; empty once the endpoint is connected. */
+  /** Outstanding Connects and Accepts, rarely more than one; empty once the endpoint is connected. */
   private candidates = NO_CANDIDATES;
   private outstanding: Overlapped<void> | undefined = undefined;
 
@@ -94,7 +94,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Requests a connection (EP_CONNECT). The call ends when the peer has replied. Read query().privateData, then call
+   * Requests a connection (EP_CONNECT). The request ends when the peer has replied. Read query().privateData, then call
    * accept() or reject().
    *
    * Ends in SUCCESS, CONNECTION_REFUSED (the peer's private data can be queried), TIMEOUT (no reply, and connect() may
@@ -170,7 +170,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   disconnect(): Overlapped<void> {
     this.check();
     this.outstanding?.settle();
-    // The kernel also knows this queue pair, and the one of an unfinished Connect or Accept.
+    // The kernel refers to this queue pair, or to that of an unfinished Connect or Accept.
     const mine = this.qp ?? this.candidates[0]?.qp;
     if (mine === undefined) {
       throw new WvError(

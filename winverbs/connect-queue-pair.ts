@@ -212,7 +212,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * Posts the binding of a window to `length` bytes at `offset` of a region that was registered with MW_BIND. Returns
    * the window's new key, which requests posted after this one may already send to the peer.
    *
-   * @throws WvError NOT_SUPPORTED, and as all requests
+   * @throws WvError NOT_SUPPORTED, and as for all requests
    */
   bindMemoryWindow(
     window: IWVMemoryWindow,
@@ -264,7 +264,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * already registered, or if the memory is not registered, exceeds `maxLength` or ends outside its own region. When
    * the memory itself is deregistered, `region` no longer gives access to it either.
    *
-   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
+   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
    */
   fastRegister(
     region: IWVFastRegion,
@@ -283,7 +283,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * has completed, the region's key gives no access. It completes with MW_BIND_ERROR, which ends the connection, if the
    * region is not registered or windows are bound to it.
    *
-   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
+   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
    */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void {
     this.postInvalidation(region, context, flags);

@@ -28,7 +28,7 @@ import { WvOverlapped } from './wv-object.js';
 /** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;
 
-/** Initial size of the buffer for a P_Key or GID table, in entries; doubled until the table fits. */
+/** Initial size of the buffer for a P_Key or GID table, in entries. It is doubled until the table fits. */
 const TABLE_ENTRIES = 128;
 
 /** IWVDevice: an open HCA. */
@@ -83,7 +83,8 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   }
 
   /**
-   * Attributes that decide what queue pairs support, queried once; also after the program has released the device.
+   * Attributes that decide what queue pairs support. They are queried once, and remain available after the program has
+   * released the device.
    * @internal
    */
   get traits(): Pick<WvDeviceAttributes, 'deviceType' | 'atomicCapability'> {

@@ -36,7 +36,7 @@ const { STATE, CURRENT_STATE, CAPABILITIES, FLAGS, PATH_MIG_STATE, ALTERNATE_AV 
 const toRtr = QpAttr.DESTINATION_QPN | QpAttr.RECEIVE_PSN | RESPONDER_RESOURCES | AV;
 const retries = ACK_TIMEOUT | ERROR_RETRY_COUNT | RNR_RETRY_COUNT | INITIATOR_DEPTH;
 /** The options that a transition to a state accepts, whatever the type of queue pair. */
-const TAKEN: Readonly<Record<number, number>> = {
+const ACCEPTED: Readonly<Record<number, number>> = {
   [QpState.RESET]: 0,
   [QpState.INIT]: PKEY_INDEX | PORT_NUMBER | ACCESS_FLAGS | QKEY,
   [QpState.RTR]: toRtr | RNR_NAK_TIMEOUT | ACCESS_FLAGS | PKEY_INDEX | QKEY,
@@ -46,8 +46,8 @@ const TAKEN: Readonly<Record<number, number>> = {
   [QpState.ERROR]: 0,
 };
 
-/** Options that no device here supports: depths cannot change, and there is no alternate path. */
-const NOWHERE = CAPABILITIES | FLAGS | PATH_MIG_STATE | ALTERNATE_AV;
+/** Options that no device here supports, because depths cannot change and there is no alternate path. */
+const UNSUPPORTED = CAPABILITIES | FLAGS | PATH_MIG_STATE | ALTERNATE_AV;
 
 function nameOf(table: Readonly<Record<string, number>>, value: number): string {
   return Object.keys(table).find((name) => table[name] === value) ?? String(value);
@@ -141,12 +141,12 @@ function wrongStep(
   from: number,
   to: number,
 ): string | undefined {
-  if ((options & NOWHERE) !== 0)
-    return `\`options\` must not include ${namesOf(options & NOWHERE)}, which cannot be changed`;
+  if ((options & UNSUPPORTED) !== 0)
+    return `\`options\` must not include ${namesOf(options & UNSUPPORTED)}, which cannot be changed`;
   const unknown = options & ~Object.values(QpAttr).reduce((all: number, bit) => all | bit, 0);
   if (unknown !== 0) return `\`options\` must be an OR of QpAttr values; got ${namesOf(unknown)}`;
   const state = (value: number): string => nameOf(QpState, value);
-  if (TAKEN[to] === undefined) {
+  if (ACCEPTED[to] === undefined) {
     return to === QpState.SQERROR
       ? '`qpState` must not be SQERROR, which only a failed request causes'
       : `\`qpState\` must be a value of QpState; got ${to}`;
@@ -160,7 +160,7 @@ function wrongStep(
       return `\`options\` must include STATE: in ${state(from)}, attributes cannot be changed without it`;
     return `\`qpState\` must be one of ${next.map(state).join(', ')} while the queue pair is in ${state(from)}; got ${state(to)}`;
   }
-  const surplus = options & ~TAKEN[to] & ~(STATE | CURRENT_STATE);
+  const surplus = options & ~ACCEPTED[to] & ~(STATE | CURRENT_STATE);
   if (surplus === 0) return undefined;
   return `\`options\` must not include ${namesOf(surplus)} in a transition from ${state(from)} to ${state(to)}`;
 }
@@ -195,7 +195,7 @@ function wrongPath(
   return `No path from \`sourceGid\` ${text(sourceGid)} to \`destinationGid\` ${text(destinationGid)}; the source must be one of the port's GIDs, see queryGid()`;
 }
 
-/** Explains why a queue pair was not accepted. `other`: it is not the one given to Connect. */
+/** Explains why a queue pair was not accepted. `other`: it differs from the one given to connect(). */
 export function explainAccept(error: WvError, type: number, other: boolean): unknown {
   if (error.status !== Status.INVALID_PARAMETER) return error;
   return withReason(error, 'EP_ACCEPT', () =>

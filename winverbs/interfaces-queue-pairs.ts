@@ -20,34 +20,36 @@ import type {
 import type { WvDirect, WvDirectResult } from './remote-memory.js';
 
 /**
- * Attributes of a new queue pair. Depths are numbers of requests, SGEs are counted for each request, `maxInlineSend` is
- * in bytes.
+ * Attributes of a new queue pair. Depths are numbers of requests, SGE counts apply to each request, and `maxInlineSend`
+ * is in bytes.
  */
 export interface WvQpCreate {
-  /** The completion queue of send requests, of the same device. */
+  /** Completion queue for send requests; it must belong to the same device. */
   sendCq: IWVCompletionQueue;
-  /** The completion queue of receives; it may be the same. */
+  /** Completion queue for receives; may be the same as `sendCq`. */
   receiveCq: IWVCompletionQueue;
-  /** The shared source of receives. `receiveDepth` and `receiveSge` are then ignored. */
+  /** Shared receive queue. `receiveDepth` and `receiveSge` are then ignored. */
   srq?: IWVSharedReceiveQueue;
-  /** The caller's own value, returned as `qpContext` of completions. */
+  /** A value of the caller's choice, returned as `qpContext` in completions. */
   context?: unknown;
-  /** Outstanding send requests, up to the device's `maxQpWr`. */
+  /** Maximum number of outstanding send requests, up to the device's `maxQpWr`. */
   sendDepth: number;
-  /** SGEs of a send request, up to the device's `maxSge`. */
+  /** Maximum number of SGEs in a send request, up to the device's `maxSge`. */
   sendSge: number;
-  /** Outstanding receives, up to the device's `maxQpWr`. */
+  /** Maximum number of outstanding receives, up to the device's `maxQpWr`. */
   receiveDepth: number;
-  /** SGEs of a receive, up to the device's `maxSge`. */
+  /** Maximum number of SGEs in a receive, up to the device's `maxSge`. */
   receiveSge: number;
-  /** Bytes of an INLINE request, up to the device's limit of that name; default 0. */
+  /** Maximum size of an INLINE request in bytes, up to the device's limit of that name; default 0. */
   maxInlineSend?: number;
   /**
-   * RDMA reads and atomics of this side that may be outstanding, and that a connection requests; default 16, for UC 0.
+   * Maximum number of outstanding RDMA reads and atomics of this side; connecting requests as many. Default: 16, or 0
+   * for UC.
    */
   initiatorDepth?: number;
   /**
-   * RDMA reads and atomics of the peer that are served at a time, and that a connection offers; default 16, for UC 0.
+   * Maximum number of the peer's RDMA reads and atomics served at a time; connecting offers as many. Default: 16, or 0
+   * for UC.
    */
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
@@ -55,13 +57,15 @@ export interface WvQpCreate {
   /** WV_QP_MEMORY_MANAGEMENT: the queue pair supports {@link IWVConnectQueuePair.fastRegister}. */
   memoryManagement?: boolean;
   /**
-   * WV_QP_TYPE of a connected queue pair: RC 0 (default), UC 1. An unreliable one supports only sends and writes, and
+   * WV_QP_TYPE of a connected queue pair: RC 0 (default) or UC 1. An unreliable one supports only sends and writes, and
    * does not report lost messages.
    */
   type?: number;
 }
 
-/** Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are in bytes, timeouts are codes. */
+/**
+ * Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are in bytes, and timeouts are codes.
+ */
 export interface WvQpAttributes {
   /** WV_QP_TYPE. */
   readonly qpType: number;
@@ -73,66 +77,66 @@ export interface WvQpAttributes {
   readonly qpn: number;
   /** The peer's queue pair number, for connected queue pairs from RTR on. */
   readonly destinationQpn: number;
-  /** PSN of the first packet to send; from RTS on. */
+  /** PSN of the first packet to send; valid from RTS on. */
   readonly sendPsn: number;
-  /** PSN of the first packet expected; from RTR on. */
+  /** PSN of the first packet expected; valid from RTR on. */
   readonly receivePsn: number;
-  /** Payload of a full packet in bytes: 256, 512, 1024, 2048 or 4096; from RTR on. */
+  /** Payload of a full packet in bytes: 256, 512, 1024, 2048 or 4096; valid from RTR on. */
   readonly pathMtu: number;
-  /** Outstanding send requests, as granted. */
+  /** Maximum number of outstanding send requests, as granted. */
   readonly sendDepth: number;
-  /** SGEs of a send request, as granted. */
+  /** Maximum number of SGEs in a send request, as granted. */
   readonly sendSge: number;
-  /** Outstanding receives, as granted. */
+  /** Maximum number of outstanding receives, as granted. */
   readonly receiveDepth: number;
-  /** SGEs of a receive, as granted. */
+  /** Maximum number of SGEs in a receive, as granted. */
   readonly receiveSge: number;
-  /** Bytes of an INLINE request, as granted. */
+  /** Maximum size of an INLINE request in bytes, as granted. */
   readonly maxInlineSend: number;
-  /** RDMA reads and atomics of this side that may be outstanding. */
+  /** Maximum number of outstanding RDMA reads and atomics of this side. */
   readonly initiatorDepth: number;
-  /** RDMA reads and atomics of the peer that are served at a time. */
+  /** Maximum number of the peer's RDMA reads and atomics served at a time. */
   readonly responderResources: number;
-  /** WV_ACCESS_* values below 0x100: what the peer may do. */
+  /** Access rights of the peer: an OR of WV_ACCESS_* values below 0x100. */
   readonly accessFlags: number;
   /** The Q_Key of a datagram queue pair, 32 bits; values from 0x80000000 on are reserved for the OS. */
   readonly qkey: number;
   /** The index of the queue pair's P_Key in the port's table. */
   readonly pkeyIndex: number;
-  /** The port of this side, from 1. */
+  /** Port number of this side, starting at 1. */
   readonly portNumber: number;
-  /** Time to wait for an acknowledgement, a 5-bit code: 4.096 µs × 2^code; 0 is infinite. */
+  /** Time to wait for an acknowledgement, as a 5-bit code: 4.096 µs × 2^code. 0 is infinite. */
   readonly localAckTimeout: number;
   /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
-  /** Retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
+  /** Retries when the peer has no receive posted, 0 to 6, or 7 for unlimited. */
   readonly rnrRetryCount: number;
   /** RNR NAK timer: how long the peer must wait before it retries, a 5-bit code (IBA 1 §9.7.5.2.8). */
   readonly rnrNakTimeout: number;
-  /** With the option AV: the GID of this side, 16 bytes. */
+  /** The GID of this side, 16 bytes; valid with the option AV. */
   readonly sourceGid: Uint8Array;
-  /** With the option AV: the GID of the peer, 16 bytes. */
+  /** The GID of the peer, 16 bytes; valid with the option AV. */
   readonly destinationGid: Uint8Array;
   /**
-   * IPv4's TOS or IPv6's traffic class, 8 bits, with the option AV. The upper six are the DSCP; on a connection the HCA
-   * sets the lower two, ECN (option `ecn`).
+   * IPv4 TOS or IPv6 traffic class, 8 bits; valid with the option AV. The upper six bits are the DSCP. On a connection
+   * the HCA sets the lower two, the ECN field (option `ecn`).
    */
   readonly trafficClass: number;
-  /** The flow label of IPv6 headers, 20 bits, with the option AV; 0 leaves it to the OS. IPv4 has none. */
+  /** Flow label of IPv6 headers, 20 bits; valid with the option AV. With 0 the OS chooses it. */
   readonly flowLabel: number;
-  /** IPv4's TTL or IPv6's hop limit, 8 bits, with the option AV; 0 (default) selects 64. */
+  /** IPv4 TTL or IPv6 hop limit, 8 bits; valid with the option AV. 0 (default) selects 64. */
   readonly hopLimit: number;
   /** WV_QP_SIGNAL_SENDS, as created. */
   readonly qpFlags: number;
-  /** The peer's LID, used only on InfiniBand: 0 on RoCE. */
+  /** The peer's LID, used only on InfiniBand; 0 on RoCE. */
   readonly destinationLid: number;
-  /** The service level of packets, 0 to 15, used only on InfiniBand: 0 on RoCE. */
+  /** Service level of packets, 0 to 15, used only on InfiniBand; 0 on RoCE. */
   readonly serviceLevel: number;
-  /** The low bits of the source LID, used only on InfiniBand: 0 on RoCE. */
+  /** Low bits of the source LID, used only on InfiniBand; 0 on RoCE. */
   readonly sourcePathBits: number;
-  /** The injection rate as a code, used only on InfiniBand: 0 on RoCE. */
+  /** Injection rate as a code, used only on InfiniBand; 0 on RoCE. */
   readonly staticRate: number;
-  /** WV_APM_STATE: path migration, which the software HCA does not have: 0. */
+  /** WV_APM_STATE of path migration; 0 on the software HCA, which does not support it. */
   readonly apmState: number;
   /** `pathMtu` of the path to migrate to; 0 on the software HCA. */
   readonly alternatePathMtu: number;
@@ -152,7 +156,7 @@ export interface WvQpAttributes {
 
 /** A request of {@link IWVQueuePair.postSend} (WV_SEND_REQUEST). Members that an opcode does not use are ignored. */
 export interface WvSendRequest {
-  /** The caller's own value, returned in the completion. */
+  /** A value of the caller's choice, returned in the completion. */
   readonly context?: unknown;
   /**
    * WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7.
@@ -161,31 +165,31 @@ export interface WvSendRequest {
   readonly opcode?: number;
   /** WV_SEND_*; default 0. */
   readonly flags?: number;
-  /** The memory to send, or to fill in reads and atomics; default: none. */
+  /** Memory to send, or memory that reads and atomics fill; default: none. */
   readonly sgl?: readonly WvSge[];
   /** Immediate data, sent with the flag IMMEDIATE. */
   readonly immediate?: number;
-  /** Send: the key of the peer's window or region that the arrival invalidates. */
+  /** For Send: the peer's key of a window or region, which the arrival invalidates. */
   readonly invalidateRkey?: number;
   /** The remote memory of RDMA requests and atomics. */
   readonly remote?: RemoteMemoryRef;
   /** Offset from the start of `remote`, in bytes; default 0. */
   readonly remoteOffset?: number;
-  /** CompareExchange: the expected value; FetchAdd: the value to add. */
+  /** For CompareExchange the expected value, for FetchAdd the value to add. */
   readonly compareOrAdd?: bigint;
-  /** CompareExchange: the new value. */
+  /** For CompareExchange: the new value. */
   readonly exchange?: bigint;
-  /** FastRegister, Invalidate: the region. For a FastRegister, `sgl` has one entry, the memory. */
+  /** For FastRegister and Invalidate: the region. The `sgl` of a FastRegister has one entry, the memory. */
   readonly fastRegion?: IWVFastRegion;
-  /** FastRegister: WV_ACCESS_*; default 0. */
+  /** For FastRegister: an OR of WV_ACCESS_*; default 0. */
   readonly access?: number;
-  /** FastRegister: the low byte of the new key; default: the successor of the present one. */
+  /** For FastRegister: the low byte of the new key; by default that of the current key plus one. */
   readonly keyByte?: number;
-  /** Datagram: the destination, an address handle of the same protection domain. */
+  /** For datagrams: the destination, an address handle of the same protection domain. */
   readonly addressHandle?: IWVAddressHandle;
-  /** Datagram: the queue pair number of the destination, 24 bits; MULTICAST_QPN for a group. */
+  /** For datagrams: the queue pair number of the destination, 24 bits, or MULTICAST_QPN for a group. */
   readonly destinationQpn?: number;
-  /** Datagram: the Q_Key of the destination, default 0; values from 0x80000000 on select the queue pair's own. */
+  /** For datagrams: the Q_Key of the destination; default 0. Values from 0x80000000 on select the queue pair's own. */
   readonly destinationQkey?: number;
 }
 
@@ -193,19 +197,19 @@ export interface WvSendRequest {
 export interface IWVQueuePair extends WvOverlappedObject {
   /** The queue pair number, 24 bits. */
   readonly qpn: number;
-  /** The WV_QP_STATE that the HCA published last, without an IOCTL. */
+  /** The last WV_QP_STATE that the HCA published; reading it needs no IOCTL. */
   readonly state: number;
-  /** Maximum SGEs of a request other than a receive; at least as many as requested. */
+  /** Maximum number of SGEs in a request other than a receive; at least as many as requested. */
   readonly sendSge: number;
-  /** Maximum SGEs of a receive; 0 if receives come from a shared receive queue. */
+  /** Maximum number of SGEs in a receive; 0 if receives come from a shared receive queue. */
   readonly receiveSge: number;
-  /** Maximum bytes of an INLINE request. */
+  /** Maximum size of an INLINE request, in bytes. */
   readonly maxInlineSend: number;
   /** Returns all attributes. */
   query(): WvQpAttributes;
   /** Changes the attributes that `options` (WV_QP_ATTR_*) selects. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
-  /** The overlapped form of {@link modify}; wrong arguments throw at once. */
+  /** The overlapped form of {@link modify}; invalid arguments throw at once. */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void>;
   /**
    * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: the queue
@@ -213,10 +217,10 @@ export interface IWVQueuePair extends WvOverlappedObject {
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
   /**
-   * Posts requests in order, with one doorbell for all. If one cannot be queued, those before it are, those after it
-   * are not, and `failedRequest` of the error is its index.
+   * Posts requests in order, with one doorbell for all. If a request cannot be queued, those before it are queued,
+   * those after it are not, and the error's `failedRequest` is its index.
    *
-   * @throws WvError as the single calls of this type of queue pair
+   * @throws WvError as for a single call on this type of queue pair
    * @see IWVQueuePair::PostSend
    */
   postSend(requests: readonly WvSendRequest[]): void;
@@ -262,13 +266,13 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     immediate?: number,
   ): void;
   /**
-   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. It
-   * is done when the call returns, before requests that were posted earlier, and creates no completion. Rights and
-   * bounds are those of {@link write}, {@link read} and {@link fetchAdd}. An addition to WinVerbs; missing on devices
-   * that cannot reach any peer's memory, such as real HCAs.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. The
+   * operation is done when the call returns, ahead of requests that were posted earlier, and creates no completion.
+   * Rights and bounds are those of {@link write}, {@link read} and {@link fetchAdd}. An addition to WinVerbs, absent on
+   * devices that cannot reach any peer's memory, such as real HCAs.
    *
-   * @param bytes - 8 or 16 bytes for an atomic operation, at a multiple of 8 of the peer's addresses; may be empty, to
-   *   find out whether the peer can be reached at all
+   * @param bytes - For an atomic operation, 8 or 16 bytes; the peer's address must then be a multiple of 8. May be
+   *   empty, to test whether the peer's memory can be reached at all.
    * @returns after `REFUSED`, some of the bytes may have been copied, and a later call may succeed
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE
    */
@@ -280,7 +284,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at a time. An addition to WinVerbs;
    * missing where there is no {@link direct}.
    *
-   * @returns the bytes, in a buffer of their own; or `NOT_MAPPED`: call again in about a millisecond; or `REFUSED`
+   * @returns the bytes in a separate buffer; `NOT_MAPPED` (call again in about a millisecond); or `REFUSED`
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE, INSUFFICIENT_RESOURCES (no file descriptor is left, or too many
    *   views exist), NO_MEMORY, NOT_SUPPORTED (the runtime has no external ArrayBuffers)
    */
@@ -329,8 +333,8 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /**
    * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for
-   * requests posted after this one. `keyByte` is the key's low byte, by default the successor of the present one. A key
-   * is therefore reused after 256 registrations: use another region by then if its peers must not reach later memory.
+   * requests posted after this one. `keyByte` is the low byte of the key, by default that of the current key plus one.
+   * A key is therefore reused after 256 registrations. Use another region by then if peers must not reach later memory.
    */
   fastRegister(
     region: IWVFastRegion,
@@ -346,7 +350,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
 
 /** A datagram to send (WV_SEND_DATAGRAM). It is read only during the call, so the caller may reuse it. */
 export interface WvSendDatagram {
-  /** The caller's own value, returned in the completion. */
+  /** A value of the caller's choice, returned in the completion. */
   context: unknown;
   /** The destination, an address handle of the same protection domain. */
   addressHandle: IWVAddressHandle;
@@ -417,28 +421,33 @@ export interface IWVEndpoint extends WvOverlappedObject {
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
   /**
-   * Accepts requests from now on. `backlog` is the maximum number of waiting requests; at most 1024, which 0 also
-   * selects. With `pkey`, only requests for the partition of that P_Key are accepted.
+   * Accepts requests from now on. `backlog` is the maximum number of waiting requests, up to 1024; 0 selects 1024. With
+   * `pkey`, only requests for the partition of that P_Key are accepted.
    */
   listen(backlog: number, pkey?: number): void;
   /** Rejects the request or the reply, with at most 148 bytes for the peer (136 for a datagram service). */
   reject(privateData?: Uint8Array): void;
 }
 
-/** Connection parameters. Depths are seen from this side: reads that it serves and reads that it issues. */
+/**
+ * Connection parameters. Read depths are those of this side: the reads that it serves, and the reads that it issues.
+ */
 export interface WvConnectParam {
   /** Private data for the peer: at most 56 bytes for Connect, {@link IWVProvider.maxAcceptData} for Accept. */
   privateData?: Uint8Array;
-  /** RDMA reads and atomics of the peer that this side serves at a time; default: those of the queue pair. */
+  /**
+   * Maximum number of the peer's RDMA reads and atomics that this side serves at a time; default: that of the queue
+   * pair.
+   */
   responderResources?: number;
-  /** RDMA reads and atomics that this side may have outstanding; default: those of the queue pair. */
+  /** Maximum number of RDMA reads and atomics of this side that may be outstanding; default: that of the queue pair. */
   initiatorDepth?: number;
   /** Retries without an acknowledgement, 0 to 7; default: 7. */
   retryCount?: number;
   /**
-   * How often the peer retries a send that finds no receive here (RNR), 0 to 7. 7 is unlimited and the default of QPs
-   * with an SRQ; 6 is the default of others. With 6 the peer also waits for at least one second (option
-   * `rnrPatienceMs`); a smaller count limits only the retries.
+   * How often the peer retries a send when no receive is posted here (RNR): 0 to 6, or 7 for unlimited. The default is
+   * 7 for queue pairs with an SRQ and 6 for others. With 6 the peer also waits for at least one second (option
+   * `rnrPatienceMs`). Smaller counts limit only the number of retries.
    */
   rnrRetryCount?: number;
 }
@@ -452,17 +461,17 @@ export interface WvConnectAttributes {
   /** The device, port and partition of the connection, or of the request for one. */
   readonly device: WvDeviceAddress;
   /**
-   * The peer's last private data. Messages do not carry its length: it is padded with zeros to 56 bytes. It is longer
-   * only if a REP (at most 196 bytes) or REJ (148) has nonzero bytes after them.
+   * The peer's last private data. Its length is not transmitted, so it is padded with zeros to 56 bytes. It is longer
+   * only if a REP (at most 196 bytes) or REJ (at most 148) has nonzero bytes beyond those.
    */
   readonly privateData: Uint8Array;
-  /** RDMA reads and atomics of the peer that this side serves at a time. */
+  /** Maximum number of the peer's RDMA reads and atomics that this side serves at a time. */
   readonly responderResources: number;
-  /** RDMA reads and atomics that this side may have outstanding. */
+  /** Maximum number of RDMA reads and atomics of this side that may be outstanding. */
   readonly initiatorDepth: number;
   /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
-  /** Retries when no receive is posted, 0 to 6; 7: unlimited. */
+  /** Retries when no receive is posted, 0 to 6, or 7 for unlimited. */
   readonly rnrRetryCount: number;
   /** Maximum number of waiting requests of a listener; otherwise 0. */
   readonly backlog: number;
@@ -486,15 +495,17 @@ export interface WvConnectAttributes {
 export interface IWVConnectEndpoint extends IWVEndpoint {
   /** Waits for a request and moves it into a fresh endpoint. */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
-  /** Requests a connection. It ends when the peer has replied; then accept or reject the reply. */
+  /** Requests a connection. The request ends when the peer has replied; then accept or reject the reply. */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void>;
-  /** Accepts the request or the reply; the queue pair is in RTS when it ends. On the active side `qp` may be null. */
+  /**
+   * Accepts the request or the reply. The queue pair is in RTS when the call ends. On the active side `qp` may be null.
+   */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
   /** Ends the connection and flushes the queue pair at once. The request ends when the peer has confirmed. */
   disconnect(): Overlapped<void>;
   /**
-   * Selects what a disconnect by the peer does to the queue pair. With true it stays as it is until {@link disconnect},
-   * so that its owner decides about outstanding requests; with false (default) it is flushed at once.
+   * Selects what a disconnect by the peer does to the queue pair. With false (default) the queue pair is flushed at
+   * once. With true it is left as it is until {@link disconnect}, so that its owner decides about outstanding requests.
    */
   keepQueuePairOnDisconnect(keep: boolean): void;
   /** Waits for the end of the connection; never ends in SUCCESS. */
@@ -525,13 +536,13 @@ export interface WvDatagramAttributes {
   readonly backlog: number;
   /** The address vector for an address handle on {@link device}; undefined if there is no peer. */
   readonly addressVector: WvAddressVector | undefined;
-  /** The peer's queue pair number; 0: unknown, as for the sender of a lookup; 0xFFFFFF: a group. */
+  /** The peer's queue pair number; 0 if unknown, as for the sender of a lookup, or 0xFFFFFF for a group. */
   readonly qpn: number;
   /** The Q_Key that datagrams to the peer must carry. */
   readonly qkey: number;
   /**
-   * The peer's SIDR status: 0 valid, 1 service ID not supported, 2 rejected, 3 no queue pair, 4 redirected, 5 version
-   * not supported.
+   * The peer's SIDR status: 0 valid, 1 service ID not supported, 2 rejected, 3 no queue pair, 4 redirected, or 5
+   * version not supported.
    */
   readonly sidrStatus: number;
   /** The peer's private data, zero-padded: 180 bytes of a request, 136 of a reply. */
@@ -553,7 +564,7 @@ export interface WvDatagramAttributes {
 export interface IWVDatagramEndpoint extends IWVEndpoint {
   /** Waits for a lookup and moves it into a fresh endpoint. */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void>;
-  /** Looks up the peer's queue pair, with at most 180 bytes of private data. Several may be outstanding. */
+  /** Looks up the peer's queue pair, with at most 180 bytes of private data. Several lookups may be outstanding. */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes>;
   /** Replies to a lookup with a queue pair. */
   accept(param: WvDatagramParam): Overlapped<void>;

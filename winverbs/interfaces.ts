@@ -59,10 +59,9 @@ export interface WvUnknown {
   /** Releases a reference; returns the remaining count. The last release destroys the object. */
   release(): number;
   /**
-   * Returns the object as one of its interfaces, with a reference added. These are its own, those that it extends, and
-   * IUnknown.
+   * Adds a reference and returns the object as one of its interfaces: its own, one that this extends, or IUnknown.
    *
-   * @param name - 'IWVQueuePair', …: TypeScript's names stand for the IIDs.
+   * @param name - name of the interface, such as 'IWVQueuePair', in place of its IID
    * @throws WvError NOT_SUPPORTED (E_NOINTERFACE): the object does not have this interface.
    */
   queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N];
@@ -115,7 +114,7 @@ export interface WvAddressVector {
   readonly destinationGid: Uint8Array | string;
   /** The flow label, 20 bits; default 0. */
   readonly flowLabel?: number;
-  /** 8 bits: IPv4's TOS, IPv6's traffic class; default 0. */
+  /** IPv4 TOS or IPv6 traffic class, 8 bits; default 0. */
   readonly trafficClass?: number;
   /** The hop limit or TTL, 8 bits; 0 (default) selects 64. */
   readonly hopLimit?: number;
@@ -145,7 +144,7 @@ export interface WvPath {
   readonly device: WvDeviceAddress;
   /** For {@link IWVProtectionDomain.createAddressHandle} on that device. */
   readonly addressVector: WvAddressVector;
-  /** The whole path, for {@link IWVEndpoint.modify}; only the addresses for a multicast group. */
+  /** The whole path, for {@link IWVEndpoint.modify}. For a multicast group it has only the addresses. */
   readonly record: WvPathRecord;
 }
 
@@ -157,7 +156,7 @@ export interface WvGrh {
   readonly sourceGid: Uint8Array;
   /** The GID that the datagram was sent to, of a host or a group. */
   readonly destinationGid: Uint8Array;
-  /** 8 bits: IPv4's TOS, IPv6's traffic class, with the ECN bits of the packet. */
+  /** IPv4 TOS or IPv6 traffic class, 8 bits, with the ECN bits of the packet. */
   readonly trafficClass: number;
   /** The flow label of IPv6, 20 bits; 0 with IPv4. */
   readonly flowLabel: number;
@@ -197,7 +196,7 @@ export interface IWVProvider extends WvUnknown {
    * no more. The maximum is 56 for Connect and 148 for Reject.
    */
   readonly maxAcceptData: number;
-  /** Returns attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
+  /** Returns attributes and limits of a device, which need not be open. Throws NO_SUCH_DEVICE. */
   queryDevice(guid: bigint): WvDeviceAttributes;
   /** Returns the device that has an IP address of this host. Throws NOT_FOUND. */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
@@ -290,7 +289,7 @@ export interface WvDeviceAttributes {
   readonly maxPkeys: number;
   /** A value of DeviceType. */
   readonly deviceType: number;
-  /** Maximum time that the device takes to acknowledge: 4.096 µs × 2^code. */
+  /** Maximum time that the device takes to acknowledge a packet, as a code: 4.096 µs × 2^code. */
   readonly localAckDelay: number;
   /** The number of ports; 1 on devices of the software HCA. */
   readonly physPortCount: number;
@@ -446,17 +445,17 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Returns the number of waiting completions. */
   peek(): number;
   /**
-   * Fills `completions` from the start with at most `n` completions (default: its length, at least one) and returns
-   * their number. Objects in the array are reused; if their setters poll this queue, that inner call returns none.
-   * Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. A thread that
-   * calls it again at once after an empty poll polls inside the engine for half a microsecond.
+   * Fills `completions` from the start with at most `n` completions (default: the length of the array, at least one)
+   * and returns their number. Objects in the array are reused. If their setters poll this queue, that inner call
+   * returns 0. Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. When
+   * the queue was empty, an immediate further call by the same thread polls inside the engine for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;
   /** @internal See `shouldPoll` of the device's provider. */
   shouldPoll?(): boolean;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: WvCqNotifyType): Overlapped<void>;
-  /** Waits until there are `n` completions, 1 to {@link entries}; may end earlier. Poll until empty afterwards. */
+  /** Waits until there are `n` completions, 1 to {@link entries}, but may end earlier. Poll until empty afterwards. */
   batchNotify(n: number): Overlapped<void>;
 }
 
@@ -476,7 +475,7 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
-  /** The overlapped form of {@link registerMemory}; wrong arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -510,7 +509,7 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
 }
 
 /**
- * The destination of datagrams. Releasing it makes posted datagrams fail that have not been sent yet.
+ * The destination of datagrams. Releasing it fails posted datagrams that have not been sent yet.
  *
  * @example
  * ```ts
@@ -527,13 +526,13 @@ export interface WvSrqAttributes {
   readonly maxWr: number;
   /** Maximum number of SGEs of a receive. */
   readonly maxSge: number;
-  /** The event is reported when fewer receives are left; 0: no event. */
+  /** The event is reported when fewer receives than this are left; 0: no event. */
   readonly srqLimit: number;
 }
 
 /**
- * Events of a shared receive queue: fewer receives are left than its limit, or a queue pair no longer takes any from
- * it.
+ * Events of a shared receive queue. 'limit': fewer receives than its limit are left. 'lastWqe': a queue pair no longer
+ * consumes receives from it.
  */
 export type WvSrqEvent = 'limit' | 'lastWqe';
 

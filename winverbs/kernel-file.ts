@@ -20,7 +20,9 @@ const WITHOUT_SOCKET =
 
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
-  /** Step 1: the pre hook; returns the IOCTL's values. If it throws, the verb ends without an IOCTL and post hook. */
+  /**
+   * Step 1: the pre hook; returns the IOCTL's values. If it throws, neither the IOCTL nor the post hook is executed.
+   */
   pre(umv: UmvBuffer): FieldsInput<I>;
   /** Step 5: the post hook, with the IOCTL's status. `reply` is undefined when the IOCTL failed. */
   post(status: number, umv: UmvBuffer, reply: FieldsValue<O> | undefined): void;

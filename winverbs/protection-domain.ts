@@ -110,7 +110,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     }
   }
 
-  /** The overlapped form of {@link registerMemory}; wrong arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -179,7 +179,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
 
   /**
    * Creates a queue of receives for several queue pairs (SRQ_CREATE), with at least `maxWr` receives of `maxSge` SGEs.
-   * The limit's event is reported when fewer are left; 0 requests none.
+   * The event is reported when fewer receives than `limit` are left; 0 requests no event.
    *
    * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits), NOT_SUPPORTED (the device has none)
    */

@@ -93,7 +93,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELED, also by the provider's last release.
+   * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS or CANCELED; the provider's last release cancels it.
    *
    * @throws WvError NOT_SUPPORTED (an OS driver does not report changes), INVALID_PARAMETER
    */

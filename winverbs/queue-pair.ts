@@ -72,7 +72,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   private request = NO_REQUEST;
   /** Whether the program has started a batch, which it submits itself. */
   private batching = false;
-  /** Optional capabilities that the device is known to have. */
+  /** Optional capabilities that this queue pair has found its device to have. */
   private able = 0;
 
   /** @internal */
@@ -241,7 +241,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     sink.moved(output, requestedState(attributes, options));
   }
 
-  /** The overlapped form of {@link modify}; wrong arguments throw at once. */
+  /** The overlapped form of {@link modify}; invalid arguments throw at once. */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void> {
     const input = this.modifyInput(attributes, options);
     const sink = this.verbs.ndModifyQp(this.handle);
@@ -351,8 +351,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Posts requests in order, with one doorbell for all (PostSend).
    *
-   * @throws WvError as the single calls; `failedRequest` is the index of the request that was not queued. Those before
-   *   it are queued, those after it are not.
+   * @throws WvError as the single calls do; `failedRequest` is the index of the request that was not queued. Those
+   *   before it are queued, and those after it are not.
    */
   postSend(requests: readonly WvSendRequest[]): void {
     this.check();

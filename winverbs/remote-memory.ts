@@ -9,9 +9,11 @@ export const WvDirect = {
   WRITE: DirectOperation.write,
   /** Copies the peer's memory into the bytes. */
   READ: DirectOperation.read,
-  /** Adds the 8 bytes, an integer in the CPU's byte order; they become the previous value. */
+  /**
+   * Adds the 8 bytes, an integer in the CPU's byte order, to the peer's memory; the bytes receive the previous value.
+   */
   FETCH_ADD: DirectOperation.fetchAdd,
-  /** Stores the second 8 bytes if the peer's memory equals the first 8, which become the previous value. */
+  /** Stores the second 8 bytes if the peer's memory equals the first 8; these receive the previous value. */
   COMPARE_EXCHANGE: DirectOperation.compareExchange,
 } as const;
 /** A value of {@link WvDirect}. */

@@ -130,7 +130,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
 
   /**
    * Waits for an event of the queue (SRQ_NOTIFY). `limit`: fewer receives are left than the limit, which is 0 from then
-   * on. `lastWqe`: a queue pair in ERROR no longer takes receives from the queue. An event ends all waiting requests;
+   * on. `lastWqe`: a queue pair in ERROR no longer consumes receives of the queue. An event ends all waiting requests;
    * if none waits, it ends the next one. An event may be out of date, so query the queue.
    *
    * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events, or in CANCELED, UNEXPECTED_IO_ERROR (the queue

@@ -70,7 +70,7 @@ export abstract class WvObject implements WvUnknown {
     this.holders++;
   }
 
-  /** @internal Adds a reference of a child, which {@link Symbol.asyncDispose} of this object also releases. */
+  /** @internal Adds a reference of a child; {@link Symbol.asyncDispose} of this object also releases the child. */
   holdFor(child: WvObject): void {
     this.children ??= new Map();
     this.children.set(child, (this.children.get(child) ?? 0) + 1);
