@@ -29,9 +29,9 @@ export function allocate(
   bytes: number,
   options?: { readonly shared?: false | undefined },
 ): Uint8Array<ArrayBuffer>;
-/** Allocates a SharedArrayBuffer; needs Node.js 24.16 or later in the 24 line, otherwise 26.1 or later. */
+/** Allocates a SharedArrayBuffer. Requires Node.js 24.16 or later in the 24.x line, otherwise 26.1 or later. */
 export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
-/** Allocates an ArrayBuffer or a SharedArrayBuffer, as `options` says. */
+/** Allocates an ArrayBuffer or a SharedArrayBuffer, depending on `options`. */
 export function allocate(
   bytes: number,
   options?: AllocateOptions,

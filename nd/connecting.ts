@@ -9,7 +9,7 @@ import type { WaitOptions } from './waiting.js';
 
 /** Options of {@link connectQueuePair}. */
 export interface Nd2ConnectingOptions extends Nd2ConnectOptions, WaitOptions {
-  /** The local address; default: the adapter's first of the peer's family. */
+  /** The local address, by default the adapter's first one of the peer's family. */
   readonly from?: NdAddress | undefined;
 }
 
@@ -28,10 +28,10 @@ export interface Nd2Connected {
  * Connects a queue pair to a listener: creates a connector, binds it, connects, and completes the connection. The queue
  * pair can send when the call ends. To read the peer's reply before completing, use the connector's own methods.
  *
- * @param adapter - of the queue pair
- * @param queuePair - with Receives posted, if the peer sends first
- * @param address - the listener's, with its port
- * @throws NdError as {@link IND2Connector.connect} and {@link IND2Connector.completeConnect}; the signal's reason
+ * @param adapter - the adapter of the queue pair
+ * @param queuePair - the queue pair to connect; post Receives beforehand if the peer sends first
+ * @param address - the address of the listener, with its port
+ * @throws NdError as {@link IND2Connector.connect} and {@link IND2Connector.completeConnect}, or the signal's reason
  * @example
  * ```ts
  * const { connector } = await connectQueuePair(adapter, queuePair, '192.0.2.1:5000', { signal: AbortSignal.timeout(5000) });
@@ -58,10 +58,10 @@ export async function connectQueuePair(
  * Accepts the next connection request of a listener with a queue pair. To decide based on the request, or to create the
  * queue pair after it, use the listener's and the connector's own methods.
  *
- * @param adapter - of the listener and the queue pair
- * @param listener - that listens
- * @param queuePair - with Receives posted, if the peer sends first
- * @throws NdError as {@link IND2Listener.getConnectionRequest} and {@link IND2Connector.accept}; the signal's reason
+ * @param adapter - the adapter of the listener and the queue pair
+ * @param listener - a listener that is listening
+ * @param queuePair - the queue pair to connect; post Receives beforehand if the peer sends first
+ * @throws NdError as {@link IND2Listener.getConnectionRequest} and {@link IND2Connector.accept}, or the signal's reason
  * @example
  * ```ts
  * const { connector, privateData } = await acceptQueuePair(adapter, listener, queuePair);
@@ -94,13 +94,13 @@ export interface NdAcceptingOptions extends WaitOptions {
 
 /**
  * v1: connects an endpoint of a connector to a listener, and completes the connection. Returns the peer's private data,
- * zero-padded. To read it before completing, use the connector's own methods. The caller keeps the connector, also when
+ * zero-padded. To read it before completing, use the connector's own methods. The caller keeps the connector, even when
  * the call fails.
  *
- * @param connector - an idle one
- * @param endpoint - of the connector, with Receives posted, if the peer sends first
- * @param address - the listener's, with its port
- * @throws NdError as {@link INDConnector.connect} and {@link INDConnector.completeConnect}; the signal's reason
+ * @param connector - an idle connector
+ * @param endpoint - an endpoint of the connector; post Receives beforehand if the peer sends first
+ * @param address - the address of the listener, with its port
+ * @throws NdError as {@link INDConnector.connect} and {@link INDConnector.completeConnect}, or the signal's reason
  */
 export async function connectEndpoint(
   connector: INDConnector,
@@ -119,12 +119,12 @@ export async function connectEndpoint(
 
 /**
  * v1: accepts the next connection request of a listener with an endpoint. Returns the peer's private data, zero-padded.
- * The caller keeps the connector, also when the call fails.
+ * The caller keeps the connector, even when the call fails.
  *
- * @param listen - of the same adapter instance
- * @param connector - an idle one
- * @param endpoint - of the connector, with Receives posted, if the peer sends first
- * @throws NdError as {@link INDListen.getConnectionRequest} and {@link INDConnector.accept}; the signal's reason
+ * @param listen - a listener of the same adapter instance
+ * @param connector - an idle connector
+ * @param endpoint - an endpoint of the connector; post Receives beforehand if the peer sends first
+ * @throws NdError as {@link INDListen.getConnectionRequest} and {@link INDConnector.accept}, or the signal's reason
  */
 export async function acceptEndpoint(
   listen: INDListen,
@@ -142,8 +142,8 @@ export async function acceptEndpoint(
 }
 
 /**
- * Returns the adapter's address from which to reach a peer: the same address if it is local, else the first of its
- * family.
+ * Returns the adapter's address from which to reach a peer: the same address if it is local, otherwise the first one of
+ * its family.
  */
 function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {
   const what = 'Connect';

@@ -1,6 +1,6 @@
 /**
- * The helper calls of ndsupport.h that applications begin with: start, list addresses, open an adapter by address. They
- * use the providers of this host, one of each version.
+ * Helper functions of ndsupport.h that applications call first: start NetworkDirect, list addresses, and open an
+ * adapter by its address. They use the providers of this host, one for each version.
  */
 import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
@@ -13,9 +13,9 @@ import type { IND2Adapter } from './spi/v2.js';
 import { type NdError, refuse } from './status.js';
 import { openNetworkDirect, type Provider as V1Provider } from './v1/provider.js';
 
-/** ND_QUERY_*: the addresses that {@link ndQueryAddressList} leaves out. */
+/** ND_QUERY_*: the addresses that {@link ndQueryAddressList} omits. */
 export const NdQueryFlag = {
-  /** Accepted because applications pass it; no provider here is an emulator. */
+  /** Accepted for compatibility. No provider here is an emulator. */
   EXCLUDE_EMULATOR_ADDRESSES: 0x1,
   /** Addresses that only adapters of v1 have. */
   EXCLUDE_NDV1_ADDRESSES: 0x2,
@@ -25,7 +25,7 @@ export const NdQueryFlag = {
 
 const KNOWN_FLAGS = 0x7;
 
-/** Interval at which the address list is read while a caller waits, where the kernel does not tell of changes. */
+/** Interval at which the address list is read while a caller waits and the kernel does not report changes. */
 const PERIOD_MS = 1000;
 
 /** A waiting NotifyAddressListChange. */
@@ -35,7 +35,7 @@ interface Watcher {
 }
 
 /**
- * The framework: counts NdStartup and NdCleanup, and holds the providers in between.
+ * The framework: counts the calls of NdStartup and NdCleanup, and holds the providers in between.
  *
  * @internal
  */
@@ -48,7 +48,7 @@ export class NdFramework {
   #known: string | undefined;
   readonly #watchers = new Set<Watcher>();
   #timer: NodeJS.Timeout | undefined;
-  /** The kernel's next change, while a caller waits, and how many changes are known. */
+  /** The request for the kernel's next change, while a caller waits, and the number of known changes. */
   #change: Overlapped<number> | undefined;
   #changes = 0;
 
@@ -61,7 +61,7 @@ export class NdFramework {
   startup(options?: NetworkDirectOptions): void {
     if (this.#started === 0) {
       this.#options = options;
-      // Problems of this host are reported here, not by the first query.
+      // Problems of this host are reported here rather than by the first query.
       this.#v2 = this.openV2(options);
     }
     this.#started += 1;
@@ -99,7 +99,7 @@ export class NdFramework {
     }
     const all = this.#list();
     this.#known = textOf(all);
-    // Every address has adapters of both versions, so only both flags together leave none.
+    // Every address has adapters of both versions, so nothing is left only if both flags are set.
     const neither = NdQueryFlag.EXCLUDE_NDV1_ADDRESSES | NdQueryFlag.EXCLUDE_NDV2_ADDRESSES;
     return (flags & neither) === neither ? [] : all;
   }
@@ -144,7 +144,7 @@ export class NdFramework {
         },
         wait: () => {
           while (watcher.outcome === undefined) {
-            this.#look();
+            this.#compareList();
             if (watcher.outcome === undefined) this.#sleep();
           }
         },
@@ -153,17 +153,17 @@ export class NdFramework {
     };
     this.#watchers.add(watcher);
     this.#watch();
-    // A change since the last report counts.
-    this.#look();
+    // A change since the last report ends the request at once.
+    this.#compareList();
     return watcher.request;
   }
 
-  /** Looks again after the kernel's next change, or each period. */
+  /** Compares the list after the kernel's next change, or once in each period. */
   #watch(): void {
     if (this.#change !== undefined || this.#timer !== undefined) return;
     const change = this.#provider2().awaitChange(this.#changes);
     this.#change = change;
-    if (change === undefined) this.#timer = setInterval(() => this.#look(), this.periodMs);
+    if (change === undefined) this.#timer = setInterval(() => this.#compareList(), this.periodMs);
     else
       change.then(
         (changes) => this.#changed(change, changes),
@@ -175,11 +175,11 @@ export class NdFramework {
     if (this.#change !== change) return;
     this.#change = undefined;
     this.#changes = changes;
-    this.#look();
+    this.#compareList();
     if (this.#watchers.size > 0) this.#watch();
   }
 
-  /** Blocks the thread until there may be something new. */
+  /** Blocks the thread until the list may have changed. */
   #sleep(): void {
     const change = this.#change;
     if (change === undefined) {
@@ -190,12 +190,12 @@ export class NdFramework {
     try {
       changes = change.getResult({ wait: true });
     } catch {
-      // The kernel, or its provider, has ended; looking at the list tells.
+      // The kernel or its provider has ended, which reading the list reports.
     }
     this.#changed(change, changes);
   }
 
-  #look(): void {
+  #compareList(): void {
     let outcome: NdError | 'changed';
     try {
       const now = textOf(this.#list());
@@ -253,10 +253,10 @@ const framework = new NdFramework(
 );
 
 /**
- * NdStartup: makes the other calls here work. Calls are counted; each needs an {@link ndCleanup}. The first open of a
- * process starts its software HCA with these options.
+ * NdStartup: enables the other functions of this module. Calls are counted, and each needs an {@link ndCleanup}. The
+ * first open in a process starts its software HCA with these options.
  *
- * @param options - those of the kernel below; default: none
+ * @param options - options of the kernel; default: none
  * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
  */
 export function ndStartup(options?: NetworkDirectOptions): void {
@@ -266,7 +266,7 @@ export function ndStartup(options?: NetworkDirectOptions): void {
 /**
  * NdCleanup: the counterpart of {@link ndStartup}. Open adapters stay open.
  *
- * @throws NdError DEVICE_NOT_READY: not started.
+ * @throws NdError DEVICE_NOT_READY (not started)
  */
 export function ndCleanup(): void {
   framework.cleanup();
@@ -278,7 +278,7 @@ export function ndFlushProviders(): void {
 }
 
 /**
- * NdQueryAddressList: the local addresses that adapters can be opened by (port 0), each once.
+ * NdQueryAddressList: returns the local addresses by which adapters can be opened (port 0), each once.
  *
  * @param flags - an OR of {@link NdQueryFlag}
  * @throws NdError DEVICE_NOT_READY, INVALID_PARAMETER
@@ -288,7 +288,7 @@ export function ndQueryAddressList(flags = 0): SocketAddress[] {
 }
 
 /**
- * NdResolveAddress: the adapter's local address from which a route leads to `remote`.
+ * NdResolveAddress: returns the adapter's local address from which a route leads to `remote`.
  *
  * @param remote - a host's address, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (not a host's address, or no adapter has the route's source),
@@ -301,7 +301,7 @@ export function ndResolveAddress(remote: NdAddress): SocketAddress {
 /**
  * NdCheckAddress: succeeds for a local address of an adapter.
  *
- * @param address - a local one, as text or as a socket address; its port does not matter
+ * @param address - a local address, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS
  */
 export function ndCheckAddress(address: NdAddress): void {
@@ -309,10 +309,10 @@ export function ndCheckAddress(address: NdAddress): void {
 }
 
 /**
- * NdOpenAdapter: opens an adapter (v2) by one of its addresses; the port does not matter.
+ * NdOpenAdapter: opens an adapter (v2) by one of its addresses, whose port does not matter.
  *
- * @param address - a local one, as text or as a socket address; its port does not matter
- * @param options - the partition
+ * @param address - a local address, as text or as a socket address; its port does not matter
+ * @param options - options of the adapter instance
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
 export function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): IND2Adapter {
@@ -322,8 +322,8 @@ export function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): I
 /**
  * NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1.
  *
- * @param address - a local one, as text or as a socket address; its port does not matter
- * @param options - the partition
+ * @param address - a local address, as text or as a socket address; its port does not matter
+ * @param options - options of the adapter instance
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
 export function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions): INDAdapter {
@@ -331,10 +331,10 @@ export function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions):
 }
 
 /**
- * Waits until the address list differs from the last result of {@link ndQueryAddressList}, or, without such a call,
- * from the present list. All waiting calls end together.
+ * Waits until the address list differs from the last result of {@link ndQueryAddressList} or, without such a call, from
+ * the present list. All waiting calls end together.
  *
- * Ends in CANCELED, also by the last {@link ndCleanup}.
+ * Ends in SUCCESS or CANCELED; the last {@link ndCleanup} cancels it.
  *
  * @throws NdError DEVICE_NOT_READY
  */

@@ -24,7 +24,7 @@ const commonStatuses: StatusMap = {
   [Status.REQUEST_ABORTED]: Status.CONNECTION_ABORTED,
   [Status.BAD_NETWORK_PATH]: Status.BAD_NETWORK_NAME,
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
-  // The device is gone or has failed: only releasing objects works (ND SPI: adapter removal).
+  // The device is gone or has failed, so only releasing objects works (ND SPI: adapter removal).
   [Status.FILE_FORCED_CLOSED]: Status.DEVICE_REMOVED,
   [Status.FILE_DELETED]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,

@@ -13,7 +13,7 @@ type QueueOf<R> = (R extends Nd2Result ? IND2CompletionQueue : INDCompletionQueu
 /**
  * Returns the next result of a completion queue, and waits if there is none.
  *
- * @param queue - a queue from which nothing else takes results meanwhile
+ * @param queue - a queue from which no other code takes results meanwhile
  * @throws NdError BUFFER_OVERFLOW (the queue has overrun), INTERNAL_ERROR, DEVICE_REMOVED, CANCELED (its requests were
  *   cancelled)
  * @example

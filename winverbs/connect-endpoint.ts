@@ -165,7 +165,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Ends in SUCCESS (also when the peer disconnects at the same time), or in TIMEOUT if the peer did not confirm; the
    * connection has ended even then.
    *
-   * @throws WvError INVALID_DEVICE_STATE (there was no connection)
+   * @throws WvError INVALID_DEVICE_STATE (it never had a connection)
    */
   disconnect(): Overlapped<void> {
     this.check();

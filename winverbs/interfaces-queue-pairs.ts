@@ -81,7 +81,7 @@ export interface WvQpAttributes {
   readonly sendPsn: number;
   /** PSN of the first packet expected; valid from RTR on. */
   readonly receivePsn: number;
-  /** Payload of a full packet in bytes: 256, 512, 1024, 2048 or 4096; valid from RTR on. */
+  /** Payload of a full packet: 256, 512, 1024, 2048 or 4096 bytes. Valid from RTR on. */
   readonly pathMtu: number;
   /** Maximum number of outstanding send requests, as granted. */
   readonly sendDepth: number;
@@ -181,15 +181,17 @@ export interface WvSendRequest {
   readonly exchange?: bigint;
   /** For FastRegister and Invalidate: the region. The `sgl` of a FastRegister has one entry, the memory. */
   readonly fastRegion?: IWVFastRegion;
-  /** For FastRegister: an OR of WV_ACCESS_*; default 0. */
+  /** For FastRegister: an OR of WV_ACCESS_*, by default 0. */
   readonly access?: number;
-  /** For FastRegister: the low byte of the new key; by default that of the current key plus one. */
+  /** For FastRegister: the low byte of the new key, by default that of the current key plus one. */
   readonly keyByte?: number;
   /** For datagrams: the destination, an address handle of the same protection domain. */
   readonly addressHandle?: IWVAddressHandle;
   /** For datagrams: the queue pair number of the destination, 24 bits, or MULTICAST_QPN for a group. */
   readonly destinationQpn?: number;
-  /** For datagrams: the Q_Key of the destination; default 0. Values from 0x80000000 on select the queue pair's own. */
+  /**
+   * For datagrams: the Q_Key of the destination, by default 0. Values from 0x80000000 on select the queue pair's own.
+   */
   readonly destinationQkey?: number;
 }
 
@@ -284,7 +286,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at a time. An addition to WinVerbs;
    * missing where there is no {@link direct}.
    *
-   * @returns the bytes in a separate buffer; `NOT_MAPPED` (call again in about a millisecond); or `REFUSED`
+   * @returns the bytes in a separate buffer, `NOT_MAPPED` (call again in about a millisecond), or `REFUSED`
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE, INSUFFICIENT_RESOURCES (no file descriptor is left, or too many
    *   views exist), NO_MEMORY, NOT_SUPPORTED (the runtime has no external ArrayBuffers)
    */
@@ -518,7 +520,7 @@ export interface IWVConnectEndpoint extends IWVEndpoint {
 export interface WvDatagramParam {
   /** A UD queue pair of this provider, or any queue pair number. */
   qp: IWVDatagramQueuePair | number;
-  /** The Q_Key to send with; default: 0x01234567, as in RDMA CM. */
+  /** The Q_Key to send with. Default: 0x01234567, as in RDMA CM. */
   qkey?: number;
   /** Private data for the peer, at most 136 bytes. */
   privateData?: Uint8Array;

@@ -31,15 +31,15 @@ export class NotApplicable extends Error {}
 
 /** Statuses that differ between the two versions of the SPI. */
 export interface VersionStatuses {
-  /** Of a Read or Write that the peer's memory does not allow. */
+  /** Status of a Read or Write that the peer's memory does not allow. */
   readonly remoteAccess: readonly number[];
-  /** Of a Send whose Receive was too short. */
+  /** Status of a Send whose Receive was too short. */
   readonly remoteInvalid: readonly number[];
-  /** Of a Receive that was too short. */
+  /** Status of a Receive that was too short. */
   readonly tooLong: readonly number[];
-  /** Of a Send without a Receive. */
+  /** Status of a Send without a Receive. */
   readonly timeout: readonly number[];
-  /** Of NotifyDisconnect when this side disconnects. */
+  /** Status of NotifyDisconnect when this side disconnects. */
   readonly ownDisconnect: readonly number[];
   readonly addressInUse: readonly number[];
 }
@@ -67,7 +67,7 @@ export const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, A
 export const SUCCESS = Status.SUCCESS;
 export const CANCELED = Status.CANCELED;
 
-/** How to establish a connection. */
+/** Options for establishing a connection. */
 export interface PairOptions {
   readonly near?: LinkOptions;
   readonly far?: LinkOptions;

@@ -67,7 +67,7 @@ const linkOptions = z.strictObject({
   outbound: id.optional(),
   /** Entries of the new completion queues; default 128. */
   cqEntries: count.optional(),
-  /** v2: inline bytes of the queue pair; default: the adapter's limit, at most 256. */
+  /** v2: inline bytes of the queue pair. Default: the adapter's limit, at most 256. */
   inline: count.optional(),
   /** v2: an existing shared receive queue. */
   shared: id.optional(),
@@ -92,7 +92,7 @@ export interface LinkParts {
 const piece = z.strictObject({
   at: z.number(),
   length: z.number(),
-  /** Default: the memory of the link. */
+  /** By default the memory of the link. */
   memory: id.optional(),
   /** v2: refer to the memory by its local token. */
   token: z.boolean().optional(),
@@ -130,7 +130,7 @@ const post = z.strictObject({
   /** Length of Bind in bytes. */
   length: z.number().optional(),
   window: id.optional(),
-  /** The memory of Bind; default: the memory of the link. */
+  /** The memory of Bind, by default the memory of the link. */
   memory: id.optional(),
   /** Overwrite this unregistered memory as soon as the call has returned. */
   scribble: z.boolean().optional(),
@@ -182,7 +182,7 @@ export const halfArguments = {
       backlog: count.optional(),
       /** v1: the IP protocol. */
       protocol: count.optional(),
-      /** v2: the address; default: the adapter's. */
+      /** v2: the address, by default the adapter's. */
       address: z.string().optional(),
     }),
   ]),

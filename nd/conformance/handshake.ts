@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 export const HANDSHAKE_BYTES = 1024;
 export const HANDSHAKE_MS = 5_000;
 
-/** How long a refused client may take to read the reason. */
+/** Time for a refused client to read the reason, in milliseconds. */
 const FAREWELL_MS = 1_000;
 
 /** Returns an unpredictable token of 128 bits, as hexadecimal digits. */

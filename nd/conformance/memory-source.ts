@@ -1,4 +1,4 @@
-/** Where a half's memory comes from: plain arrays, or the provider's own allocator. */
+/** Sources of a half's memory: plain arrays, or the provider's own allocator. */
 
 /** An allocator of zeroed bytes, as a provider's module may export it under the name `allocate`. */
 export type Allocate = (bytes: number) => Uint8Array;

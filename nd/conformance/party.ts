@@ -194,7 +194,7 @@ function withoutTail(args: readonly unknown[]): readonly unknown[] {
   return args.slice(0, length);
 }
 
-/** How to serve halves. */
+/** Options for serving halves. */
 export interface ServeOptions {
   /** Address of the control connection; the server listens only there. */
   readonly host: string;

@@ -46,7 +46,7 @@ export interface RunOptions {
 }
 
 /**
- * Returns cases whose names match a pattern: `*` stands for anything; a pattern without it matches any part of a name.
+ * Returns cases whose names match a pattern. `*` matches any text, and a pattern without it matches any part of a name.
  */
 export function selectCases(cases: readonly Case[], spi: Spi, only?: string): Case[] {
   const matches = only === undefined ? () => true : matcher(only);

@@ -43,8 +43,8 @@ export abstract class AdapterBase extends AdapterObject {
   /** The adapter's device and port, and the partition of the port's address. */
   readonly deviceAddress: WvDeviceAddress;
   /**
-   * The P_Key that the client has selected. Undefined: connects with the port's first P_Key, accepts requests of any
-   * partition.
+   * P_Key that the client has selected. If undefined, connections use the port's first P_Key, and requests of any
+   * partition are accepted.
    */
   readonly pkey: number | undefined;
   /** Whether queue pairs stay as they are when the peer disconnects. */
@@ -155,7 +155,9 @@ export abstract class AdapterBase extends AdapterObject {
     }
   }
 
-  /** Creates a queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */
+  /**
+   * Creates a queue pair in INIT, so that Receives can be posted before it is connected. `make` creates the ND object.
+   */
   protected makeQueuePair<T>(what: string, create: WvQpCreate, make: (qp: IWVConnectQueuePair) => T): T {
     const qp = this.terms.call(what, () => this.pd.createConnectQueuePair(create));
     try {
@@ -179,7 +181,7 @@ export abstract class AdapterBase extends AdapterObject {
 
   protected end(): void {
     this.file?.close();
-    // The end of the protection domain deregisters the rest.
+    // Releasing the protection domain deregisters the rest.
     this.pd.release();
     this.device.release();
     this.provider.release();

@@ -113,7 +113,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   completeConnect(): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('completeConnect', 'CompleteConnect');
-    // The queue pair and depths are those of Connect.
+    // The queue pair and the read depths are those of Connect.
     const request = adapter.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
     this.#apply('completeStarted');
     return this.#track('completed', 'completeFailed', what, request, peerGaveUp);
@@ -265,7 +265,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     } catch (error) {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      // A missing route is not a mistake of the caller, so the request ends with it.
+      // A missing route is not a mistake of the caller, so it is the result of the request.
       if (error instanceof StatusError)
         return this.issued(Overlapped.failed(adapter.error(error, what, connectStatuses)));
       throw error;
@@ -461,7 +461,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #bind(address: SocketAddress, what: string, protocol = this.#protocol): void {
     const { adapter } = this;
     const previous = this.#wv;
-    // With port 0, or its current port, it keeps the port of the first Connect.
+    // With port 0, or with its current port, it keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used || protocol !== this.#protocol
@@ -493,7 +493,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   protected end(): void {
-    // Otherwise a connection request for this connector in a listener would find it released.
+    // Otherwise a listener could assign a request to this connector after its release.
     if (this.#state === 'Queued') this.#requests.cancel();
     // A failed attempt leaves the queue pair unchanged.
     if (this.#state === 'Connecting') this.#detach();

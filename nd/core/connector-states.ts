@@ -43,7 +43,7 @@ const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
 const DISC = Status.CONNECTION_DISCONNECTED;
 
 // biome-ignore format: a table
-/** The status that a method fails with, by state; SUCCESS: it is allowed. */
+/** The status with which a method fails, by state. SUCCESS means that it is allowed. */
 const legality = {
   //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
   bind:                 [  OK,     ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC ],
@@ -64,12 +64,12 @@ const legality = {
 export type ConnectorMethod = keyof typeof legality;
 export const connectorMethods = Object.keys(legality) as ConnectorMethod[];
 
-/** Returns the status that `method` fails with in `state`; SUCCESS: it is allowed. */
+/** Returns the status with which `method` fails in `state`. SUCCESS means that it is allowed. */
 export function legalityOf(method: ConnectorMethod, state: ConnectorState): number {
   return legality[method][connectorStates.indexOf(state)]!;
 }
 
-/** Event → (state → next state). A state that an event's row does not name is not changed by it. */
+/** Event → (state → next state). An event does not change a state that its row does not contain. */
 const transitions = {
   bound: { Idle: 'Bound' },
   requestAwaited: { Idle: 'Queued' },

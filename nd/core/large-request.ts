@@ -6,7 +6,7 @@ import { StatusError, WvAccess } from '../../winverbs/index.js';
 const SMALLEST = 4096;
 /** The threshold in bytes if copying is faster at every size. */
 const LARGEST = 2 ** 20;
-/** Number of runs, of which the fastest counts, because the others may have been interrupted. */
+/** Number of runs. Only the fastest counts, because the others may have been interrupted. */
 const RUNS = 3;
 
 /** The operations compared, each executed once for a number of bytes. */

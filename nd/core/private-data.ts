@@ -2,10 +2,10 @@
 import { Capacity, type IWVProvider, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Maximum for Connect, in bytes: the room in a REQ after its address header. */
+/** Maximum for Connect, in bytes: what a REQ has room for after its address header. */
 export const MAX_CALLER_DATA = Capacity.CONNECT_DATA;
 
-/** Maximum for Accept and Reject, in bytes: the room that both a REP, as the provider sends it, and a REJ have. */
+/** Maximum for Accept and Reject, in bytes: what both a REP, as the provider sends it, and a REJ have room for. */
 export function maxCalleeData({ maxAcceptData }: IWVProvider): number {
   return Math.min(maxAcceptData, Capacity.REJ_DATA);
 }

@@ -66,13 +66,13 @@ export abstract class ProviderBase extends NdObject {
     }
   }
 
-  /** Returns the device of an address. Throws INVALID_ADDRESS if there is none. */
+  /** Returns the device of an address. Throws INVALID_ADDRESS if no device has it. */
   protected deviceAddressOf(address: NdAddress, what: string): WvDeviceAddress {
     const local = { ...parseAddress(address, what), port: 0 };
     return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
   }
 
-  /** Returns the first address of a device. Throws INVALID_PARAMETER if there is none. */
+  /** Returns the first address of a device. Throws INVALID_PARAMETER if it has none. */
   protected addressOf(adapterId: bigint, what: string): SocketAddress {
     const addresses = this.terms.call(what, () => addressesOf(this.#wv, this.systemAddresses()));
     const own = addresses.find(([, device]) => device.deviceGuid === adapterId);

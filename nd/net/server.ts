@@ -61,9 +61,9 @@ interface Entrant {
   readonly event: string;
 }
 
-/** Where a server listens. */
+/** The address or name at which a server listens, and other options. */
 export interface ListenOptions {
-  /** Port to listen on; default 0: a free one. */
+  /** Port to listen on. Default 0, a free one. */
   readonly port?: number | undefined;
   /** A local address or host name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all IPv4 addresses. */
   readonly host?: string | undefined;
@@ -72,7 +72,7 @@ export interface ListenOptions {
    * of `_.:@-`. The server listens on a free port of 127.0.0.1. Linux releases the name when the process dies. Linux only.
    */
   readonly name?: string | undefined;
-  /** Maximum number of waiting connection requests; default: the kernel's limit. */
+  /** Maximum number of waiting connection requests. By default the kernel's limit applies. */
   readonly backlog?: number | undefined;
   /** Closes the server when aborted. */
   readonly signal?: AbortSignal | undefined;
@@ -102,7 +102,7 @@ export interface ServerOptions extends NodeServerOptions {
 
 /** The addresses of a dropped connection, as `net.Server` emits them with `'drop'`. */
 export interface DroppedAddresses {
-  /** This side's address. Undefined, like all others, if it is no longer known. */
+  /** This side's address. It is undefined, as are the others, if it is no longer known. */
   readonly localAddress?: string | undefined;
   /** The port on which the server listens. */
   readonly localPort?: number | undefined;
@@ -150,7 +150,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   readonly #budget: Budget;
   readonly #broadcaster: Broadcaster;
   readonly #connections = new Set<Socket | WeakHandle<Channel>>();
-  /** Where the server listens. */
+  /** The listeners of the current listen call. */
   #posts: Post[] = [];
   /** The pending GetConnectionRequest of each listener. */
   readonly #waiting = new Map<IND2Connector, Overlapped<void>>();
@@ -227,7 +227,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** The address and port, as in `net.Server`; null if not listening. */
   address(): {
-    /** The local IP address; the wildcard address for all. */
+    /** The local IP address, or the wildcard address if it listens on all of them. */
     address: string;
     /** The family of the address. */
     family: 'IPv4' | 'IPv6';
@@ -244,11 +244,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * Starts listening, as `net.Server` does, and then emits `'listening'` or `'error'`. A server that was closed or failed to listen can
    * listen again.
    *
-   * @param port - a port, all options, or only the callback; default 0: a free port
+   * @param port - a port, all options, or only the callback. Default 0, a free port.
    * @param host - see {@link ListenOptions}; a number is the backlog
    * @param backlog - see {@link ListenOptions}
    * @param listening - called once it listens; accepted in place of any other argument
-   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host, or `name` not a name; NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError (`host` is not a host, or `name` not a name); NetError `ERR_SERVER_ALREADY_LISTEN`
    */
   listen(
     port?: number | ListenOptions | (() => void) | null,
@@ -474,14 +474,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** Waits until the connections that are being accepted are established or one has failed, for at most {@link KEPT_MS}. */
   async #settled(): Promise<void> {
-    let patient = true;
-    const patience = setTimeout(() => {
-      patient = false;
-      this.#tellEntered();
+    let waits = true;
+    const timer = setTimeout(() => {
+      waits = false;
+      this.#notifyEntered();
     }, KEPT_MS);
-    while (patient && !this.#full && this.#connections.size + this.#reserved.size >= this.#most)
+    while (waits && !this.#full && this.#connections.size + this.#reserved.size >= this.#most)
       await this.#nextEntered();
-    clearTimeout(patience);
+    clearTimeout(timer);
   }
 
   /** Resolves when a connection that is being accepted is established or has failed. */
@@ -489,7 +489,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return new Promise((resolve) => this.#entered.push(resolve));
   }
 
-  #tellEntered(): void {
+  #notifyEntered(): void {
     for (const entered of this.#entered.splice(0)) entered();
   }
 
@@ -503,7 +503,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #left(connector: IND2Connector): void {
     this.#entering.delete(connector);
     this.#reserved.delete(connector);
-    this.#tellEntered();
+    this.#notifyEntered();
     this.#endIfEmpty();
   }
 
@@ -559,7 +559,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * addresses, send each peer the handle from {@link ExposedMemory.handleFor}.
    *
    * @param buffer - the memory; preferably from `allocate()`
-   * @param options - the rights; default: read only
+   * @param options - the rights, by default read only
    * @throws as {@link Channel.expose}; NetError `ERR_SERVER_NOT_RUNNING`
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
@@ -622,9 +622,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#ending = true;
     // The clients of these connections may already have received the Accept and sent all their data.
     const attempt = this.#attempt;
-    const patience = setTimeout(() => this.#endEntering(attempt), KEPT_MS);
-    if (!this.#wanted) patience.unref();
-    this.once('close', () => clearTimeout(patience));
+    const timer = setTimeout(() => this.#endEntering(attempt), KEPT_MS);
+    if (!this.#wanted) timer.unref();
+    this.once('close', () => clearTimeout(timer));
     setImmediate(() => this.#endIfEmpty());
     return over;
   }
@@ -643,9 +643,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Ends idle connections, as `node:http` does, but in order: data that peers have sent meanwhile is still delivered. A channel is idle if
-   * no request is pending in either direction and no message waits to be sent or received. A socket is idle if no byte waits to be sent or
-   * read; whether its peer expects data is unknown to this layer.
+   * Ends idle connections, as `node:http` does, but in order, so that data which peers have sent meanwhile is still delivered. A channel is
+   * idle if no request is pending in either direction and no message waits to be sent or received. A socket is idle if no byte waits to be
+   * sent or read. Whether its peer expects data is unknown to this layer.
    */
   closeIdleConnections(): void {
     for (const connection of [...this.#connections]) {

@@ -16,7 +16,7 @@ import {
 export type NdAddress =
   | string
   | (Omit<SocketAddress, 'family'> & {
-      /** 4 for IPv4, 6 for IPv6; default: that of the address. */
+      /** 4 for IPv4 or 6 for IPv6. By default, that of the address. */
       readonly family?: 4 | 6 | undefined;
     });
 
@@ -32,7 +32,7 @@ export interface NdUnknown {
    * Returns the object as another of its interfaces, given by name instead of by IID, with a reference of its own. A
    * program can use it to find out what an object is.
    *
-   * @param name - of an interface, such as `'INDAdapter'`
+   * @param name - name of an interface, such as `'INDAdapter'`
    * @throws NOT_SUPPORTED (the object does not have this interface; the message names those that it has)
    * @see IUnknown::QueryInterface
    */
@@ -69,7 +69,7 @@ export interface NdOverlappedObject extends NdUnknown {
   /**
    * Returns the result of a request, any number of times. The same as `request.getResult(options)`.
    *
-   * @param request - of this or of any other object of the adapter
+   * @param request - a request of this or any other object of the adapter
    * @param options - `wait`: block the thread until the request has completed
    * @throws the request's status; PENDING if it is outstanding and `wait` is not set
    * @see INDOverlapped::GetOverlappedResult, IND2Overlapped::GetOverlappedResult
@@ -254,7 +254,7 @@ export class NdMwDescriptor {
   readonly rkey: number;
 
   /**
-   * @param base - 64 bits: a bigint, or a number below 2^53; `length` likewise
+   * @param base - 64 bits: a bigint, or a number below 2^53 (also for `length`)
    * @throws RangeError if base or length exceed 64 bits, or token 32 bits
    */
   constructor(base: bigint | number, length: bigint | number, token: number) {
@@ -279,7 +279,7 @@ export class NdMwDescriptor {
   /**
    * Writes the 20 bytes of the wire form into `out` at `offset` and returns them.
    *
-   * @param out - where to write them; default: new bytes
+   * @param out - where to write them, by default into new bytes
    * @param offset - bytes from the start of `out`
    * @throws RangeError if they do not fit
    */
@@ -294,7 +294,7 @@ export class NdMwDescriptor {
   /**
    * Reads the wire form from `bytes` at `offset`.
    *
-   * @param bytes - that contain it
+   * @param bytes - bytes that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
    */

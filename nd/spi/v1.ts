@@ -65,7 +65,7 @@ export interface INDProvider extends NdUnknown {
    * `'fe80::1%2'`) or as a socket address whose port does not matter, or by its id in v2.
    *
    * @param adapter - a local address, or the adapter's id
-   * @param options - the partition
+   * @param options - options of the instance
    * @throws INVALID_ADDRESS (no adapter has the address, or it is the wildcard), INVALID_PARAMETER (no adapter has the
    *   id, or an option is wrong, such as a partition that the port is not in), NO_MEMORY
    * @see INDProvider::OpenAdapter
@@ -153,8 +153,8 @@ export interface INDAdapter extends INDOverlapped {
   /**
    * Creates an unbound memory window.
    *
-   * @param invalidateResult - `getResults` on the inbound completion queue returns it when the peer invalidates the
-   *   window (`sendAndInvalidate`).
+   * @param invalidateResult - returned by `getResults` on the inbound completion queue when the peer invalidates the
+   *   window (`sendAndInvalidate`)
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDAdapter::CreateMemoryWindow
    */
@@ -179,8 +179,8 @@ export interface INDAdapter extends INDOverlapped {
   listen(options?: NdListenOptions): INDListen;
 
   /**
-   * Releases everything created from this instance, regardless of reference counts, and disconnects its connections;
-   * then releases the instance; for `await using`. Afterwards it no longer keeps the process alive. Never fails.
+   * Disconnects and releases everything created from this instance, regardless of reference counts, and then the
+   * instance itself; for `await using`. Afterwards it no longer keeps the process alive. Never fails.
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -313,9 +313,9 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Sends one message to one Receive of the peer.
    *
-   * @param result - the client's, filled in and returned by `getResults`
+   * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
-   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; others INVALID_PARAMETER_4
+   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; INVALID_PARAMETER_4 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_4
    * @see INDEndpoint::Send
    */
@@ -324,10 +324,10 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Sends a message that also invalidates a window of the peer; the peer then gets its invalidate result.
    *
-   * @param result - the client's, filled in and returned by `getResults`
+   * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - the peer's window to invalidate
-   * @param flags - as {@link send}; others INVALID_PARAMETER_5
+   * @param flags - as {@link send}; INVALID_PARAMETER_5 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_5
    * @see INDEndpoint::SendAndInvalidate
    */
@@ -336,7 +336,7 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Posts memory for one message; messages consume Receives in order. Allowed in every state.
    *
-   * @param result - the client's, filled in and returned by `getResults`
+   * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, see {@link INDEndpoint}
    * @see INDEndpoint::Receive
@@ -346,12 +346,12 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Opens a range of registered memory to the peer. The descriptor is valid at once: the next Send may carry it.
    *
-   * @param result - the client's, filled in and returned by `getResults`
-   * @param memory - registered by the same adapter instance
-   * @param window - of the same adapter instance
+   * @param result - an object of the client, filled in and returned by `getResults`
+   * @param memory - memory registered by the same adapter instance
+   * @param window - a window of the same adapter instance
    * @param offset - bytes from the start of the memory
    * @param length - bytes, at least 1
-   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; others INVALID_PARAMETER_6
+   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for other bits
    * @throws INVALID_DEVICE_STATE (the window is bound), INVALID_PARAMETER (the range exceeds the memory or is empty),
    *   INVALID_PARAMETER_3 (window)
    * @see INDEndpoint::Bind
@@ -368,22 +368,22 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Withdraws the peer's access; the window can then be bound again.
    *
-   * @param result - the client's, filled in and returned by `getResults`
-   * @param window - of the same adapter instance
-   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_3
+   * @param result - an object of the client, filled in and returned by `getResults`
+   * @param window - a window of the same adapter instance
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for other bits
    * @throws INVALID_PARAMETER_2 (window)
    * @see INDEndpoint::Invalidate
    */
   invalidate(result: NdResult, window: INDMemoryWindow, flags?: number): void;
 
   /**
-   * Reads from `offset` bytes into the peer's window, as many bytes as the scatter/gather entries hold.
+   * Reads as many bytes as the scatter/gather entries hold, from `offset` bytes into the peer's window.
    *
-   * @param result - the client's, filled in and returned by `getResults`
+   * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
-   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Read
    */
@@ -392,11 +392,11 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Writes at `offset` bytes into the peer's window; the peer gets no completion.
    *
-   * @param result - the client's, filled in and returned by `getResults`
+   * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
-   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Write
    */
@@ -464,7 +464,7 @@ export interface INDListen extends INDOverlapped {
    * Waits for a connection request and assigns it to an idle connector, which can then read its data, and Accept or
    * Reject it. Several calls may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
-   * @param connector - an idle one of the same adapter instance
+   * @param connector - an idle connector of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle
    * @see INDListen::GetConnectionRequest
    */
@@ -504,7 +504,7 @@ export interface NdConnectOptions {
   privateData?: Uint8Array;
   /**
    * Local port in host order. 0 (default) selects a free one, or the port of the last failed connect. Other connectors
-   * may have the same port, in this process and elsewhere, because it only shows the peer the origin of the connection.
+   * may use the same port, in this process and elsewhere, because it only shows the peer the origin of the connection.
    */
   localPort?: number;
   /** The IP protocol number, as in {@link NdListenOptions}. */
@@ -524,8 +524,8 @@ export interface NdConnectionData {
 /**
  * INDConnector {1BCAF2D1-E274-4AEB-AC57-CD5D4376E0B7}: establishes and ends one connection.
  *
- * Active side: createEndpoint, connect, read getConnectionData, then completeConnect (or reject). Passive side: pass
- * an idle connector to {@link INDListen.getConnectionRequest}; getConnectionData, createEndpoint, then accept (or
+ * Active side: createEndpoint, connect, read getConnectionData, then completeConnect (or reject). Passive side: pass an
+ * idle connector to {@link INDListen.getConnectionRequest}, read getConnectionData, createEndpoint, then accept (or
  * reject). After a failed connect (refused, timed out, unreachable), the connector and the endpoint, with its posted
  * Receives, can connect again. A failed completeConnect or accept ends both.
  * @example
@@ -543,7 +543,7 @@ export interface INDConnector extends INDOverlapped {
   /**
    * Creates an endpoint. Receives can be posted at once, other requests once it is connected.
    *
-   * @param options - queues; depths in requests; scatter/gather entries per request; read limits
+   * @param options - queues, depths in requests, scatter/gather entries per request, and read limits
    * @throws INVALID_PARAMETER_1 … _8 for the n-th option in the order of {@link NdEndpointOptions},
    * INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDConnector::CreateEndpoint
@@ -558,8 +558,8 @@ export interface INDConnector extends INDOverlapped {
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
    * Connect may be called again after the first five of these.
    *
-   * @param endpoint - of the same adapter instance, not used by another connector
-   * @param address - the listener's; port in host order
+   * @param endpoint - an endpoint of the same adapter instance, not used by another connector
+   * @param address - the listener's address, with the port in host order
    * @param options - private data (bytes), local port (host order), protocol
    * @throws CONNECTION_ACTIVE (connector or endpoint in use), INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data),
    *   INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), TOO_MANY_ADDRESSES (no port is free). The connector is then
@@ -585,7 +585,7 @@ export interface INDConnector extends INDOverlapped {
    * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer gave up before), TIMEOUT,
    * CANCELED.
    *
-   * @param endpoint - of the same adapter instance, not used by another connector
+   * @param endpoint - an endpoint of the same adapter instance, not used by another connector
    * @param privateData - at most maxCalleeData bytes; default: none
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (endpoint). The connector is then unchanged.
@@ -611,7 +611,7 @@ export interface INDConnector extends INDOverlapped {
   getConnectionData(): NdConnectionData;
 
   /**
-   * Returns the local address, known from connect or the request on.
+   * Returns the local address. There is one after connect, or once a request was assigned.
    *
    * @throws ADDRESS_NOT_ASSOCIATED before there is one.
    * @see INDConnector::GetLocalAddress
@@ -619,7 +619,7 @@ export interface INDConnector extends INDOverlapped {
   getLocalAddress(): SocketAddress;
 
   /**
-   * Returns the peer's address, known from connect or the request on.
+   * Returns the peer's address. There is one after connect, or once a request was assigned.
    *
    * @throws CONNECTION_INVALID before there is a peer.
    * @see INDConnector::GetPeerAddress

@@ -34,7 +34,7 @@ export const Nd2MrFlag = {
   ALLOW_REMOTE_READ: 0x2,
   /** Peers may Write to it with its remote token. Includes ALLOW_LOCAL_WRITE; its own bit is 0x4. */
   ALLOW_REMOTE_WRITE: 0x5,
-  /** A Read may write to it; the same as ALLOW_LOCAL_WRITE if the transport does not distinguish them. */
+  /** A Read may write to it. The same as ALLOW_LOCAL_WRITE if the transport does not distinguish the two. */
   RDMA_READ_SINK: 0x8,
   /** All rights, for local requests and for peers. An addition to the SPI. */
   ALL: 0xf,
@@ -48,7 +48,7 @@ export const Nd2MrFlag = {
    * SPI.
    */
   ALLOW_REMOTE_VIEW: 0x80,
-  /** Has no effect here. */
+  /** Accepted, but has no effect here. */
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;
 
@@ -231,7 +231,7 @@ export class Nd2RemoteMemory {
    * Returns the description with which a peer reaches a region of this side from its first byte on. The flags of its
    * registration determine what the peer may do.
    *
-   * @param region - with registered memory
+   * @param region - a region with registered memory
    * @throws NdError INVALID_DEVICE_STATE unless registered
    */
   static of(region: Pick<IND2MemoryRegion, 'address' | 'getRemoteToken'>): Nd2RemoteMemory {
@@ -241,7 +241,7 @@ export class Nd2RemoteMemory {
   /**
    * Writes the 12 bytes of the wire form into `out` at `offset` and returns them.
    *
-   * @param out - where to write them; default: new bytes
+   * @param out - where to write them, by default into new bytes
    * @param offset - bytes from the start of `out`
    * @throws RangeError if they do not fit
    */
@@ -255,7 +255,7 @@ export class Nd2RemoteMemory {
   /**
    * Reads the wire form from `bytes` at `offset`.
    *
-   * @param bytes - that contain it
+   * @param bytes - bytes that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
    */
@@ -281,7 +281,7 @@ export interface Nd2SharedReceiveQueueOptions {
   maxRequestSge?: number;
   /** Number of outstanding Receives below which `notify` completes; 0 (default): never. */
   notifyThreshold?: number;
-  /** The CPUs that events should interrupt; default: no preference. */
+  /** The CPUs that events should interrupt. By default there is no preference. */
   affinity?: Nd2Affinity;
   /** The file that collects the requests of the queue. */
   overlappedFile?: NdOverlappedFile;
@@ -313,6 +313,6 @@ export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
 
 /** Attributes of a new queue pair whose Receives come from a shared receive queue. */
 export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
-  /** The queue from which it takes its Receives. */
+  /** The shared receive queue. */
   sharedReceiveQueue: IND2SharedReceiveQueue;
 }

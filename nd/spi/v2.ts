@@ -10,8 +10,8 @@
  * - An overlapped file is also a completion port ({@link NdOverlappedFile}). It is the last argument of Create…
  *   methods, and optional, because every `Overlapped` can be awaited anyway. Names replace IIDs.
  * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
- * - Ports are in host order. Addresses of memory are bigints and tokens are numbers, as the owner's methods return
- *   them; requests name remote memory by an {@link Nd2RemoteMemory} and a byte offset.
+ * Ports are in host order. Addresses of memory are bigints and tokens are numbers, as the owner's methods return them.
+ * Requests refer to remote memory by an {@link Nd2RemoteMemory} and a byte offset.
  * - Objects are reference counted. Children keep their parents alive: objects may be released in any order, and
  *   `release` never fails. Releasing the last reference cancels the object's outstanding requests. A method of a
  *   released object throws INVALID_HANDLE.
@@ -82,7 +82,7 @@ export interface IND2Provider extends NdUnknown {
   /**
    * Returns the id of the adapter that has a local address. An adapter can have several addresses.
    *
-   * @param address - a local one, as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address; its port does not
+   * @param address - a local address, as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address; its port does not
    *   matter
    * @throws INVALID_ADDRESS (no adapter has it, or it is the wildcard), NO_MEMORY
    * @see IND2Provider::ResolveAddress
@@ -92,7 +92,7 @@ export interface IND2Provider extends NdUnknown {
   /**
    * Opens a new, independent instance of an adapter.
    * @param adapter - a result of {@link resolveAddress}, or the address itself
-   * @param options - the partition
+   * @param options - options of the instance
    * @throws INVALID_PARAMETER (id or options), INVALID_ADDRESS (no adapter has the address), NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
@@ -147,7 +147,7 @@ export interface IND2Adapter extends NdUnknown {
    * Creates a completion queue with at least `depth` entries. It may have fewer entries than the queues that use it.
    *
    * @param depth - entries, 1 up to maxCompletionQueueDepth
-   * @param affinity - CPUs that completions should interrupt; default: no preference
+   * @param affinity - CPUs that completions should interrupt, by default without preference
    * @param file - collects the requests of the queue; INVALID_HANDLE if it is closed
    * @throws INVALID_PARAMETER_3 (below 1 or above maxCompletionQueueDepth), INVALID_PARAMETER (not a valid affinity),
    *   NO_MEMORY, INSUFFICIENT_RESOURCES
@@ -187,7 +187,7 @@ export interface IND2Adapter extends NdUnknown {
    * Creates a queue pair. Receives can be posted at once, other requests once it is connected. Depths and entries are
    * from 1 up to the adapter's limits.
    *
-   * @param options - completion queues; depths in requests; scatter/gather entries per request; inline bytes
+   * @param options - completion queues, depths in requests, scatter/gather entries per request, and inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _5 (receiveQueueDepth),
    * _6 (initiatorQueueDepth), _7 (maxReceiveRequestSge), _8 (maxInitiatorRequestSge), _9 (inlineDataSize),
    * INSUFFICIENT_RESOURCES, NO_MEMORY
@@ -196,9 +196,9 @@ export interface IND2Adapter extends NdUnknown {
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair;
 
   /**
-   * Creates a queue pair that takes its Receives from a shared receive queue.
+   * Creates a queue pair whose Receives come from a shared receive queue.
    *
-   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request;
+   * @param options - completion and shared receive queues, depth in requests, scatter/gather entries per request, and
    *   inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _4 (sharedReceiveQueue),
    * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
@@ -278,8 +278,8 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Whether to continue polling before a {@link notify}: a hint of providers that know whether polling has paid off
-   * lately. A program that waits for a result calls it before each `getResults`. After `false` it calls `getResults`
+   * Whether to continue polling before a {@link notify}: a hint from providers that know whether polling has recently
+   * paid off. A program that waits for a result calls it before each `getResults`. After `false` it calls `getResults`
    * once more, and `notify` if that returns 0. Never fails. If the method is missing, the provider gives no hint; use
    * `notify` alone. An addition to the SPI.
    */
@@ -537,8 +537,8 @@ export interface IND2QueuePair extends NdUnknown {
    * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
    *
    * @param context - any value; the result returns it
-   * @param region - of the same adapter instance, with memory registered
-   * @param window - of the same adapter instance
+   * @param region - a region of the same adapter instance, with registered memory
+   * @param window - a window of the same adapter instance
    * @param offset - bytes from the remote address; default 0
    * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
@@ -561,7 +561,7 @@ export interface IND2QueuePair extends NdUnknown {
    * Withdraws the peer's access; the window can then be bound again.
    *
    * @param context - any value; the result returns it
-   * @param window - of the same adapter instance
+   * @param window - a window of the same adapter instance
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
    * @throws INVALID_PARAMETER_2 (window)
    * @see IND2QueuePair::Invalidate
@@ -569,7 +569,7 @@ export interface IND2QueuePair extends NdUnknown {
   invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
 
   /**
-   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. A Read of 0
+   * Reads as many bytes as the scatter/gather entries hold, from `offset` bytes into the peer's memory. A Read of 0
    * bytes needs no valid memory and shows whether the peer is alive.
    *
    * @param context - any value; the result returns it
@@ -608,18 +608,19 @@ export interface IND2QueuePair extends NdUnknown {
   ): void;
 
   /**
-   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. It
-   * is done when the call returns, before requests that were posted earlier. It is not a request: it uses no queue
-   * entry and has no result. The rights and bounds of {@link write} and {@link read} apply; atomic operations need
-   * {@link Nd2MrFlag.ALLOW_REMOTE_ATOMIC}. Missing if the provider cannot reach the memory of a peer. An addition to
-   * the SPI.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. The
+   * operation is done when the call returns, ahead of requests that were posted earlier. It is not a request: it uses
+   * no queue entry and has no result. The rights and bounds of {@link write} and {@link read} apply; atomic operations
+   * need {@link Nd2MrFlag.ALLOW_REMOTE_ATOMIC}. Missing if the provider cannot reach the memory of a peer. An addition
+   * to the SPI.
    *
    * @param operation - a value of {@link Nd2Direct}
-   * @param bytes - any memory of the program; 8 or 16 bytes for an atomic operation, which receive the previous value;
-   *   may be empty, to find out whether the peer can be reached at all
-   * @param remote - address and token of the peer's memory; an atomic operation needs a multiple of 8 of its addresses
+   * @param bytes - any memory of the program. For an atomic operation, 8 or 16 bytes, which receive the previous value.
+   *   May be empty, to test whether the peer's memory can be reached at all.
+   * @param remote - address and token of the peer's memory; for an atomic operation the address must be a multiple of 8
    * @param offset - bytes from the remote address; default 0
-   * @returns after `REFUSED`, some of the bytes may have been copied; use a request instead, as after `NOT_MAPPED`
+   * @returns a value of {@link Nd2DirectResult}. After `REFUSED` some of the bytes may have been copied; use a request
+   *   instead, as after `NOT_MAPPED`.
    * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset),
    *   INVALID_HANDLE
    */
@@ -635,7 +636,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param remote - address and token of the peer's memory
    * @param length - bytes, at least 1
    * @param offset - bytes from the remote address; default 0
-   * @returns the bytes; or `NOT_MAPPED`: the memory was requested from the peer, call again in about a millisecond; or
+   * @returns the bytes; `NOT_MAPPED` (the memory was requested from the peer, call again in about a millisecond); or
    *   `REFUSED`
    * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE,
    *   INSUFFICIENT_RESOURCES (no file descriptor is left, or too many views exist), NO_MEMORY, NOT_SUPPORTED (the
@@ -705,8 +706,8 @@ export interface IND2Connector extends IND2Overlapped {
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
    * Connect may be called again after the first five of these.
    *
-   * @param queuePair - of the same adapter instance, not used by another connector
-   * @param address - the listener's; port in host order
+   * @param queuePair - a queue pair of the same adapter instance, not used by another connector
+   * @param address - the listener's address, with the port in host order
    * @param options - read limits (Reads), private data (bytes)
    * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
    * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
@@ -732,7 +733,7 @@ export interface IND2Connector extends IND2Overlapped {
    * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer gave up before), IO_TIMEOUT,
    * CANCELED.
    *
-   * @param queuePair - of the same adapter instance, not used by another connector
+   * @param queuePair - a queue pair of the same adapter instance, not used by another connector
    * @param options - read limits (Reads), private data (bytes)
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits). The connector is then unchanged.
@@ -768,7 +769,7 @@ export interface IND2Connector extends IND2Overlapped {
   getPrivateData(): Uint8Array;
 
   /**
-   * Returns the local address, known from bind or the request on.
+   * Returns the local address. There is one after bind, or once a request was assigned.
    *
    * @throws ADDRESS_NOT_ASSOCIATED before there is one.
    * @see IND2Connector::GetLocalAddress
@@ -776,7 +777,7 @@ export interface IND2Connector extends IND2Overlapped {
   getLocalAddress(): SocketAddress;
 
   /**
-   * Returns the peer's address, known from connect or the request on.
+   * Returns the peer's address. There is one after connect, or once a request was assigned.
    *
    * @throws CONNECTION_INVALID before there is a peer.
    * @see IND2Connector::GetPeerAddress
@@ -847,7 +848,7 @@ export interface IND2Listener extends IND2Overlapped {
   listen(backlog?: number): void;
 
   /**
-   * Returns the address and port, known from bind on.
+   * Returns the address and port. They are known after bind.
    *
    * @throws INVALID_DEVICE_STATE before bind
    * @see IND2Listener::GetLocalAddress
@@ -858,7 +859,7 @@ export interface IND2Listener extends IND2Overlapped {
    * Waits for a connection request and assigns it to an idle connector, which can then read its data, and Accept or
    * Reject it. Several calls may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
-   * @param connector - an idle one of the same adapter instance
+   * @param connector - an idle connector of the same adapter instance
    * @throws CONNECTION_ACTIVE (the connector is not idle), INVALID_DEVICE_STATE (the listener does not listen),
    *   INVALID_PARAMETER_1 (connector)
    * @see IND2Listener::GetConnectionRequest

@@ -62,7 +62,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
   readonly #systemAddresses: () => SocketAddress[];
   readonly regions: RegisteredRegions = new RegisteredRegions(this);
 
-  /** Takes over the caller's reference to `provider`, also when it throws. */
+  /** Takes over the caller's reference to `provider`, even when it throws. */
   constructor(
     provider: IWVProvider,
     id: bigint,

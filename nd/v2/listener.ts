@@ -21,7 +21,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     this.alive(what);
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
     const { adapter } = this;
-    // An address may outlive its device, and then a listener would wait forever.
+    // An address may outlive its device; a listener on it would wait forever.
     adapter.checkPresent(what);
     const parsed = parseAddress(address, what);
     const wildcard = isWildcard(parsed);

@@ -123,7 +123,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.#tracker.cancelAndWait();
   }
 
-  /** The current memory for requests of this adapter; undefined if there is none. */
+  /** The current memory for requests of this adapter; undefined without one. */
   get region(): WvMemoryRegion | undefined {
     if (this.usable === undefined) this.#tracker.settle();
     return this.usable;

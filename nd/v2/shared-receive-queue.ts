@@ -142,7 +142,10 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.#unwatch();
   }
 
-  /** Requests an event below `limit`, which occurs at once if there are already fewer; 0 requests none. */
+  /**
+   * Requests an event for fewer than `limit` Receives, which occurs at once if there are already fewer. 0 requests
+   * none.
+   */
   #arm(what: string, depth: number, limit: number): void {
     this.adapter.terms.call(what, () => this.wv.modify(depth, limit));
   }
@@ -179,7 +182,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     }
   }
 
-  /** Whether the event is the one that ND waits for. An earlier one would leave the limit armed. */
+  /** Whether ND waits for this event. An earlier one would leave the limit armed. */
   #isForNotify(event: WvSrqEvent): boolean {
     return event === 'limit' && this.wv.query().srqLimit === 0;
   }

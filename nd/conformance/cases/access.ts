@@ -13,7 +13,7 @@ export function access(
   return { op, context, pieces: [{ at: 0, length }], target, offset };
 }
 
-/** Length of the start of memory that contains every region and window of these cases. */
+/** Number of bytes from the start of the memory that contain every region and window of these cases. */
 const BYTES = 4096;
 
 /**

@@ -33,7 +33,7 @@ const methods = {
 >;
 type Method = keyof typeof methods;
 
-/** The forbidden methods and their statuses. Where documents and drivers differ, either status is accepted. */
+/** The forbidden methods and their statuses. If documents and drivers differ, either status is accepted. */
 const refusals = {
   idle: {
     completeConnect: [INV],

@@ -41,7 +41,7 @@ export interface MutantResult {
   readonly ms: number;
 }
 
-/** How broken providers are run. */
+/** Options for running broken providers. */
 export interface MutantOptions {
   readonly address: string;
   /** Time limit of a step in milliseconds; a case may take three times as long. */

@@ -74,7 +74,7 @@ export const adapterOptionNames: readonly string[] = places.adapter.names;
  * Rejects options that are misspelt or misplaced, which would otherwise be ignored silently.
  *
  * @param at - the call that received the options
- * @throws TypeError `ERR_INVALID_ARG_TYPE`: not an object; `ERR_INVALID_ARG_VALUE`: an unknown or misplaced option
+ * @throws TypeError `ERR_INVALID_ARG_TYPE` (not an object), `ERR_INVALID_ARG_VALUE` (an unknown or misplaced option)
  */
 export function checkOptionNames(at: keyof typeof places, options: unknown): void {
   if (options === undefined) return;

@@ -13,8 +13,8 @@ export interface BroadcastOptions {
   /** A channel to exclude, such as the one from which the message came. */
   readonly except?: Channel | undefined;
   /**
-   * What happens to a channel whose peer is so slow that this message would exceed `maxQueuedBytes`. `'drop'`, the default, skips this
-   * message; `'close'` ends the channel with `ENOBUFS`. Both are counted.
+   * Treatment of a channel whose peer is so slow that this message would exceed `maxQueuedBytes`. `'drop'`, the default, skips this
+   * message. `'close'` ends the channel with `ENOBUFS`. Both are counted.
    */
   readonly slow?: 'drop' | 'close' | undefined;
   /**
@@ -50,7 +50,7 @@ export interface BroadcastMessage {
     readonly copy: SharedCopy | Promise<SharedCopy>;
     readonly over: () => void;
   };
-  /** Reports that a channel does not get the message after all because there was no memory for a copy. */
+  /** Reports that a channel does not get the message, because there was not enough memory for a copy. */
   lost(): void;
   /** Reports that no further channel will use the message. */
   handedOver(): void;
@@ -79,7 +79,7 @@ export class Broadcaster {
     this.#admission = new Admission(budget, Class.MESSAGES);
   }
 
-  /** @throws TypeError, RangeError: invalid options or message */
+  /** @throws TypeError, RangeError (invalid options or message) */
   send(channels: Iterable<Channel>, message: MessageBytes, options: BroadcastOptions = {}): BroadcastResult {
     checkOptionNames('broadcast', options);
     const { except, slow = 'drop', maxQueuedBytes = MOST_QUEUED } = options;

@@ -1,5 +1,5 @@
 /**
- * A bound on the memory that peers can make this side hold: large payloads that they sent and answers that they have not read. See
+ * A bound on the memory that peers can make this side hold, namely large payloads that they sent and answers that they have not read. See
  * docs/internals/net.md.
  */
 import { Fifo } from '../base/fifo.js';
@@ -16,7 +16,7 @@ export const Class = { MESSAGES: 0, REQUESTS: 1, REPLIES: 2, ANSWERS: 3 } as con
 /** A value of {@link Class}. */
 export type Class = (typeof Class)[keyof typeof Class];
 
-/** Retried whenever bytes were released. */
+/** A waiting payload, retried whenever bytes were released. */
 interface Waiter {
   /** Returns true if it used some of the free bytes and may use more. */
   retry(): boolean;
@@ -45,7 +45,7 @@ export class Budget {
   /** Bytes held within the bound. */
   held = 0;
   /** For each class, whether one of its payloads is held in excess of the bound. */
-  readonly beside = [false, false, false, false];
+  readonly inExcess = [false, false, false, false];
 
   /**
    * @param bytes - the bound
@@ -61,7 +61,7 @@ export class Budget {
     return this.bytes - this.held;
   }
 
-  /** Whether a connection with `held` bytes may hold `bytes` more. Afterwards it must hold no more than it leaves to all others. */
+  /** Whether a connection with `held` bytes may hold `bytes` more. Afterwards it must not hold more than what is left for all others. */
   fits(held: number, bytes: number): boolean {
     return held + bytes <= this.free - bytes;
   }
@@ -86,11 +86,11 @@ export function setMaxBufferedBytes(bytes: number): void {
 
 /** A payload that is held. */
 export class Charge {
-  /** @param beside - for each level of the admission, whether the payload is in excess of its bound */
+  /** @param inExcess - for each level of the admission, whether the payload is in excess of its bound */
   constructor(
     private readonly admission: Admission,
     readonly bytes: number,
-    readonly beside: readonly boolean[],
+    readonly inExcess: readonly boolean[],
   ) {}
 
   /** Ends the charge; a second call has no effect. */
@@ -145,7 +145,7 @@ export class Admission implements Waiter {
     return Math.min(...this.#levels.map((level) => level.free));
   }
 
-  /** Whether this connection holds at least as much as it leaves to others, so that nothing that can wait should be added. */
+  /** Whether this connection holds at least as much as it leaves to others. In that case nothing that can wait should be added. */
   get full(): boolean {
     return this.#levels.some((level) => !level.fits(this.#held, 0));
   }
@@ -153,38 +153,38 @@ export class Admission implements Waiter {
   #enterFirst(): boolean {
     const first = this.#waiting.first;
     if (first === undefined) return false;
-    const beside: boolean[] = [];
+    const inExcess: boolean[] = [];
     for (const level of this.#levels) {
       const fits = level.fits(this.#held, first.bytes);
       // A connection that holds nothing still makes progress: one payload of each class may exceed the bound.
-      if (!fits && (this.#held > 0 || level.beside[this.#class]!)) return false;
-      beside.push(!fits);
+      if (!fits && (this.#held > 0 || level.inExcess[this.#class]!)) return false;
+      inExcess.push(!fits);
     }
     this.#waiting.shift();
-    first.enter(this.#hold(first.bytes, beside));
+    first.enter(this.#hold(first.bytes, inExcess));
     return true;
   }
 
-  #hold(bytes: number, beside: readonly boolean[]): Charge {
-    const charge = new Charge(this, bytes, beside);
+  #hold(bytes: number, inExcess: readonly boolean[]): Charge {
+    const charge = new Charge(this, bytes, inExcess);
     if (this.#ended) return charge;
     this.#charges.add(charge);
-    this.#charge(beside, bytes);
+    this.#charge(inExcess, bytes);
     return charge;
   }
 
   /** Called by {@link Charge}. */
   released(charge: Charge): void {
     if (!this.#charges.delete(charge)) return;
-    this.#charge(charge.beside, -charge.bytes);
+    this.#charge(charge.inExcess, -charge.bytes);
     retryLater();
   }
 
   /** Adds bytes at each level; a negative number subtracts them. */
-  #charge(beside: readonly boolean[], bytes: number): void {
+  #charge(inExcess: readonly boolean[], bytes: number): void {
     this.#held += bytes;
     for (const [n, level] of this.#levels.entries()) {
-      if (beside[n]) level.beside[this.#class] = bytes > 0;
+      if (inExcess[n]) level.inExcess[this.#class] = bytes > 0;
       else level.held += bytes;
     }
   }

@@ -63,7 +63,7 @@ export const channelDefaults = {
   maxRequests: 1024,
 } as const;
 
-/** @throws TypeError, RangeError: an unknown option or an invalid value */
+/** @throws TypeError, RangeError (an unknown option or an invalid value) */
 export function checkChannelOptions(at: 'connectChannel' | 'serverChannels', options: ChannelOptions): void {
   checkOptionNames(at, options);
   checkSizes(options);

@@ -235,11 +235,11 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Sends a message. Resolves when the bytes may be reused: short messages are copied; long or lent ones are read by the peer.
+   * Sends a message. Resolves when the bytes may be reused. Short messages are copied; long or lent ones are read by the peer.
    *
    * @param bytes - the message; do not change it before the promise resolves
    * @param options - `signal`
-   * @throws NetError `EMSGSIZE`: longer than the peer accepts; `ECONNRESET` and others; AbortError, only if sending has not begun
+   * @throws NetError `EMSGSIZE` (longer than the peer accepts), `ECONNRESET` and others; AbortError, only if sending has not begun
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
     const signal = options?.signal;
@@ -309,9 +309,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * Sends a request and resolves with its answer.
    *
    * @param bytes - bytes of the request; do not change them before the promise resolves
-   * @param options - `signal`: also aborts the signal of the peer's handler
-   * @throws NetError `ERR_REMOTE`: the peer's handler threw, with its message; `ECONNRESET` and others: the connection ended first;
-   * AbortError
+   * @param options - `signal`, which also aborts the signal of the peer's handler
+   * @throws NetError `ERR_REMOTE` (the peer's handler threw; with its message), `ECONNRESET` and others (the connection ended first);
+   *   AbortError
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
     return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), options?.signal);
@@ -371,8 +371,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * and, with `writable`, writable.
    *
    * @param buffer - preferably from `allocate()`, so that processes of this host can access it directly
-   * @param options - rights; default: read only
-   * @throws NetError `EINVAL`: `buffer` cannot be registered, or `views` requires memory from `allocate()`
+   * @param options - rights, by default read only
+   * @throws NetError `EINVAL` (`buffer` cannot be registered, or `views` requires memory from `allocate()`)
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));
@@ -385,7 +385,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * Opens memory that the peer has exposed.
    *
    * @param handle - the bytes of its handle, as received in a message
-   * @throws NetError `EPROTO`: not a handle; `ERR_STREAM_DESTROYED`: the channel is closed
+   * @throws NetError `EPROTO` (not a handle), `ERR_STREAM_DESTROYED` (the channel is closed)
    */
   open(handle: Uint8Array): RemoteMemory {
     const checkOpen = (what: string): void => {
@@ -412,7 +412,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * Sends all queued data, waits for the answers to its requests and for the peer's end, which follows automatically, and ends the
    * connection.
    *
-   * @param options - `signal`: ends the connection at once
+   * @param options - `signal`, which ends the connection at once
    */
   async close(options?: AbortOptions): Promise<void> {
     const signal = options?.signal;

@@ -70,7 +70,7 @@ class Serving implements IncomingRequest {
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Passes the peer's requests to the handler, within the limit of requests in progress, each of which counts until the peer has its answer.
+ * Passes the peer's requests to the handler, up to the limit of requests in progress. A request counts until the peer has its answer.
  * Further requests stay in their slots, which stops the peer when its credits run out.
  */
 export class IncomingRequests {

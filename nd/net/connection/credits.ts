@@ -43,7 +43,7 @@ export class Credits {
     return this.#data;
   }
 
-  /** Whether a frame of this type may use the last of `credits` data credits. */
+  /** Whether a frame of this type may be sent with `credits` data credits left. */
   allows(type: number, credits: number): boolean {
     return credits > leaves(type, this.#kept);
   }
@@ -85,9 +85,9 @@ export class Credits {
   }
 
   /**
-   * Whether data credits should be returned: the peer does not know of a quarter of the slots that messages or stream bytes can use, or of
-   * the others if there are none. With half of the slots, the peer often runs out of credits before new ones arrive, and both sides sleep
-   * alternately.
+   * Whether data credits should be returned, because the peer does not know about a quarter of the slots that messages or stream bytes can
+   * use (or, if there are none, of the other slots). With half of the slots instead, the peer often runs out of credits before new ones
+   * arrive, and both sides sleep alternately.
    */
   get owesData(): boolean {
     const usable = this.#posted > this.#kept ? this.#posted - this.#kept : this.#posted;

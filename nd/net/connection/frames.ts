@@ -1,7 +1,7 @@
 /** The wire format of connections: hello, frames, descriptions of memory (docs/internals/net.md). Integers are big-endian. */
 import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
 
-/** What a connection carries. */
+/** The content of a connection. */
 export const Kind = { STREAM: 0, CHANNEL: 1 } as const;
 /** A value of {@link Kind}. */
 export type Kind = (typeof Kind)[keyof typeof Kind];
@@ -26,8 +26,8 @@ export function isHeld(type: number): boolean {
 
 /**
  * Returns how many of the additional data credits ({@link moreSlots}) a frame of this type must leave unused. Messages, requests and stream
- * bytes wait for the receiving program; the slot of an atomic operation waits until its reply was sent; all other frames never wait. So
- * frames on which others wait always find a slot.
+ * bytes wait for the receiving program. The slot of an atomic operation waits until its reply was sent. All other frames never wait. Frames
+ * that others wait for therefore always find a slot.
  */
 export function leaves(type: number, more: number): number {
   if (isHeld(type)) return more;
@@ -45,7 +45,9 @@ export const LARGE = 1;
 /** Flag of a frame that fills the shorter of both sides' slots. The next data frame, of the same type and id, continues the payload. */
 export const MORE = 4;
 
-/** Flag of a DATA frame, the first of its Send: the bytes are in the Send's part of the receiver's ring, and the id is their number. */
+/**
+ * Flag of a DATA frame that is the first of its Send. Its bytes are in the Send's part of the receiver's ring, and its id is their number.
+ */
 export const IN_RING = 2;
 
 /** Permitted fields of a frame type besides payload and credits. */
@@ -54,7 +56,7 @@ export interface Form {
   readonly flags: number;
   /** Whether the id is used; otherwise it must be 0. */
   readonly hasId: boolean;
-  /** Bytes of the payload without a flag; undefined: any number. */
+  /** Bytes of the payload without a flag; undefined if any number is valid. */
   readonly bytes: number | undefined;
 }
 
@@ -164,7 +166,7 @@ const MAGIC = 0x4e44_4e31;
 /** Bytes of a hello. */
 export const HELLO_BYTES = 24;
 
-/** What each side announces in Connect or Accept. */
+/** The sizes that each side announces in Connect or Accept. */
 export interface Hello {
   readonly kind: Kind;
   /** Receive slots for data frames, in addition to {@link moreSlots}. */

@@ -58,7 +58,7 @@ const pools = new Set<LinkMemoryPool>();
  */
 export class LinkMemoryPool {
   readonly #adapter: IND2Adapter;
-  /** In the order in which they were returned. */
+  /** Kept regions in the order of their return. */
   readonly #kept: { readonly memory: LinkMemory; idle: boolean }[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;

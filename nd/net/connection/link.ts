@@ -84,7 +84,7 @@ export class Link {
   readonly #freeSends: Slot[] = [];
   /** The send slot that accepts further frames before it is posted. */
   #open: Slot | undefined;
-  /** Data credits that were available when it used one. Only frames that may use the last of them may join. */
+  /** Data credits that were available when the open slot used one. Frames may join only if they may use the last of them. */
   #openCredits = 0;
   /** Whether a frame was posted in this turn, so that the next ones are combined. */
   #corked = false;
@@ -108,7 +108,7 @@ export class Link {
   /** Large payloads that were read but not reported. Their frames keep their slots, which bounds the queue. */
   readonly #read = new Fifo<{ id: number; slot: Slot }>();
   #freed = false;
-  /** Frames that arrived before they can be delivered. */
+  /** Frames that arrived before they could be delivered. */
   #early: (() => void)[] = [];
   #delivers = false;
 
@@ -236,7 +236,7 @@ export class Link {
   /** Whether another Send can begin with a frame of this type. */
   #begins(type: number): boolean {
     const left = type === DATA && this.#isStream ? END_SLOTS : 0;
-    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > left;
+    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#freeEntries > left;
   }
 
   /**
@@ -245,13 +245,14 @@ export class Link {
    */
   takesPieces(type: number, length: number): boolean {
     const pieces = Math.ceil(length / this.most);
-    if (!this.#established || this.over || pieces > this.#mostPieces || pieces > this.#places) return false;
+    if (!this.#established || this.over || pieces > this.#mostPieces || pieces > this.#freeEntries)
+      return false;
     const left = isHeld(type) ? 2 * this.#mostPieces : 0;
     return this.#credits.allows(type, this.#credits.data - (pieces - 1) - left);
   }
 
   /** Free entries of the send queue for Sends of data. */
-  get #places(): number {
+  get #freeEntries(): number {
     return this.#freeSends.length - CONTROL_SLOTS;
   }
 
@@ -268,8 +269,8 @@ export class Link {
   }
 
   /**
-   * Copies a payload and sends it in one frame or several. The link must be able to take it ({@link takes}, {@link takesPieces}). The first
-   * frame of a turn is posted at once; later ones of the same turn are combined. While results are delivered, all are combined.
+   * Copies a payload and sends it in one frame or several. The link must be able to accept it ({@link takes}, {@link takesPieces}). The
+   * first frame of a turn is posted at once; later ones of the same turn are combined. While results are delivered, all are combined.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
     const length = payload === undefined ? 0 : payload.length;

@@ -120,7 +120,7 @@ export class LocalContext {
     if (this.#references === 0 && (this.#failed || this.linkMemory.size === 0)) this.#close();
   }
 
-  /** Whether the context is unused and its device is gone, which is not notified while nothing is pending. */
+  /** Whether the context is unused and its device is gone, which is not reported while nothing is pending. */
   private get isStale(): boolean {
     if (this.#references > 0) return false;
     try {

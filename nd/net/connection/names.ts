@@ -1,4 +1,4 @@
-/** Names of listeners, by which programs of one user on one host find each other without a port. */
+/** Names of listeners, which let programs of one user on one host find each other without a port. */
 import { claimLocalName, type LocalNameClaim, NdError, portsOfLocalName, Status } from '../../index.js';
 import { wrongValue } from '../base/checks.js';
 import { NetError, netError } from '../base/errors.js';
@@ -18,19 +18,19 @@ function translated<T>(what: string, body: () => T): T {
   }
 }
 
-/** @throws TypeError `ERR_INVALID_ARG_VALUE`: not a valid name; NetError `EADDRINUSE`, `ENOBUFS`, `ENOTSUP` */
+/** @throws TypeError `ERR_INVALID_ARG_VALUE` (not a valid name); NetError `EADDRINUSE`, `ENOBUFS`, `ENOTSUP` */
 export function claimName(name: string): LocalNameClaim {
   return translated('listen', () => claimLocalName(name));
 }
 
-/** The ports at which the owner of a name may listen. @throws as {@link claimName}; NetError `ECONNREFUSED`: no such name */
+/** The ports at which the owner of a name may listen. @throws as {@link claimName}, and NetError `ECONNREFUSED` (no such name) */
 export function portsOfName(name: string): number[] {
   const ports = translated('connect', () => portsOfLocalName(name));
   if (ports.length === 0) throw noListener(name);
   return ports;
 }
 
-/** @throws NetError `ECONNREFUSED`: the owner of the name no longer listens on this port */
+/** @throws NetError `ECONNREFUSED` (the owner of the name no longer listens on this port) */
 export function checkStillNamed(name: string, port: number): void {
   if (!portsOfName(name).includes(port)) throw noListener(name);
 }

@@ -7,7 +7,7 @@ import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { LocalContext } from './local-context.js';
 import { checkNameAlone, checkStillNamed, NAMED_HOST, portsOfName } from './names.js';
 
-/** What connecting needs from a socket or channel. */
+/** Members of a socket or channel that connecting needs. */
 export interface Opening {
   readonly options: LinkOptions;
   readonly user: LinkUser;
@@ -104,7 +104,7 @@ async function openTo(
       connector.reject();
       throw new NetError('EPROTO', `${what}: the server does not use this protocol.`);
     }
-    // The owner of the name may have died since the lookup, and another program may listen on its port.
+    // The owner of the name may have died in the meantime, and another program may listen on its port.
     if (name !== undefined) checkStillNamed(name, peer.port);
     link.applyHello(hello);
     attach(link);

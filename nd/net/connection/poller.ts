@@ -68,7 +68,7 @@ export class Poller {
     return this.#queue;
   }
 
-  /** Makes room for the results of a connection. @throws NdError INVALID_PARAMETER: the adapter does not support so large a queue */
+  /** Makes room for the results of a connection. @throws NdError INVALID_PARAMETER (the adapter does not support so large a queue) */
   add(taker: ResultTaker, entries: number): void {
     const needed = this.#needed + entries;
     if (needed > this.#queue.entries) this.#queue.resize(Math.max(needed, Math.min(2 * needed, this.#most)));

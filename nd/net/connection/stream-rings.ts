@@ -385,7 +385,7 @@ export class OutRing {
     if (this.#over && this.#writes.length === 0) this.#free();
   }
 
-  /** Stops writing. `now`: no Write is in flight either. */
+  /** Stops writing. `now`: no Write is in flight. */
   end(now: boolean): void {
     this.#over = true;
     this.#sgl = undefined;

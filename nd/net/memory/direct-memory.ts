@@ -8,7 +8,8 @@ const { READ } = Nd2Direct;
 const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
 
 /**
- * Maximum wait for the peer to offer its memory, which takes some milliseconds, and intervals between checks: blocking and not blocking.
+ * Time limit for the peer to offer its memory, which takes some milliseconds, and interval between checks, when waiting blocks the thread;
+ * time limit when it does not. In ms.
  */
 const MAPPING_MS = 100;
 const POLL_MS = 0.25;

@@ -79,7 +79,7 @@ export class ExposedMemory implements Disposable {
   /**
    * Handle for {@link Channel.open}: 24 bytes to send to the peer in a message. It grants access to everyone who has it on a connection.
    *
-   * @throws NetError `EINVAL`: a server has exposed the memory at several addresses; use {@link handleFor}
+   * @throws NetError `EINVAL` (a server has exposed the memory at several addresses; use {@link handleFor})
    */
   get handle(): Uint8Array {
     if (this.#parts.length === 1) return this.#parts[0]!.handle;
@@ -93,7 +93,7 @@ export class ExposedMemory implements Disposable {
    * The handle for the peer of a channel.
    *
    * @param channel - a channel of the server, or at the local address, that exposed the memory
-   * @throws NetError `EINVAL`: the memory is not exposed to this channel
+   * @throws NetError `EINVAL` (the memory is not exposed to this channel)
    */
   handleFor(channel: Channel): Uint8Array {
     const part = this.#parts.find(({ context }) => context === channel.context);

@@ -11,7 +11,7 @@ import { Atomic, rightsText, VIEWS, WRITABLE } from './exposed-memory.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {
-  /** Rejects the operation with an AbortError. One that has begun is still executed. */
+  /** Rejects the operation with an AbortError. An operation that has begun is still executed. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -75,8 +75,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param into - the buffer to fill
-   * @throws as {@link read}; NetError `ENOTSUP`: the memory cannot be accessed directly, with the reason; part of `into` may have been
-   *   written
+   * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). Part of `into` may have been
+   *   written.
    */
   readSync(offset: number, into: Uint8Array): void {
     this.checkOpen('readSync');
@@ -91,7 +91,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param from - the bytes to write
-   * @throws as {@link write}; NetError `ENOTSUP`: the memory cannot be accessed directly, with the reason; a part may have been written
+   * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). A part may have been
+   *   written.
    */
   writeSync(offset: number, from: Uint8Array): void {
     this.checkOpen('writeSync');
@@ -108,7 +109,7 @@ export class RemoteMemory {
    * @param offset - a multiple of 8 bytes
    * @param expected - the value to compare with
    * @param replacement - the new value
-   * @throws as {@link writeSync}; NetError `ETIMEDOUT`: the peer revoked the memory meanwhile, so the operation may have been executed
+   * @throws as {@link writeSync}, and NetError `ETIMEDOUT` (the peer revoked the memory meanwhile, so the operation may have been executed)
    */
   compareExchangeSync(offset: number, expected: bigint, replacement: bigint): bigint {
     this.#checkAtomic('compareExchangeSync', offset, expected, replacement);
@@ -160,8 +161,8 @@ export class RemoteMemory {
    * The peer must be a process of this user on this host or a Worker of this process ({@link direct}), and must have exposed the memory
    * with `views: true`.
    *
-   * @throws NetError `ENOTSUP`: the memory cannot be mapped, with the reason; `ENOBUFS`: too many mappings, or no file descriptor is left;
-   *   `ENOMEM`; `ERR_STREAM_DESTROYED`: the channel is closed; `ECONNRESET`: the connection has ended
+   * @throws NetError `ENOTSUP` (the memory cannot be mapped; with the reason), `ENOBUFS` (too many mappings, or no file descriptor is
+   *   left), `ENOMEM`, `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the connection has ended)
    */
   async map(): Promise<Uint8Array<ArrayBuffer>> {
     this.checkOpen('map');
@@ -174,8 +175,8 @@ export class RemoteMemory {
    * @param offset - bytes from the start
    * @param length - number of bytes
    * @param options - `signal`
-   * @throws RangeError `ERR_OUT_OF_RANGE`: outside the memory; NetError `ERR_STREAM_DESTROYED`: the channel is closed; AbortError; NetError
-   *   `ECONNRESET`: the connection has ended
+   * @throws RangeError `ERR_OUT_OF_RANGE` (outside the memory); NetError `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the
+   *   connection has ended); AbortError
    */
   async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
     this.checkOpen('read');
@@ -199,7 +200,7 @@ export class RemoteMemory {
    * @param offset - bytes from the start
    * @param bytes - the bytes to write
    * @param options - `signal`
-   * @throws as {@link read}; NetError `EACCES`: the memory is not writable
+   * @throws as {@link read}, and NetError `EACCES` (the memory is not writable)
    */
   async write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void> {
     this.checkOpen('write');
@@ -223,7 +224,7 @@ export class RemoteMemory {
    * @param expected - the value to compare with
    * @param replacement - the new value
    * @param options - `signal`
-   * @throws as {@link write}; NetError `ERR_REMOTE`: the peer cannot execute it
+   * @throws as {@link write}, and NetError `ERR_REMOTE` (the peer cannot execute it)
    */
   compareExchange(
     offset: number,

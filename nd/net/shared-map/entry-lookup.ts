@@ -82,7 +82,7 @@ export class EntryLookup {
         if (this.expiry === 0 || expired || this.now() < this.expiry) return length;
         return this.whole ? ABSENT : CHANGING;
       }
-      // Another key, or the slot of this one has changed meanwhile.
+      // It is another key, or the slot of this one has changed meanwhile.
       if (!this.whole) return CHANGING;
     }
     return ABSENT;

@@ -16,7 +16,7 @@ const SLAB_WORDS = 2048;
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Copies values from memory in which the owner may change them at any time. */
+/** Copies values from memory whose owner may change them at any time. */
 export class EntryReader {
   /** When the reader gives up. */
   #until = 0;
@@ -33,33 +33,33 @@ export class EntryReader {
   /** Whether there is an entry with the key. */
   has(key: string): boolean {
     this.hash.of(key);
-    for (let looks = 0; ; looks += 1) {
+    for (let attempts = 0; ; attempts += 1) {
       const length = this.lookup.find(this.hash);
       if (length !== CHANGING) return length >= 0;
-      this.#wait(looks, MOST_MS);
+      this.#wait(attempts, MOST_MS);
     }
   }
 
   /** Copies the value. @param mostMs - maximum wait for the owner, in ms */
   get(key: string, mostMs = MOST_MS): Buffer | undefined {
     this.hash.of(key);
-    for (let looks = 0; ; looks += 1) {
+    for (let attempts = 0; ; attempts += 1) {
       const length = this.lookup.find(this.hash);
       if (length === ABSENT) return undefined;
       if (length >= 0) {
         const value = length <= SHORT ? this.#shortValue(length) : this.#longValue(length);
         if (this.lookup.whole) return value;
       }
-      this.#wait(looks, mostMs);
+      this.#wait(attempts, mostMs);
     }
   }
 
-  /** Copies the value. Returns its length, or -1 if there is none. */
+  /** Copies the value. Returns its length, or -1 if the key has no entry. */
   getInto(key: string, target: Uint8Array): number {
     if (!(target instanceof Uint8Array))
       throw wrongType(`\`target\` must be a Uint8Array; got ${kindOf(target)}.`);
     this.hash.of(key);
-    for (let looks = 0; ; looks += 1) {
+    for (let attempts = 0; ; attempts += 1) {
       const length = this.lookup.find(this.hash);
       if (length === ABSENT) return -1;
       if (length >= 0) {
@@ -72,7 +72,7 @@ export class EntryReader {
           );
         }
       }
-      this.#wait(looks, MOST_MS);
+      this.#wait(attempts, MOST_MS);
     }
   }
 
@@ -105,9 +105,9 @@ export class EntryReader {
   }
 
   /** Waits while the owner changes the entry. @throws NetError `EBUSY` after `mostMs` */
-  #wait(looks: number, mostMs: number): void {
-    if (looks < SPINS) return;
-    if (looks === SPINS) this.#until = performance.now() + mostMs;
+  #wait(attempts: number, mostMs: number): void {
+    if (attempts < SPINS) return;
+    if (attempts === SPINS) this.#until = performance.now() + mostMs;
     if (performance.now() >= this.#until)
       throw new NetError(
         'EBUSY',

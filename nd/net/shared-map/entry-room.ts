@@ -27,7 +27,7 @@ const LEAST_MOVES = 4096;
  * little space or too many were skipped, entries are evicted.
  */
 export class EntryRoom {
-  /** For each slot, the offset and length of its space in units. A length of 0: it has none. */
+  /** For each slot, the offset and length of its space in units. The length is 0 if it has none. */
   readonly offset: Uint32Array;
   readonly room: Uint32Array;
   /** Whether a slot was used since it was last examined. */

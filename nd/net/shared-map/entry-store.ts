@@ -35,7 +35,7 @@ export class EntryStore implements RoomUser {
   readonly #expiry: Float64Array;
   /** The next slot to check for expired entries. */
   #sweep = 0;
-  /** Where the next eviction from a full bucket begins to search. */
+  /** The slot at which the next eviction from a full bucket starts to search. */
   #turn = 0;
 
   constructor(
@@ -110,7 +110,7 @@ export class EntryStore implements RoomUser {
       if (this.#room.room[slot] !== 0) this.evict(slot);
   }
 
-  /** Finds the slot of a key; -1 if there is none. */
+  /** Finds the slot of a key; -1 if it has none. */
   #find(hash: KeyHash): number {
     if (this.lookup.find(hash, true) < 0) return -1;
     const { slot } = this.lookup;
@@ -124,7 +124,7 @@ export class EntryStore implements RoomUser {
     for (let slot = first; slot < first + BUCKET_SLOTS; slot += 1) if (room[slot] === 0) return slot;
     this.#turn += 1;
     let slot = first + (this.#turn % BUCKET_SLOTS);
-    for (let looks = 0; looks < BUCKET_SLOTS && used[slot] !== 0; looks += 1) {
+    for (let checked = 0; checked < BUCKET_SLOTS && used[slot] !== 0; checked += 1) {
       used[slot] = 0;
       slot = slot + 1 < first + BUCKET_SLOTS ? slot + 1 : first;
     }

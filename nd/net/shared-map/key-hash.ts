@@ -30,7 +30,7 @@ export class KeyHash {
    * Hashes a key.
    *
    * @param what - name of the parameter in error messages
-   * @throws TypeError: not a string, or with a lone surrogate, which has no form in UTF-8; RangeError: longer than 1024 bytes in UTF-8
+   * @throws TypeError (not a string, or with a lone surrogate, which has no form in UTF-8), RangeError (longer than 1024 bytes in UTF-8)
    */
   of(key: string, what = 'key'): void {
     if (typeof key !== 'string') throw wrongType(`\`${what}\` must be a string; got ${kindOf(key)}.`);

@@ -9,8 +9,8 @@ import type { RemoteMemory } from '../memory/remote-memory.js';
 import type { KeyHash } from './key-hash.js';
 
 export const COUNTER_BYTES = 16;
-/** Maximum positions to check for one name. All of them are taken only if nearly all positions are. */
-const MOST_LOOKS = 1024;
+/** Maximum number of positions to check for one name. They are all in use only if nearly all positions of the map are. */
+const MOST_POSITIONS = 1024;
 const VALUE = 8;
 
 /** @throws TypeError, RangeError */
@@ -130,5 +130,5 @@ export class RemoteCounters {
 /** Positions for a name, beginning with that of its hash. The hash object may change meanwhile. */
 function* placesBehind({ high }: KeyHash, counters: number): Generator<number> {
   const first = Math.floor((high * counters) / 2 ** 32);
-  for (let i = 0; i < Math.min(counters, MOST_LOOKS); i += 1) yield (first + i) % counters;
+  for (let i = 0; i < Math.min(counters, MOST_POSITIONS); i += 1) yield (first + i) % counters;
 }

@@ -14,9 +14,9 @@ import {
 } from './map-layout.js';
 
 /** Attempts before the value is requested from the owner. */
-const LOOKS = 3;
+const ATTEMPTS = 3;
 
-/** The result of {@link lookUp}: the value, undefined if there is no entry, or `'changing'` if the owner changed it in every attempt. */
+/** The result of {@link lookUp}: the value, undefined if the key has no entry, or `'changing'` if the owner changed it in every attempt. */
 export type RemoteValue = Buffer | undefined | 'changing';
 
 /**
@@ -36,7 +36,7 @@ export async function lookUp(
   const { tag } = hash;
   const key = Buffer.from(hash.bytes.subarray(0, hash.length));
   const bucketAt = HEAD_BYTES + firstSlot(hash, geometry.buckets) * SLOT_BYTES;
-  for (let looks = 0; looks < LOOKS; looks += 1) {
+  for (let attempts = 0; attempts < ATTEMPTS; attempts += 1) {
     const bucket = await memory.read(bucketAt, BUCKET_BYTES);
     let value: RemoteValue;
     for (let at = 0; at < BUCKET_BYTES && value === undefined; at += SLOT_BYTES) {

@@ -48,7 +48,7 @@ interface Sending {
 }
 
 /**
- * A map of another process, or of another thread of this one. Where {@link direct} is true, the map's memory is mapped and reading requires
+ * A map of another process, or of another thread of this one. If {@link direct} is true, the map's memory is mapped, and reading requires
  * neither a message nor a system call. Emits `'close'` once when the map or its owner has ended or {@link close} was called; afterwards all
  * methods throw.
  * @example
@@ -122,10 +122,10 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   }
 
   /**
-   * Returns the value of a key; undefined if there is none or it has expired.
+   * Returns the value of a key; undefined if it has none or it has expired.
    *
-   * @throws NetError `ENOTSUP`: the map is not {@link direct}; `ECONNRESET`: the owner has ended; `EBUSY`: the owner stopped while it was
-   *   changing the entry
+   * @throws NetError `ENOTSUP` (the map is not {@link direct}), `ECONNRESET` (the owner has ended), `EBUSY` (the owner stopped while it was
+   *   changing the entry)
    */
   get(key: string): R | undefined {
     const bytes = this.#direct('get').get(key);
@@ -137,8 +137,8 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   /**
    * Copies the encoded bytes of a value into `target` without allocating memory.
    *
-   * @returns length of the value in bytes; -1: there is none
-   * @throws as {@link get}; RangeError `ERR_OUT_OF_RANGE`: `target` is too short
+   * @returns length of the value in bytes; -1 if the key has none
+   * @throws as {@link get}, and RangeError `ERR_OUT_OF_RANGE` (`target` is too short)
    */
   getInto(key: string, target: Uint8Array): number {
     const length = this.#direct('getInto').getInto(key, target);
@@ -186,7 +186,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    * @param key - at most 1024 bytes in UTF-8
    * @param value - within the limits of the owner's `set`
    * @param options - `ttl`
-   * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ECONNRESET`: the owner has ended
+   * @throws RangeError `ERR_OUT_OF_RANGE` (key or value is too long); NetError `ECONNRESET` (the owner has ended)
    */
   async set(key: string, value: V, options?: SetOptions): Promise<void> {
     this.#checkOpen();
@@ -206,7 +206,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    * @param name - at most 1024 bytes in UTF-8
    * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
-   * @throws NetError `ENOTSUP`: the map cannot be accessed directly: use {@link addAsync}; `ENOBUFS`: all counters of the map are in use
+   * @throws NetError `ENOTSUP` (the map cannot be accessed directly; use {@link addAsync}), `ENOBUFS` (all counters of the map are in use)
    */
   add(name: string, amount: number): number {
     this.#checkOpen();
@@ -321,9 +321,9 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 /**
  * Opens a map that another process or thread created with `createSharedMap`.
  *
- * @param options - `name`, or `port` and `host`; `signal`; `codec`, by default the owner's
- * @throws TypeError, RangeError: invalid options; NetError `ECONNREFUSED`: there is no such map; `EPROTO`: the server does not own a shared
- *   map
+ * @param options - `name`, or `port` and `host`, also `signal` and `codec`, by default the owner's
+ * @throws TypeError, RangeError (invalid options); NetError `ECONNREFUSED` (there is no such map), `EPROTO` (the server does not own a
+ *   shared map)
  */
 export function openSharedMap(
   options: OpenSharedMapOptions & { readonly codec?: 'bytes' | undefined },

@@ -69,7 +69,7 @@ export function ttlOf(options: SetOptions | undefined): number {
   return ttl;
 }
 
-/** Encodes a value. @throws RangeError `ERR_OUT_OF_RANGE`: it is too long; errors of the codec */
+/** Encodes a value. @throws RangeError `ERR_OUT_OF_RANGE` (it is too long); errors of the codec */
 export function encodeValue(codec: Codec<unknown>, value: unknown, most: number): Uint8Array {
   const bytes = codec.encode(value);
   if (!(bytes instanceof Uint8Array))
@@ -149,7 +149,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
    * @param key - at most 1024 bytes in UTF-8
    * @param value - at most 1 MiB, and about an eighth of the map's `bytes`
    * @param options - `ttl`
-   * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ERR_STREAM_DESTROYED`: the map is closed
+   * @throws RangeError `ERR_OUT_OF_RANGE` (key or value is too long); NetError `ERR_STREAM_DESTROYED` (the map is closed)
    */
   set(key: string, value: V, options?: SetOptions): void {
     this.#checkOpen('set');
@@ -159,7 +159,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : hostClock() + ttl);
   }
 
-  /** Returns the value of a key; undefined if there is none or it has expired. */
+  /** Returns the value of a key; undefined if it has none or it has expired. */
   get(key: string): R | undefined {
     this.#checkOpen('get');
     const bytes = this.#reader.get(key);
@@ -171,8 +171,8 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   /**
    * Copies the encoded bytes of a value into `target` without allocating memory.
    *
-   * @returns length of the value in bytes; -1: there is none
-   * @throws RangeError `ERR_OUT_OF_RANGE`: `target` is too short
+   * @returns length of the value in bytes; -1 if the key has none
+   * @throws RangeError `ERR_OUT_OF_RANGE` (`target` is too short)
    */
   getInto(key: string, target: Uint8Array): number {
     this.#checkOpen('getInto');
@@ -206,7 +206,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
    * @param name - at most 1024 bytes in UTF-8
    * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
-   * @throws NetError `ENOBUFS`: all counters of the map are in use
+   * @throws NetError `ENOBUFS` (all counters of the map are in use)
    */
   add(name: string, amount: number): number {
     this.#checkOpen('add');
@@ -283,7 +283,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
         for (let at = 0; at + 4 <= slots.length; at += 4) this.#store.touch(slots.readUInt32LE(at));
       await channel.close();
     } catch {
-      // The view has ended, which its program knows.
+      // The view has ended, which is reported to its program there.
     }
   }
 
@@ -296,8 +296,8 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 /**
  * Creates a map in memory of this process that other processes open with {@link openSharedMap}.
  *
- * @param options - `name`, or `port` and `host`; `entries`; `bytes`, `counters`, `codec`
- * @throws TypeError, RangeError: invalid options; NetError `EADDRINUSE`: the name or the port is in use; `ENOMEM`: not enough memory;
+ * @param options - `name`, or `port` and `host`, also `entries`, `bytes`, `counters` and `codec`
+ * @throws TypeError, RangeError (invalid options); NetError `EADDRINUSE` (the name or the port is in use), `ENOMEM` (not enough memory);
  *   errors of `listen`
  */
 export function createSharedMap(

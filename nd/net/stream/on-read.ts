@@ -17,7 +17,7 @@ const isMemory = (value: unknown): value is Uint8Array => value instanceof Uint8
 const shownMemory = (value: unknown): string =>
   value instanceof Uint8Array ? 'an empty array' : kindOf(value);
 
-/** @throws TypeError `ERR_INVALID_ARG_TYPE`: an option has the wrong type, or the buffer is empty */
+/** @throws TypeError `ERR_INVALID_ARG_TYPE` (an option has the wrong type, or the buffer is empty) */
 export function checkOnRead(onread: unknown): asserts onread is OnReadOptions | null | undefined {
   if (onread === undefined || onread === null) return;
   if (typeof onread !== 'object')

@@ -156,7 +156,7 @@ export class Socket extends Duplex {
     return this.#link === undefined && !this.destroyed;
   }
 
-  /** Whether there is no connection, yet or any more, as in `net.Socket`. */
+  /** Whether it is not connected, either not yet or no longer, as in `net.Socket`. */
   get pending(): boolean {
     return this.destroyed || this.#link === undefined || this.#link.over;
   }
@@ -246,7 +246,7 @@ export class Socket extends Duplex {
    *
    * @param ms - milliseconds; 0: no timeout
    * @param callback - called at the first timeout
-   * @throws TypeError, RangeError: `ms` is not a number from 0 to 2^31 - 1
+   * @throws TypeError, RangeError (`ms` is not a number from 0 to 2^31 - 1)
    */
   setTimeout(ms: number, callback?: () => void): this {
     checkMs(ms);
