@@ -1,4 +1,5 @@
-// Follows every link of the API site, which TypeDoc has written to docs/api: to files and to anchors. `npm run docs` runs it.
+// Checks the API site, which TypeDoc has written to docs/api. Every link must lead to an existing file and anchor, and the members of each large
+// class of the main modules must have an `@category`. `npm run docs` runs it.
 //
 //   node scripts/check-site.mjs [FOLDER]
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -36,6 +37,27 @@ for (const name of readdirSync(site, { recursive: true })) {
   }
 }
 
+/** Whether a page has members that are listed by kind or as "Other", although its class needs categories. */
+function lacksCategories(text) {
+  const lists = [...text.matchAll(/data-key="section-([^"]+)"/g)].map(([, title]) => title);
+  if (lists.includes('Other')) return true;
+  const members = text.match(/<section class="tsd-panel tsd-member/g)?.length ?? 0;
+  return members > 6 && lists.some((title) => ['Constructors', 'Accessors', 'Methods'].includes(title));
+}
+
+/** Pages of classes and interfaces in networkdirect/net, networkdirect and networkdirect/winverbs. Interfaces of data need no categories. */
+const classPages = ['classes', 'interfaces'].flatMap((folder) =>
+  readdirSync(join(site, folder))
+    .filter((name) => /^networkdirect(_net|_winverbs)?\./.test(name))
+    .map((name) => join(folder, name)),
+);
+const uncategorized = classPages.filter((name) => lacksCategories(readFileSync(join(site, name), 'utf8')));
+
 for (const one of broken) console.error(`broken link in ${one}`);
+for (const one of uncategorized) console.error(`members without @category in ${one}`);
 console.log(`${links} links, ${broken.length} broken`);
-process.exitCode = broken.length > 0 || links === 0 ? 1 : 0;
+console.log(
+  `${classPages.length} classes and interfaces, ${uncategorized.length} with members without @category`,
+);
+const checked = links > 0 && classPages.length > 0;
+process.exitCode = checked && broken.length === 0 && uncategorized.length === 0 ? 0 : 1;

@@ -58,7 +58,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     file.destroy(IoctlCode.CQ_DESTROY, id, (status) => verbs.postDestroyCq?.(handle, status));
   }
 
-  /** Number of entries; at least as many as were requested. */
+  /** Number of entries; at least as many as were requested. @category Queues */
   get entries(): number {
     return this.count;
   }
@@ -68,6 +68,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    *
    * @throws WvError BUFFER_OVERFLOW (the waiting completions would not fit), INVALID_PARAMETER. The queue is then
    *   unchanged.
+   * @category Queues
    */
   resize(entries: number): void {
     this.check();
@@ -86,6 +87,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   /**
    * Returns the number of waiting completions, without an IOCTL. @throws WvError NOT_SUPPORTED (this device cannot
    * count them)
+   * @category Complete
    */
   peek(): number {
     this.check();
@@ -105,6 +107,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    *
    * @throws WvError BUFFER_OVERFLOW (the queue has overrun, all its completions were taken, and there will be no more),
    *   INVALID_PARAMETER (`completions` is not an array, or `n` is not a non-negative integer)
+   * @category Complete
    */
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
@@ -128,6 +131,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * `notify(type).getResult({ wait: true })`.
    *
    * Ends in SUCCESS, CANCELED, BUFFER_OVERFLOW (the queue has overrun).
+   * @category Complete
    */
   notify(type: WvCqNotifyType): Overlapped<void> {
     this.check();
@@ -150,6 +154,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * Ends like {@link notify}.
    *
    * @param n - from 1 to {@link entries}
+   * @category Complete
    */
   batchNotify(n: number): Overlapped<void> {
     this.check();

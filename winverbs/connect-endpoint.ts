@@ -77,6 +77,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    *
    * @throws WvError ADDRESS_ALREADY_EXISTS (the port is in use), INVALID_DEVICE_STATE, INVALID_PARAMETER (not a 16-bit
    *   number, or, with `pkey`, not the soft kernel)
+   * @category Connect
    */
   override listen(backlog: number, pkey?: number): void {
     super.listen(backlog, pkey);
@@ -88,6 +89,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
    * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh).
+   * @category Connect
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
     return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined);
@@ -101,6 +103,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 56 bytes of private data), INVALID_PARAMETER
+   * @category Connect
    */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -126,6 +129,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    *
    * @throws WvError INVALID_BUFFER_SIZE (more private data than IWVProvider.maxAcceptData), INVALID_PARAMETER (no queue
    *   pair)
+   * @category Connect
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -166,6 +170,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * connection has ended even then.
    *
    * @throws WvError INVALID_DEVICE_STATE (it never had a connection)
+   * @category Connect
    */
   disconnect(): Overlapped<void> {
     this.check();
@@ -207,6 +212,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   /**
    * See {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER (not the
    * soft kernel)
+   * @category Connect
    */
   keepQueuePairOnDisconnect(keep: boolean): void {
     this.check();
@@ -218,6 +224,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never ends in SUCCESS, but in
    * CONNECTION_DISCONNECTED (either side has disconnected), TIMEOUT (this side's disconnect() was not confirmed),
    * CONNECTION_ABORTED (the connection was lost) or CANCELED.
+   * @category Connect
    */
   notifyDisconnect(): Overlapped<void> {
     this.check();
@@ -225,7 +232,10 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return this.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
   }
 
-  /** Returns addresses, device, the peer's last private data, and read depths as seen from this side (EP_QUERY). */
+  /**
+   * Returns addresses, device, the peer's last private data, and read depths as seen from this side (EP_QUERY).
+   * @category Connect
+   */
   query(): WvConnectAttributes {
     this.check();
     const output = this.file.callId(IoctlCode.EP_QUERY, this.id, epAttributesRoom);

@@ -40,9 +40,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   private constructor(
     pd: WVProtectionDomain,
     created: CreatedQueuePair,
-    /** Default for connecting: RDMA reads and atomics that this side may have outstanding. */
+    /** Default for connecting: RDMA reads and atomics that this side may have outstanding. @category Queues */
     readonly initiatorDepth: number,
-    /** Default for connecting: RDMA reads and atomics of the peer that this side serves at a time. */
+    /** Default for connecting: RDMA reads and atomics of the peer that this side serves at a time. @category Queues */
     readonly responderResources: number,
   ) {
     super(pd, created, 'IWVConnectQueuePair');
@@ -72,7 +72,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     return new WVConnectQueuePair(pd, created, initiatorDepth, responderResources);
   }
 
-  /** Posts a message. `immediate` is sent with the flag IMMEDIATE. */
+  /** Posts a message. `immediate` is sent with the flag IMMEDIATE. @category Post */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate = 0): void {
     const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = immediate;
@@ -84,6 +84,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * peer's end of the connection, or of a region that the peer has registered by {@link fastRegister} with remote
    * rights. The completion of the receive has the flag INVALIDATED and the key. Any other key ends the connection:
    * REMOTE_ACCESS_ERROR here, LOCAL_ACCESS_ERROR at the peer.
+   * @category Post
    */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
     const request = this.prepare(SEND, context, sgl, flags);
@@ -92,7 +93,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts an RDMA Read into local memory. `offset` is in bytes from the remote address. */
+  /** Posts an RDMA Read into local memory. `offset` is in bytes from the remote address. @category Post */
   read(
     context: unknown,
     sgl: readonly WvSge[],
@@ -105,7 +106,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts an RDMA Write of local memory. With the flag IMMEDIATE it consumes a receive of the peer. */
+  /** Posts an RDMA Write of local memory. With the flag IMMEDIATE it consumes a receive of the peer. @category Post */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -168,7 +169,10 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     return guarded('view', () => view(this.handle, low >>> 0, high, remote.rkey, length));
   }
 
-  /** Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value. */
+  /**
+   * Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value.
+   * @category Atomics
+   */
   compareExchange(
     context: unknown,
     sge: WvSge,
@@ -189,7 +193,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. */
+  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. @category Atomics */
   fetchAdd(
     context: unknown,
     sge: WvSge,
@@ -213,6 +217,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * the window's new key, which requests posted after this one may already send to the peer.
    *
    * @throws WvError NOT_SUPPORTED, and as for all requests
+   * @category Post
    */
   bindMemoryWindow(
     window: IWVMemoryWindow,
@@ -244,7 +249,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     }
   }
 
-  /** Posts the invalidation of a window's binding. */
+  /** Posts the invalidation of a window's binding. @category Post */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void {
     this.check();
     const mw = this.checkedWindow(window);
@@ -265,6 +270,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * the memory itself is deregistered, `region` no longer gives access to it either.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
+   * @category Post
    */
   fastRegister(
     region: IWVFastRegion,
@@ -284,6 +290,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
    * region is not registered or windows are bound to it.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
+   * @category Post
    */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void {
     this.postInvalidation(region, context, flags);

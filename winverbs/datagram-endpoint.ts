@@ -49,6 +49,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    *
    * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh),
    * DEVICE_REMOVED.
+   * @category Connect
    */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
     return this.nextRequest(endpoint instanceof WVDatagramEndpoint ? endpoint : undefined);
@@ -64,6 +65,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * @param privateData - At most 180 bytes; the peer receives them zero-padded to 180.
    * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE (not bound), NETWORK_UNREACHABLE and others of
    *   resolveRoute
+   * @category Connect
    */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes> {
     this.check();
@@ -86,6 +88,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Ends in SUCCESS, CONNECTION_ABORTED (the peer has given up), INVALID_PARAMETER (not a UD queue pair).
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 136 bytes of private data), INVALID_PARAMETER
+   * @category Connect
    */
   accept(param: WvDatagramParam): Overlapped<void> {
     this.check();
@@ -114,6 +117,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * ADDRESS_ALREADY_EXISTS (already joined), NETWORK_UNREACHABLE (not bound to an address, and no route to the group).
    *
    * @param group - Its port is ignored.
+   * @category Connect
    */
   joinMulticast(group: SocketAddress): Overlapped<WvDatagramAttributes> {
     const input = this.multicast(group);
@@ -121,7 +125,10 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     return this.overlapped(IoctlCode.EP_MULTICAST_JOIN, input, size, attributes);
   }
 
-  /** Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS, NOT_FOUND (not joined), INVALID_ADDRESS. */
+  /**
+   * Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS, NOT_FOUND (not joined), INVALID_ADDRESS.
+   * @category Connect
+   */
   leaveMulticast(group: SocketAddress): Overlapped<void> {
     const input = this.multicast(group);
     return this.overlapped<void>(IoctlCode.EP_MULTICAST_LEAVE, input, 0, () => undefined);
@@ -132,6 +139,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * those of the peer that has sent the lookup. An endpoint remembers its latest 1024 peers.
    *
    * @throws WvError NOT_FOUND (this peer or group is unknown)
+   * @category Connect
    */
   query(peer?: SocketAddress): WvDatagramAttributes {
     this.check();

@@ -37,6 +37,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    *
    * @throws WvError INVALID_DEVICE_STATE (it is in another state), INVALID_PARAMETER (no such port or P_Key index),
    *   ACCESS_DENIED (Q_Keys from 0x80000000 on are reserved for the OS)
+   * @category Queues
    */
   start(qkey: number, options: WvDatagramStart = {}): void {
     checkedObject('options', options, 'portNumber, pkeyIndex and sendPsn, all optional');
@@ -46,7 +47,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
     this.modify({ qpState: QpState.RTS, sendPsn }, QpAttr.STATE);
   }
 
-  /** Posts a datagram of one SGE, without immediate data; otherwise the same as {@link sendMessage}. */
+  /** Posts a datagram of one SGE, without immediate data; otherwise the same as {@link sendMessage}. @category Post */
   send(
     context: unknown,
     addressHandle: IWVAddressHandle,
@@ -67,6 +68,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    *
    * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER,
    *   INVALID_HANDLE (the address handle was released)
+   * @category Post
    */
   sendMessage(message: WvSendDatagram): void {
     checkedObject(
@@ -92,12 +94,16 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    *
    * Rejects with WvError INVALID_ADDRESS (not a group), ADDRESS_ALREADY_EXISTS (already attached), NETWORK_UNREACHABLE
    * (the interface cannot join), INSUFFICIENT_RESOURCES (the host allows no more groups).
+   * @category Queues
    */
   attachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_ATTACH, group, lid);
   }
 
-  /** Reverts {@link attachMulticast}. Rejects with WvError NOT_FOUND (not attached with this address and LID). */
+  /**
+   * Reverts {@link attachMulticast}. Rejects with WvError NOT_FOUND (not attached with this address and LID).
+   * @category Queues
+   */
   detachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_DETACH, group, lid);
   }

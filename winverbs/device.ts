@@ -76,7 +76,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     provider.file.destroy(IoctlCode.DEVICE_CLOSE, id, (status) => verbs.postCloseCa?.(ca, status));
   }
 
-  /** See {@link IWVDevice.name}. */
+  /** See {@link IWVDevice.name}. @category Devices */
   get name(): string {
     this.known ??= this.provider.deviceName(this.guid);
     return this.known;
@@ -92,7 +92,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return this.knownTraits;
   }
 
-  /** Returns attributes and limits (DEVICE_QUERY). */
+  /** Returns attributes and limits (DEVICE_QUERY). @category Devices */
   query(): WvDeviceAttributes {
     this.check();
     return this.queryAttributes();
@@ -111,6 +111,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    *
    * @param port - from 1
    * @throws WvError INVALID_PARAMETER, INVALID_PORT_HANDLE (there is no such port)
+   * @category Devices
    */
   queryPort(port: number): WvPortAttributes {
     const input = this.portQuery(port);
@@ -119,7 +120,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return { portCapabilityFlags: portCabilityFlags, ...attributes };
   }
 
-  /** Returns one entry of the port's GID table. @throws WvError INVALID_PARAMETER_2 (there is no such entry) */
+  /**
+   * Returns one entry of the port's GID table. @throws WvError INVALID_PARAMETER_2 (there is no such entry)
+   * @category Devices
+   */
   queryGid(port: number, index: number): Uint8Array {
     return this.entry('GID', port, this.gids(port), index);
   }
@@ -127,6 +131,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   /**
    * Returns the index of a GID in the port's table. @throws WvError INVALID_ADDRESS (not in the table),
    * INVALID_PARAMETER (not 16 bytes)
+   * @category Devices
    */
   findGid(port: number, gid: Uint8Array): number {
     const wanted = gidOf(gid);
@@ -135,7 +140,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return index;
   }
 
-  /** Returns one entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2 (there is no such entry) */
+  /**
+   * Returns one entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2 (there is no such entry)
+   * @category Devices
+   */
   queryPkey(port: number, index: number): number {
     return this.entry('P_Key', port, this.pkeys(port), index);
   }
@@ -144,6 +152,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * Returns the index of a P_Key of the same partition in the port's table, preferably one with the same membership.
    *
    * @throws WvError INVALID_ADDRESS (not in the table), INVALID_PARAMETER (not a 16-bit number)
+   * @category Devices
    */
   findPkey(port: number, pkey: number): number {
     if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
@@ -157,13 +166,16 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return index;
   }
 
-  /** Creates a completion queue of at least `entries` entries (CQ_CREATE). @throws WvError INVALID_PARAMETER */
+  /**
+   * Creates a completion queue of at least `entries` entries (CQ_CREATE). @throws WvError INVALID_PARAMETER
+   * @category Queues
+   */
   createCompletionQueue(entries: number): IWVCompletionQueue {
     this.check();
     return WVCompletionQueue.create(this, entries);
   }
 
-  /** Allocates a protection domain (PD_ALLOCATE). */
+  /** Allocates a protection domain (PD_ALLOCATE). @category Memory */
   allocateProtectionDomain(): IWVProtectionDomain {
     this.check();
     return WVProtectionDomain.allocate(this);
@@ -180,6 +192,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    *
    * @param port - from 1
    * @throws WvError INVALID_PARAMETER (not a port number)
+   * @category Devices
    */
   notify(port: number): Overlapped<number> {
     this.checkPort(port);

@@ -42,7 +42,10 @@ export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
   return familyOf(sockaddr) === 0 ? undefined : decodeSockaddr(sockaddr);
 }
 
-/** IWVEndpoint: the common part of connect and datagram endpoints. */
+/**
+ * IWVEndpoint: the common part of connect and datagram endpoints.
+ * @hideconstructor
+ */
 export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   /** The bound address. @internal */
   protected local: SocketAddress | undefined = undefined;
@@ -66,6 +69,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * selects a free port. Returns the address with the port, as `query()` does.
    *
    * @throws WvError INVALID_ADDRESS, NOT_FOUND (no device of this host has the address), ADDRESS_ALREADY_EXISTS
+   * @category Connect
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress {
     this.check();
@@ -97,6 +101,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * Resolves the path to a peer (IBAT) and sets it (EP_MODIFY).
    *
    * @throws WvError INVALID_DEVICE_STATE (not bound), HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
+   * @category Connect
    */
   resolveRoute(peer: SocketAddress): void {
     this.check();
@@ -123,6 +128,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * @throws WvError INVALID_DEVICE_STATE (not bound, or already connecting), INVALID_ADDRESS (another source address,
    *   or a destination that is not a host), INVALID_PARAMETER (a member is out of range, or the port is not in the
    *   partition)
+   * @category Connect
    */
   modify(path: WvPathRecord): void {
     this.check();
@@ -137,6 +143,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    *
    * @throws WvError ADDRESS_ALREADY_EXISTS (the port is in use), INVALID_DEVICE_STATE, INVALID_PARAMETER (not a 16-bit
    *   number, or, with `pkey`, not the soft kernel)
+   * @category Connect
    */
   listen(backlog: number, pkey?: number): void {
     this.check();
@@ -154,6 +161,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * lookup of a datagram service.
    *
    * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE
+   * @category Connect
    */
   reject(privateData?: Uint8Array): void {
     this.check();

@@ -52,7 +52,10 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return new WVFastRegion(pd, WvIoMemoryKeys.decode(output).lkey, maxLength);
   }
 
-  /** The key of the latest registration, queued or completed; it is both the local key and the peer's. */
+  /**
+   * The key of the latest registration, queued or completed; it is both the local key and the peer's.
+   * @category Memory
+   */
   get rkey(): number {
     return this.pd.verbs.fastRegionKey?.(this.handle) ?? this.firstKey;
   }
@@ -61,17 +64,20 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return this.rkey;
   }
 
-  /** The address of the latest registration; 0 if it is zero based. */
+  /** The address of the latest registration; 0 if it is zero based. @category Memory */
   get address(): number {
     return this.start;
   }
 
-  /** Length of the latest registration, in bytes. */
+  /** Length of the latest registration, in bytes. @category Memory */
   get length(): number {
     return this.used;
   }
 
-  /** The memory of the latest registration. @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached) */
+  /**
+   * The memory of the latest registration. @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached)
+   * @category Memory
+   */
   get bytes(): Uint8Array {
     const all = this.memory?.bytes;
     if (all === undefined) return NO_BYTES;

@@ -197,25 +197,26 @@ export interface WvSendRequest {
 
 /** The common part of all types of queue pairs. */
 export interface IWVQueuePair extends WvOverlappedObject {
-  /** The queue pair number, 24 bits. */
+  /** The queue pair number, 24 bits. @category Queues */
   readonly qpn: number;
-  /** The last WV_QP_STATE that the HCA published; reading it needs no IOCTL. */
+  /** The last WV_QP_STATE that the HCA published; reading it needs no IOCTL. @category Queues */
   readonly state: number;
-  /** Maximum number of SGEs in a request other than a receive; at least as many as requested. */
+  /** Maximum number of SGEs in a request other than a receive; at least as many as requested. @category Queues */
   readonly sendSge: number;
-  /** Maximum number of SGEs in a receive; 0 if receives come from a shared receive queue. */
+  /** Maximum number of SGEs in a receive; 0 if receives come from a shared receive queue. @category Queues */
   readonly receiveSge: number;
-  /** Maximum size of an INLINE request, in bytes. */
+  /** Maximum size of an INLINE request, in bytes. @category Queues */
   readonly maxInlineSend: number;
-  /** Returns all attributes. */
+  /** Returns all attributes. @category Queues */
   query(): WvQpAttributes;
-  /** Changes the attributes that `options` (WV_QP_ATTR_*) selects. */
+  /** Changes the attributes that `options` (WV_QP_ATTR_*) selects. @category Queues */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
-  /** The overlapped form of {@link modify}; invalid arguments throw at once. */
+  /** The overlapped form of {@link modify}; invalid arguments throw at once. @category Queues */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void>;
   /**
    * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: the queue
    * pair uses a shared receive queue.
+   * @category Post
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
   /**
@@ -224,11 +225,12 @@ export interface IWVQueuePair extends WvOverlappedObject {
    *
    * @throws WvError as for a single call on this type of queue pair
    * @see IWVQueuePair::PostSend
+   * @category Post
    */
   postSend(requests: readonly WvSendRequest[]): void;
-  /** Starts a batch: requests posted from now on are submitted together by {@link submitBatch}. */
+  /** Starts a batch: requests posted from now on are submitted together by {@link submitBatch}. @category Post */
   startBatch(): void;
-  /** Submits the requests posted since {@link startBatch}. */
+  /** Submits the requests posted since {@link startBatch}. @category Post */
   submitBatch(): void;
 }
 
@@ -252,13 +254,14 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * Posts a message; `immediate` is sent with the flag IMMEDIATE.
    *
    * @throws WvError NOT_SUPPORTED (immediate data on an iWARP device, as in {@link write})
+   * @category Post
    */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
-  /** Posts a message whose arrival invalidates the peer's key `rkey`. */
+  /** Posts a message whose arrival invalidates the peer's key `rkey`. @category Post */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
-  /** Posts an RDMA Read; `offset` is in bytes from the start of `remote`. */
+  /** Posts an RDMA Read; `offset` is in bytes from the start of `remote`. @category Post */
   read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
-  /** Posts an RDMA Write; with the flag IMMEDIATE it consumes one of the peer's receives. */
+  /** Posts an RDMA Write; with the flag IMMEDIATE it consumes one of the peer's receives. @category Post */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -277,6 +280,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    *   empty, to test whether the peer's memory can be reached at all.
    * @returns after `REFUSED`, some of the bytes may have been copied, and a later call may succeed
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE
+   * @category Memory
    */
   direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
   /**
@@ -289,6 +293,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * @returns the bytes in a separate buffer, `NOT_MAPPED` (call again in about a millisecond), or `REFUSED`
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE, INSUFFICIENT_RESOURCES (no file descriptor is left, or too many
    *   views exist), NO_MEMORY, NOT_SUPPORTED (the runtime has no external ArrayBuffers)
+   * @category Memory
    */
   view?(
     remote: RemoteMemoryRef,
@@ -299,6 +304,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value.
    *
    * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`), as in {@link fetchAdd}.
+   * @category Atomics
    */
   compareExchange(
     context: unknown,
@@ -309,7 +315,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     remote: RemoteMemoryRef,
     offset: number,
   ): void;
-  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. */
+  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. @category Atomics */
   fetchAdd(
     context: unknown,
     sge: WvSge,
@@ -321,6 +327,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   /**
    * Posts the binding of a window to `length` bytes at `offset` of the region. Returns the window's new rkey, valid for
    * requests posted after this one.
+   * @category Post
    */
   bindMemoryWindow(
     window: IWVMemoryWindow,
@@ -331,12 +338,13 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     access: number,
     flags: number,
   ): number;
-  /** Posts the invalidation of a window's binding. */
+  /** Posts the invalidation of a window's binding. @category Post */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /**
    * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for
    * requests posted after this one. `keyByte` is the low byte of the key, by default that of the current key plus one.
    * A key is therefore reused after 256 registrations. Use another region by then if peers must not reach later memory.
+   * @category Post
    */
   fastRegister(
     region: IWVFastRegion,
@@ -346,7 +354,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     flags: number,
     keyByte?: number,
   ): number;
-  /** Posts the invalidation of a fast registration. */
+  /** Posts the invalidation of a fast registration. @category Post */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void;
 }
 
@@ -392,9 +400,9 @@ export interface WvDatagramStart {
  * ```
  */
 export interface IWVDatagramQueuePair extends IWVQueuePair {
-  /** Moves the queue pair from RESET or INIT to RTS. */
+  /** Moves the queue pair from RESET or INIT to RTS. @category Queues */
   start(qkey: number, options?: WvDatagramStart): void;
-  /** Posts a datagram of one SGE, without immediate data. */
+  /** Posts a datagram of one SGE, without immediate data. @category Post */
   send(
     context: unknown,
     addressHandle: IWVAddressHandle,
@@ -403,31 +411,39 @@ export interface IWVDatagramQueuePair extends IWVQueuePair {
     destinationQpn: number,
     destinationQkey: number,
   ): void;
-  /** Posts a datagram. Throws only if nothing was queued. */
+  /** Posts a datagram. Throws only if nothing was queued. @category Post */
   sendMessage(message: WvSendDatagram): void;
-  /** Receives the datagrams of a group, given as an IP address or its GID, that have this queue pair's Q_Key. */
+  /**
+   * Receives the datagrams of a group, given as an IP address or its GID, that have this queue pair's Q_Key.
+   * @category Queues
+   */
   attachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
-  /** Reverts {@link attachMulticast}. */
+  /** Reverts {@link attachMulticast}. @category Queues */
   detachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
 }
 
 /** The common part of connect and datagram endpoints. Their classes document all statuses. */
 export interface IWVEndpoint extends WvOverlappedObject {
-  /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. */
+  /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. @category Connect */
   resolveRoute(peer: SocketAddress): void;
-  /** Sets all of the path to a peer: AddressBound → RouteResolved. */
+  /** Sets all of the path to a peer: AddressBound → RouteResolved. @category Connect */
   modify(path: WvPathRecord): void;
   /**
    * Binds the endpoint to an address. Port 0 selects a free port. Returns the address with the port, as query() does.
    * With `device`, the wildcard stands for the addresses of that device.
+   * @category Connect
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
   /**
    * Accepts requests from now on. `backlog` is the maximum number of waiting requests, up to 1024; 0 selects 1024. With
    * `pkey`, only requests for the partition of that P_Key are accepted.
+   * @category Connect
    */
   listen(backlog: number, pkey?: number): void;
-  /** Rejects the request or the reply, with at most 148 bytes for the peer (136 for a datagram service). */
+  /**
+   * Rejects the request or the reply, with at most 148 bytes for the peer (136 for a datagram service).
+   * @category Connect
+   */
   reject(privateData?: Uint8Array): void;
 }
 
@@ -495,24 +511,32 @@ export interface WvConnectAttributes {
  * ```
  */
 export interface IWVConnectEndpoint extends IWVEndpoint {
-  /** Waits for a request and moves it into a fresh endpoint. */
+  /** Waits for a request and moves it into a fresh endpoint. @category Connect */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
-  /** Requests a connection. The request ends when the peer has replied; then accept or reject the reply. */
+  /**
+   * Requests a connection. The request ends when the peer has replied; then accept or reject the reply.
+   * @category Connect
+   */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void>;
   /**
    * Accepts the request or the reply. The queue pair is in RTS when the call ends. On the active side `qp` may be null.
+   * @category Connect
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
-  /** Ends the connection and flushes the queue pair at once. The request ends when the peer has confirmed. */
+  /**
+   * Ends the connection and flushes the queue pair at once. The request ends when the peer has confirmed.
+   * @category Connect
+   */
   disconnect(): Overlapped<void>;
   /**
    * Selects what a disconnect by the peer does to the queue pair. With false (default) the queue pair is flushed at
    * once. With true it is left as it is until {@link disconnect}, so that its owner decides about outstanding requests.
+   * @category Connect
    */
   keepQueuePairOnDisconnect(keep: boolean): void;
-  /** Waits for the end of the connection; never ends in SUCCESS. */
+  /** Waits for the end of the connection; never ends in SUCCESS. @category Connect */
   notifyDisconnect(): Overlapped<void>;
-  /** Returns addresses, private data and read depths, as seen from this side. */
+  /** Returns addresses, private data and read depths, as seen from this side. @category Connect */
   query(): WvConnectAttributes;
 }
 
@@ -564,16 +588,22 @@ export interface WvDatagramAttributes {
  * ```
  */
 export interface IWVDatagramEndpoint extends IWVEndpoint {
-  /** Waits for a lookup and moves it into a fresh endpoint. */
+  /** Waits for a lookup and moves it into a fresh endpoint. @category Connect */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void>;
-  /** Looks up the peer's queue pair, with at most 180 bytes of private data. Several lookups may be outstanding. */
+  /**
+   * Looks up the peer's queue pair, with at most 180 bytes of private data. Several lookups may be outstanding.
+   * @category Connect
+   */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes>;
-  /** Replies to a lookup with a queue pair. */
+  /** Replies to a lookup with a queue pair. @category Connect */
   accept(param: WvDatagramParam): Overlapped<void>;
-  /** Joins a multicast group; returns what is needed to attach a queue pair and to send. */
+  /** Joins a multicast group; returns what is needed to attach a queue pair and to send. @category Connect */
   joinMulticast(group: SocketAddress): Overlapped<WvDatagramAttributes>;
-  /** Leaves a group. */
+  /** Leaves a group. @category Connect */
   leaveMulticast(group: SocketAddress): Overlapped<void>;
-  /** Returns attributes of a peer or group; without an address, of the lookup's sender, or of the endpoint alone. */
+  /**
+   * Returns attributes of a peer or group; without an address, of the lookup's sender, or of the endpoint alone.
+   * @category Connect
+   */
   query(peer?: SocketAddress): WvDatagramAttributes;
 }

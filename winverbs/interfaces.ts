@@ -54,24 +54,25 @@ export interface WvInterfaces {
 
 /** Reference counts, as in COM. Releasing never fails, and the order does not matter. */
 export interface WvUnknown {
-  /** Adds a reference; returns the new count. */
+  /** Adds a reference; returns the new count. @category Lifetime */
   addRef(): number;
-  /** Releases a reference; returns the remaining count. The last release destroys the object. */
+  /** Releases a reference; returns the remaining count. The last release destroys the object. @category Lifetime */
   release(): number;
   /**
    * Adds a reference and returns the object as one of its interfaces: its own, one that this extends, or IUnknown.
    *
    * @param name - name of the interface, such as 'IWVQueuePair', in place of its IID
    * @throws WvError NOT_SUPPORTED (E_NOINTERFACE): the object does not have this interface.
+   * @category Lifetime
    */
   queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N];
-  /** The same as {@link release}, for `using`. */
+  /** The same as {@link release}, for `using`. @category Lifetime */
   [Symbol.dispose](): void;
 }
 
 /** An object with overlapped requests. */
 export interface WvOverlappedObject extends WvUnknown {
-  /** Completes every waiting request of this object with CANCELED before it returns. */
+  /** Completes every waiting request of this object with CANCELED before it returns. @category Complete */
   cancelOverlappedRequests(): void;
   /**
    * Returns the result of a request of this object or any other; the same as {@link Overlapped.getResult}.
@@ -80,6 +81,7 @@ export interface WvOverlappedObject extends WvUnknown {
    * @throws WvError with the request's status or INVALID_PARAMETER (not a request); StatusError PENDING if it has not
    *   completed
    * @see IWVOverlapped::GetOverlappedResult
+   * @category Complete
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
@@ -181,42 +183,48 @@ export interface IWVProvider extends WvUnknown {
   /**
    * Returns the provider's file on `\\.\WinVerbs`, for IOCTLs other than those of the objects. IDs are those of this
    * provider. Do not close it.
+   * @category Devices
    */
   getFileHandle(): DeviceFile;
-  /** Returns the CA GUIDs of all devices. */
+  /** Returns the CA GUIDs of all devices. @category Devices */
   queryDeviceList(): bigint[];
   /**
    * Waits for a change of the devices, their ports or their addresses, and returns the number of changes so far. Ends
    * at once if that number differs from `known`; start with 0. Throws NOT_SUPPORTED (an OS driver does not report
    * changes).
+   * @category Devices
    */
   notifyDeviceChange(known: number): Overlapped<number>;
   /**
    * Maximum private data for Accept, in bytes: 196, all that a REP carries, or 56 with a Windows driver that supports
    * no more. The maximum is 56 for Connect and 148 for Reject.
+   * @category Connect
    */
   readonly maxAcceptData: number;
-  /** Returns attributes and limits of a device, which need not be open. Throws NO_SUCH_DEVICE. */
+  /** Returns attributes and limits of a device, which need not be open. Throws NO_SUCH_DEVICE. @category Devices */
   queryDevice(guid: bigint): WvDeviceAttributes;
-  /** Returns the device that has an IP address of this host. Throws NOT_FOUND. */
+  /** Returns the device that has an IP address of this host. Throws NOT_FOUND. @category Connect */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
   /**
    * Returns the path to an address, from `local` or from the address that the host's routes choose. For a multicast
    * group `local` must be an address of the interface to use.
+   * @category Connect
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
-  /** Opens a device. Throws NO_SUCH_DEVICE. */
+  /** Opens a device. Throws NO_SUCH_DEVICE. @category Devices */
   openDevice(guid: bigint): IWVDevice;
   /**
    * Creates an endpoint for one connection, or for a listener. `protocol` is the IP protocol whose port space it uses,
    * 0 to 255 except UDP (17); default 6 (TCP). Listeners of two protocols may share a port number.
+   * @category Connect
    */
   createConnectEndpoint(protocol?: number): IWVConnectEndpoint;
-  /** Creates an endpoint for datagrams: any number of peers and groups, or a listener. */
+  /** Creates an endpoint for datagrams: any number of peers and groups, or a listener. @category Connect */
   createDatagramEndpoint(): IWVDatagramEndpoint;
   /**
    * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
    * fails.
+   * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -358,34 +366,39 @@ export interface WvPortAttributes {
  * ```
  */
 export interface IWVDevice extends WvOverlappedObject {
-  /** The CA GUID, an EUI-64. */
+  /** The CA GUID, an EUI-64. @category Devices */
   readonly guid: bigint;
   /**
    * The name in the OS: an RDMA device's own name (`mlx5_0`), or the network interface of the software HCA (`eth0`). It
    * is the GUID in hexadecimal if a driver does not report a name.
+   * @category Devices
    */
   readonly name: string;
-  /** Returns attributes and limits. */
+  /** Returns attributes and limits. @category Devices */
   query(): WvDeviceAttributes;
-  /** Returns attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */
+  /** Returns attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. @category Devices */
   queryPort(port: number): WvPortAttributes;
-  /** Returns an entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. */
+  /** Returns an entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. @category Devices */
   queryGid(port: number, index: number): Uint8Array;
-  /** Returns the index of a GID in the port's table. Throws INVALID_ADDRESS. */
+  /** Returns the index of a GID in the port's table. Throws INVALID_ADDRESS. @category Devices */
   findGid(port: number, gid: Uint8Array): number;
-  /** Returns an entry of the port's P_Key table. Throws INVALID_PARAMETER_2. */
+  /** Returns an entry of the port's P_Key table. Throws INVALID_PARAMETER_2. @category Devices */
   queryPkey(port: number, index: number): number;
-  /** Returns the index of a P_Key in the port's table. Throws INVALID_ADDRESS. */
+  /** Returns the index of a P_Key in the port's table. Throws INVALID_ADDRESS. @category Devices */
   findPkey(port: number, pkey: number): number;
-  /** Creates a completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
+  /** Creates a completion queue of at least `entries` entries. Throws INVALID_PARAMETER. @category Queues */
   createCompletionQueue(entries: number): IWVCompletionQueue;
-  /** Waits for an event of a port: an OR of WV_EVENT_*. Events without a waiter are stored for the next. */
+  /**
+   * Waits for an event of a port: an OR of WV_EVENT_*. Events without a waiter are stored for the next.
+   * @category Devices
+   */
   notify(port: number): Overlapped<number>;
-  /** Allocates a protection domain: memory, windows and queue pairs that may be used together. */
+  /** Allocates a protection domain: memory, windows and queue pairs that may be used together. @category Memory */
   allocateProtectionDomain(): IWVProtectionDomain;
   /**
    * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
    * fails.
+   * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -438,24 +451,31 @@ export type WvCqNotifyType = 'any' | 'solicited' | 'errors';
  * ```
  */
 export interface IWVCompletionQueue extends WvOverlappedObject {
-  /** Number of entries; at least as many as requested. */
+  /** Number of entries; at least as many as requested. @category Queues */
   readonly entries: number;
-  /** Changes the number of entries and keeps waiting completions. Throws BUFFER_OVERFLOW if they would not fit. */
+  /**
+   * Changes the number of entries and keeps waiting completions. Throws BUFFER_OVERFLOW if they would not fit.
+   * @category Queues
+   */
   resize(entries: number): void;
-  /** Returns the number of waiting completions. */
+  /** Returns the number of waiting completions. @category Complete */
   peek(): number;
   /**
    * Fills `completions` from the start with at most `n` completions (default: the length of the array, at least one)
    * and returns their number. Objects in the array are reused. If their setters poll this queue, that inner call
    * returns 0. Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. When
    * the queue was empty, an immediate further call by the same thread polls inside the engine for half a microsecond.
+   * @category Complete
    */
   poll(completions: WvCompletion[], n?: number): number;
   /** @internal See `shouldPoll` of the device's provider. */
   shouldPoll?(): boolean;
-  /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
+  /** Waits for the next completion ('any'), the next solicited one, or a CQ error. @category Complete */
   notify(type: WvCqNotifyType): Overlapped<void>;
-  /** Waits until there are `n` completions, 1 to {@link entries}, but may end earlier. Poll until empty afterwards. */
+  /**
+   * Waits until there are `n` completions, 1 to {@link entries}, but may end earlier. Poll until empty afterwards.
+   * @category Complete
+   */
   batchNotify(n: number): Overlapped<void>;
 }
 
@@ -473,37 +493,44 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
 export interface IWVProtectionDomain extends WvOverlappedObject {
   /**
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
+   * @category Memory
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
-  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. @category Memory */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
   ): Overlapped<WvMemoryRegion>;
-  /** Ends a registration. Throws DEVICE_BUSY while memory windows are bound to it. */
+  /** Ends a registration. Throws DEVICE_BUSY while memory windows are bound to it. @category Memory */
   deregisterMemory(region: WvMemoryRegion): void;
-  /** The overlapped form of {@link deregisterMemory}. */
+  /** The overlapped form of {@link deregisterMemory}. @category Memory */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
-  /** Allocates a memory window, not bound yet. */
+  /** Allocates a memory window, not bound yet. @category Memory */
   allocateMemoryWindow(): IWVMemoryWindow;
   /**
    * Allocates a region of at most `maxLength` bytes for {@link IWVConnectQueuePair.fastRegister}, not registered yet.
+   * @category Memory
    */
   allocateFastRegion(maxLength: number): IWVFastRegion;
   /**
    * Creates a queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
    * NOT_SUPPORTED.
+   * @category Queues
    */
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
-  /** Creates a connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
+  /** Creates a connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. @category Queues */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
-  /** Creates a datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
+  /** Creates a datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. @category Queues */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
-  /** Creates a destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
+  /**
+   * Creates a destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER.
+   * @category Datagrams
+   */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
   /**
    * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
    * fails.
+   * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -549,16 +576,20 @@ export type WvSrqEvent = 'limit' | 'lastWqe';
  * ```
  */
 export interface IWVSharedReceiveQueue extends WvOverlappedObject {
-  /** Returns the actual size and limit; the limit is 0 once its event was reported. */
+  /** Returns the actual size and limit; the limit is 0 once its event was reported. @category Queues */
   query(): WvSrqAttributes;
   /**
    * Changes size and limit while queue pairs use the queue. Throws BUFFER_OVERFLOW if the waiting receives would not
    * fit.
+   * @category Queues
    */
   modify(maxWr: number, limit: number): void;
-  /** Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for SGEs as {@link IWVQueuePair.postReceive}. */
+  /**
+   * Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for SGEs as {@link IWVQueuePair.postReceive}.
+   * @category Post
+   */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
-  /** Waits for the next event; an event without a waiter is stored. */
+  /** Waits for the next event; an event without a waiter is stored. @category Queues */
   notify(): Overlapped<WvSrqEvent>;
 }
 
@@ -566,18 +597,19 @@ export interface IWVSharedReceiveQueue extends WvOverlappedObject {
 
 /** Registered memory: its keys and address. Requests address it by offset. */
 export interface WvMemoryRegion {
-  /** The key for this side's SGEs, checked by the HCA. */
+  /** The key for this side's SGEs, checked by the HCA. @category Memory */
   readonly lkey: number;
-  /** The key for peers; 0 if no remote right was requested. */
+  /** The key for peers; 0 if no remote right was requested. @category Memory */
   readonly rkey: number;
-  /** The address of the first byte for peers: the native address, below 2^47, or 0 with ZERO_BASED. */
+  /** The address of the first byte for peers: the native address, below 2^47, or 0 with ZERO_BASED. @category Memory */
   readonly address: number;
-  /** Length in bytes. */
+  /** Length in bytes. @category Memory */
   readonly length: number;
   /**
    * The memory itself; INLINE requests copy from it. Once its ArrayBuffer was detached, reading this throws
    * ACCESS_VIOLATION, as do requests that name the region. The device keeps the memory until it is deregistered, but
    * the program can no longer access it.
+   * @category Memory
    */
   readonly bytes?: Uint8Array;
 }
@@ -625,7 +657,7 @@ export interface RemoteMemoryRef {
  * ```
  */
 export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
-  /** Maximum length of a registration, in bytes. */
+  /** Maximum length of a registration, in bytes. @category Memory */
   readonly maxLength: number;
 }
 
@@ -641,6 +673,6 @@ export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
  * ```
  */
 export interface IWVMemoryWindow extends WvUnknown {
-  /** The key of the latest bind. */
+  /** The key of the latest bind. @category Memory */
   readonly rkey: number;
 }

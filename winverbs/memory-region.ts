@@ -4,9 +4,12 @@ import type { UvpPin } from '../kernel-bridge/door/user-verbs.js';
 import type { WvMemoryRegion } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
-/** Registered memory, created by IWVProtectionDomain.registerMemory. SGEs of requests refer to it by offset. */
+/**
+ * Registered memory, created by IWVProtectionDomain.registerMemory. SGEs of requests refer to it by offset.
+ * @hideconstructor
+ */
 export class MemoryRegion implements WvMemoryRegion {
-  /** The native address, or 0 with ZERO_BASED. */
+  /** The native address, or 0 with ZERO_BASED. @category Memory */
   readonly address: number;
   /** @internal The memory as 32-bit words, if it is aligned to them. */
   readonly words: Uint32Array | undefined;
@@ -33,6 +36,7 @@ export class MemoryRegion implements WvMemoryRegion {
    * The memory itself. Posting a request also reads this.
    *
    * @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached)
+   * @category Memory
    */
   get bytes(): Uint8Array {
     const bytes = this.#bytes;

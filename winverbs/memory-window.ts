@@ -43,7 +43,7 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
     file.destroy(IoctlCode.MW_DEALLOCATE, id, (status) => verbs.postDestroyMw?.(handle, status));
   }
 
-  /** The key of the latest bind; before the first bind it grants no access. */
+  /** The key of the latest bind; before the first bind it grants no access. @category Memory */
   get rkey(): number {
     return this.pd.verbs.mwRkey?.(this.handle) ?? this.firstKey;
   }

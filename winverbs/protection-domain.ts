@@ -98,6 +98,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * @throws WvError INVALID_PARAMETER (the buffer is empty, detached or resizable, or a right is unknown or not allowed
    *   for it), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of
    *   `allocate()`)
+   * @category Memory
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
     const registration = this.prepare(buffer, access);
@@ -110,7 +111,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     }
   }
 
-  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. @category Memory */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -142,6 +143,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *
    * @throws WvError DEVICE_BUSY (memory windows are bound to it, and it stays registered), INVALID_PARAMETER (it is not
    *   registered here)
+   * @category Memory
    */
   deregisterMemory(region: WvMemoryRegion): void {
     const registered = this.checkedRegion(region);
@@ -149,7 +151,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     this.deregistered(registered);
   }
 
-  /** The overlapped form of {@link deregisterMemory}. */
+  /** The overlapped form of {@link deregisterMemory}. @category Memory */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void> {
     const registered = this.checkedRegion(region);
     return this.track(
@@ -159,7 +161,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     );
   }
 
-  /** Allocates a memory window (MW_ALLOCATE), not bound yet. */
+  /** Allocates a memory window (MW_ALLOCATE), not bound yet. @category Memory */
   allocateMemoryWindow(): IWVMemoryWindow {
     this.check();
     return WVMemoryWindow.allocate(this);
@@ -171,6 +173,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *
    * @throws WvError NOT_SUPPORTED (the device has no MEM_MGT_EXTENSIONS), INVALID_PARAMETER (not a length up to the
    *   device's maxMrSize), INSUFFICIENT_RESOURCES
+   * @category Memory
    */
   allocateFastRegion(maxLength: number): IWVFastRegion {
     this.check();
@@ -182,6 +185,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * The event is reported when fewer receives than `limit` are left; 0 requests no event.
    *
    * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits), NOT_SUPPORTED (the device has none)
+   * @category Queues
    */
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit = 0): IWVSharedReceiveQueue {
     this.check();
@@ -193,6 +197,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *
    * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits, or a completion queue is not of this
    *   device)
+   * @category Queues
    */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
     this.check();
@@ -205,6 +210,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *
    * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits, or a completion queue is not of this
    *   device)
+   * @category Queues
    */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
     this.check();
@@ -217,6 +223,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    *
    * @throws WvError INVALID_ADDRESS (the source is not an address of this device, or the addresses are of two
    *   families), INVALID_PORT_HANDLE, INVALID_PARAMETER, INSUFFICIENT_RESOURCES
+   * @category Datagrams
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
     this.check();

@@ -57,6 +57,7 @@ const IBAT = '\\\\.\\ibat';
 /**
  * IWVProvider: the entry to the devices of this host. Each provider has its own file on `\\.\WinVerbs`; closing it
  * frees everything that the provider and its objects have left.
+ * @hideconstructor
  */
 export class WVProvider extends WvObject implements IWVProvider {
   /** @internal */
@@ -73,13 +74,13 @@ export class WVProvider extends WvObject implements IWVProvider {
     return this.file.extended ? Capacity.REP_DATA : Capacity.CONNECT_DATA;
   }
 
-  /** Returns the provider's file (GetFileHandle). */
+  /** Returns the provider's file (GetFileHandle). @category Devices */
   getFileHandle(): DeviceFile {
     this.check();
     return this.file.file;
   }
 
-  /** Returns the CA GUIDs of all devices (GUID_QUERY). */
+  /** Returns the CA GUIDs of all devices (GUID_QUERY). @category Devices */
   queryDeviceList(): bigint[] {
     this.check();
     for (let room = 32; ; ) {
@@ -96,6 +97,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS or CANCELED; the provider's last release cancels it.
    *
    * @throws WvError NOT_SUPPORTED (an OS driver does not report changes), INVALID_PARAMETER
+   * @category Devices
    */
   notifyDeviceChange(known: number): Overlapped<number> {
     this.check();
@@ -128,6 +130,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * Returns attributes of a device, which is opened for this call.
    *
    * @throws WvError NO_SUCH_DEVICE
+   * @category Devices
    */
   queryDevice(guid: bigint): WvDeviceAttributes {
     const device = this.openDevice(guid);
@@ -142,6 +145,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * Returns the device and port of a local address (IBAT).
    *
    * @throws WvError INVALID_ADDRESS (not a valid IP address), NOT_FOUND (not an address of a device of this host)
+   * @category Connect
    */
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
     this.check();
@@ -169,6 +173,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * @throws WvError INVALID_ADDRESS (not a valid IP address, or `local` is not this host's), NETWORK_UNREACHABLE (no
    *   route), INVALID_PARAMETER (two address families, or a group without `local`), BAD_NETWORK_NAME (not the address
    *   of a host)
+   * @category Connect
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath {
     this.check();
@@ -210,6 +215,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * Opens a device and loads its user-mode verbs provider.
    *
    * @throws WvError NO_SUCH_DEVICE, NOT_SUPPORTED (its provider is missing or incomplete)
+   * @category Devices
    */
   openDevice(guid: bigint): IWVDevice {
     this.check();
@@ -226,6 +232,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    *
    * @throws WvError INVALID_PARAMETER (not an IP protocol number), NOT_SUPPORTED (UDP, which has no connections), or
    *   the error of a Windows driver, which may support only the port space of TCP
+   * @category Connect
    */
   createConnectEndpoint(protocol: number = IpProtocol.TCP): IWVConnectEndpoint {
     this.check();
@@ -239,7 +246,10 @@ export class WVProvider extends WvObject implements IWVProvider {
     return new WVConnectEndpoint(this, this.createEndpoint(connectEpType(checked)));
   }
 
-  /** Creates a datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED (the driver has none) */
+  /**
+   * Creates a datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED (the driver has none)
+   * @category Connect
+   */
   createDatagramEndpoint(): IWVDatagramEndpoint {
     return new WVDatagramEndpoint(this, this.createEndpoint(EpType.DATAGRAM));
   }

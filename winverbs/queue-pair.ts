@@ -162,13 +162,13 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     file.destroy(IoctlCode.QP_DESTROY, id, (status) => verbs.postDestroyQp?.(handle, status));
   }
 
-  /** The WV_QP_STATE that the HCA published last. */
+  /** The WV_QP_STATE that the HCA published last. @category Queues */
   get state(): number {
     this.check();
     return this.verbs.ndGetQpState?.(this.handle) ?? this.attributes().qpState;
   }
 
-  /** Returns all attributes (QP_QUERY). */
+  /** Returns all attributes (QP_QUERY). @category Queues */
   query(): WvQpAttributes {
     this.check();
     return this.attributes();
@@ -228,6 +228,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    *
    * @throws WvError INVALID_PARAMETER (also for a path MTU above the port's), INVALID_DEVICE_STATE (no such transition,
    *   IBA 1 §10.3.1)
+   * @category Queues
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     const input = this.modifyInput(attributes, options);
@@ -241,7 +242,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     sink.moved(output, requestedState(attributes, options));
   }
 
-  /** The overlapped form of {@link modify}; invalid arguments throw at once. */
+  /** The overlapped form of {@link modify}; invalid arguments throw at once. @category Queues */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void> {
     const input = this.modifyInput(attributes, options);
     const sink = this.verbs.ndModifyQp(this.handle);
@@ -322,6 +323,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    *
    * @throws WvError INVALID_DEVICE_REQUEST (the queue pair uses a shared receive queue), INVALID_DEVICE_STATE (RESET),
    *   NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   * @category Post
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.check();
@@ -334,6 +336,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
 
   /**
    * Starts a batch: requests posted from now on wait for {@link submitBatch}, so that one doorbell submits them all.
+   * @category Post
    */
   startBatch(): void {
     this.check();
@@ -341,7 +344,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.verbs.startBatch?.(this.handle);
   }
 
-  /** Submits the requests posted since {@link startBatch}. */
+  /** Submits the requests posted since {@link startBatch}. @category Post */
   submitBatch(): void {
     this.check();
     this.batching = false;
@@ -353,6 +356,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    *
    * @throws WvError as the single calls do; `failedRequest` is the index of the request that was not queued. Those
    *   before it are queued, and those after it are not.
+   * @category Post
    */
   postSend(requests: readonly WvSendRequest[]): void {
     this.check();

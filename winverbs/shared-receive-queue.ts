@@ -69,7 +69,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     file.destroy(IoctlCode.SRQ_DESTROY, id, (status) => verbs.postDestroySrq?.(handle, status));
   }
 
-  /** Returns the actual size and limit; the limit is 0 once its event was reported (SRQ_QUERY). */
+  /** Returns the actual size and limit; the limit is 0 once its event was reported (SRQ_QUERY). @category Queues */
   query(): WvSrqAttributes {
     this.check();
     const { file, verbs, handle } = this;
@@ -96,6 +96,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    *
    * @throws WvError BUFFER_OVERFLOW (the waiting receives would not fit), INVALID_PARAMETER. The queue is then
    *   unchanged.
+   * @category Queues
    */
   modify(maxWr: number, limit: number): void {
     this.check();
@@ -118,6 +119,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    * Posts a receive for the next message of any of the queue's queue pairs, without an IOCTL.
    *
    * @throws WvError NO_MORE_ENTRIES (the queue is full), DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   * @category Post
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.check();
@@ -135,6 +137,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    *
    * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events, or in CANCELED, UNEXPECTED_IO_ERROR (the queue
    * and its queue pairs are broken), DEVICE_REMOVED, FILE_FORCED_CLOSED.
+   * @category Queues
    */
   notify(): Overlapped<WvSrqEvent> {
     this.check();

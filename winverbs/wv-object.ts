@@ -7,6 +7,7 @@ import { Status, WvError } from './status.js';
  * Base of all WinVerbs objects: reference counts as in COM. The references of the application and those of other
  * objects are counted separately. Children keep their parents alive. Calling an object that the application has
  * released is an error, but releasing it again has no effect.
+ * @hideconstructor
  */
 export abstract class WvObject implements WvUnknown {
   private users = 1;
@@ -23,7 +24,7 @@ export abstract class WvObject implements WvUnknown {
     private readonly interfaces: readonly (keyof WvInterfaces)[],
   ) {}
 
-  /** Adds a reference of the application; returns the new count. */
+  /** Adds a reference of the application; returns the new count. @category Lifetime */
   addRef(): number {
     this.check();
     return ++this.users;
@@ -32,6 +33,7 @@ export abstract class WvObject implements WvUnknown {
   /**
    * Releases a reference; returns the remaining count. After the last release the object is destroyed as soon as no
    * other object needs it. Never fails; the order does not matter.
+   * @category Lifetime
    */
   release(): number {
     if (this.users === 0) return 0;
@@ -43,7 +45,7 @@ export abstract class WvObject implements WvUnknown {
     return this.users;
   }
 
-  /** See {@link WvUnknown.queryInterface}. */
+  /** See {@link WvUnknown.queryInterface}. @category Lifetime */
   queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N] {
     this.check();
     if (!this.implements(name)) {
@@ -60,7 +62,7 @@ export abstract class WvObject implements WvUnknown {
     return name === 'IUnknown' || this.interfaces.includes(name);
   }
 
-  /** The same as {@link release}. */
+  /** The same as {@link release}. @category Lifetime */
   [Symbol.dispose](): void {
     this.release();
   }
@@ -88,6 +90,7 @@ export abstract class WvObject implements WvUnknown {
   /**
    * Releases all objects created from it, the newest first and regardless of reference counts, and then itself; for
    * `await using`. Never fails.
+   * @category Lifetime
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const children = [...(this.children?.keys() ?? [])].reverse();
@@ -133,7 +136,10 @@ export abstract class WvObject implements WvUnknown {
   }
 }
 
-/** Base of objects with overlapped requests (IWVOverlapped). */
+/**
+ * Base of objects with overlapped requests (IWVOverlapped).
+ * @hideconstructor
+ */
 export abstract class WvOverlapped extends WvObject implements WvOverlappedObject {
   /** Whether there may be requests to cancel at the end. */
   private mayWait = false;
@@ -150,13 +156,13 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     super(kind, ['IWVOverlapped', ...interfaces]);
   }
 
-  /** Completes every waiting request of this object with CANCELED before it returns. */
+  /** Completes every waiting request of this object with CANCELED before it returns. @category Complete */
   cancelOverlappedRequests(): void {
     this.check();
     this.file.callId(this.cancelCode, this.id);
   }
 
-  /** See {@link WvOverlappedObject.getOverlappedResult}. */
+  /** See {@link WvOverlappedObject.getOverlappedResult}. @category Complete */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
     this.check();
     if (request instanceof Overlapped) return request.getResult(options);

@@ -72,12 +72,12 @@ export class Overlapped<T> implements PromiseLike<T> {
     return overlapped;
   }
 
-  /** Whether the request has completed; reads a word of memory, like HasOverlappedIoCompleted. */
+  /** Whether the request has completed; reads a word of memory, like HasOverlappedIoCompleted. @category Complete */
   get completed(): boolean {
     return this.#outcome !== undefined || (!this.#settling && this.#source?.completed() === true);
   }
 
-  /** The request's NTSTATUS, {@link Status.PENDING} while it is outstanding. */
+  /** The request's NTSTATUS, {@link Status.PENDING} while it is outstanding. @category Complete */
   get status(): number {
     this.settle();
     if (this.#outcome === undefined) return Status.PENDING;
@@ -89,6 +89,7 @@ export class Overlapped<T> implements PromiseLike<T> {
    *
    * @throws StatusError with the request's status; with {@link Status.PENDING} if it has not completed and `wait` is
    * not set.
+   * @category Complete
    */
   getResult(options: GetResultOptions = {}): T {
     if (!this.settle() && options.wait === true && !this.#settling) {
@@ -105,12 +106,18 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#outcome.value;
   }
 
-  /** Requests cancellation: the request completes with CANCELED, or with another status if that was faster. */
+  /**
+   * Requests cancellation: the request completes with CANCELED, or with another status if that was faster.
+   * @category Complete
+   */
   cancel(): void {
     if (this.#outcome === undefined) this.#source?.cancel();
   }
 
-  /** Makes the pending request keep the process alive, as every request does before {@link unref}. */
+  /**
+   * Makes the pending request keep the process alive, as every request does before {@link unref}.
+   * @category Lifetime
+   */
   ref(): this {
     if (this.#outcome === undefined) this.#source?.hold?.(true);
     return this;
@@ -119,13 +126,17 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * Lets the process end although the request is pending. No effect on requests of a Windows driver, and on those
    * completed by this package itself, such as the notification of a shared receive queue.
+   * @category Lifetime
    */
   unref(): this {
     if (this.#outcome === undefined) this.#source?.hold?.(false);
     return this;
   }
 
-  /** Cancels the request when the signal aborts, or at once if it has already aborted. The outcome is still a status. */
+  /**
+   * Cancels the request when the signal aborts, or at once if it has already aborted. The outcome is still a status.
+   * @category Complete
+   */
   abortOn(signal: AbortSignal): this {
     if (this.completed) return this;
     if (signal.aborted) {
@@ -142,6 +153,7 @@ export class Overlapped<T> implements PromiseLike<T> {
    * Translates the failure into another layer's terms, for all observers. The function runs once, like those of {@link
    * map}, but unlike map() this creates no second request. Call it once, before the outcome is observed. For a request
    * that has already failed it runs in the next microtask.
+   * @category Translate
    */
   translateFailure(translate: (error: StatusError) => StatusError): this {
     this.#translate = translate;
@@ -151,6 +163,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * The same request in another layer's terms. The functions run once: when the outcome is first observed, at the
    * latest when the event loop delivers it. If one throws, its error becomes the new outcome.
+   * @category Translate
    */
   map<U>(onSuccess: (value: T) => U, onFailure?: (error: StatusError) => StatusError): Overlapped<U> {
     return this.derive(onSuccess, (error) => {
@@ -161,6 +174,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * The same request with some failures turned into results, for statuses that report an event instead of an error.
    * `recover` returns the result, or undefined for a real failure.
+   * @category Translate
    */
   recover<U>(recover: (error: StatusError) => U | undefined): Overlapped<T | U> {
     return this.derive<T | U>(
@@ -176,6 +190,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * The same request with another outcome: the function's result, or the error that it throws. The functions run once,
    * like those of {@link map}.
+   * @category Translate
    */
   derive<U>(onSuccess: (value: T) => U, onFailure: (error: StatusError) => U): Overlapped<U> {
     const derived = new Overlapped<U>({
@@ -198,6 +213,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * If the request has completed, takes its outcome and runs the functions of map() now, so that a layer's state is
    * updated without the event loop. Returns whether it has completed.
+   * @category Complete
    */
   settle(): boolean {
     if (this.#outcome !== undefined) return true;
@@ -215,7 +231,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return true;
   }
 
-  /** As in a promise. The first call creates the promise. */
+  /** As in a promise. The first call creates the promise. @category Complete */
   // biome-ignore lint/suspicious/noThenProperty: being awaitable is what this class is for
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -224,17 +240,17 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#toPromise().then(onFulfilled, onRejected);
   }
 
-  /** As in a promise. */
+  /** As in a promise. @category Complete */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#toPromise().catch(onRejected);
   }
 
-  /** As in a promise. */
+  /** As in a promise. @category Complete */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.#toPromise().finally(onFinally);
   }
 
-  /** `Overlapped`, as shown by Object.prototype.toString. */
+  /** `Overlapped`, as shown by Object.prototype.toString. @category Lifetime */
   get [Symbol.toStringTag](): string {
     return 'Overlapped';
   }

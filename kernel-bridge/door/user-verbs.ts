@@ -14,21 +14,25 @@ const NO_BYTES = new Uint8Array(0);
 /**
  * Data between the UVP and its kernel driver for one IOCTL (`ci_umv_buf_t`). The result of the IOCTL itself is not part
  * of it: it is the `status` argument of the post hook.
+ * @hideconstructor
  */
 export class UmvBuffer {
-  /** Sent to the driver in VerbInfo. */
+  /** Sent to the driver in VerbInfo. @category Devices */
   command = 0;
-  /** VerbInfo of a successful output; 0 otherwise. */
+  /** VerbInfo of a successful output; 0 otherwise. @category Devices */
   status = 0;
-  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done everything, and no IOCTL is needed. */
+  /**
+   * IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done everything, and no IOCTL is needed.
+   * @category Devices
+   */
   processingDone = false;
-  /** Bytes for the driver, behind the IOCTL's structure. */
+  /** Bytes for the driver, behind the IOCTL's structure. @category Memory */
   input: Uint8Array = NO_BYTES;
-  /** Maximum size of the driver's output in bytes. */
+  /** Maximum size of the driver's output in bytes. @category Memory */
   outputSize = 0;
-  /** The driver's output; empty if the IOCTL failed. */
+  /** The driver's output; empty if the IOCTL failed. @category Memory */
   output: Uint8Array = NO_BYTES;
-  /** Address where a native UVP keeps its bytes between its two hooks. */
+  /** Address where a native UVP keeps its bytes between its two hooks. @category Memory */
   address = 0;
 }
 
@@ -54,47 +58,59 @@ export interface UvpSge {
   length: number;
 }
 
-/** One send request (WV_SEND_REQUEST). The caller owns and reuses it; the UVP reads it only during the call and never changes it. */
+/**
+ * One send request (WV_SEND_REQUEST). The caller owns and reuses it; the UVP reads it only during the call and never changes it.
+ * @hideconstructor
+ */
 export class UvpSendRequest {
-  /** The caller's value, returned in the completion. */
+  /** The caller's value, returned in the completion. @category Post */
   context: unknown = undefined;
-  /** WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register. */
+  /**
+   * WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register.
+   * @category Post
+   */
   opcode = 0;
-  /** WV_SEND_*. */
+  /** WV_SEND_*. @category Post */
   flags = 0;
-  /** The memory to send or, for reads and atomics, to fill; at most as many SGEs as the queue pair was created for. */
+  /**
+   * The memory to send or, for reads and atomics, to fill; at most as many SGEs as the queue pair was created for.
+   * @category Memory
+   */
   sgl: readonly UvpSge[] = [];
-  /** Immediate data, or the peer's rkey when `invalidate` is set; the number in packets. */
+  /** Immediate data, or the peer's rkey when `invalidate` is set; the number in packets. @category Post */
   immediate = 0;
-  /** Whether the send also invalidates the peer's key `immediate`. */
+  /** Whether the send also invalidates the peer's key `immediate`. @category Post */
   invalidate = false;
-  /** The low 32 bits of the remote address; RDMA and atomics. */
+  /** The low 32 bits of the remote address; RDMA and atomics. @category Memory */
   remoteLow = 0;
-  /** The high 32 bits of the remote address. */
+  /** The high 32 bits of the remote address. @category Memory */
   remoteHigh = 0;
-  /** Offset in bytes, added to the remote address. */
+  /** Offset in bytes, added to the remote address. @category Memory */
   remoteOffset = 0;
-  /** The peer's key for the remote memory, as a number. */
+  /** The peer's key for the remote memory, as a number. @category Memory */
   rkey = 0;
-  /** The low 32 bits of the compare value, or of the operand of fetch-add. */
+  /** The low 32 bits of the compare value, or of the operand of fetch-add. @category Atomics */
   compareLow = 0;
-  /** The high 32 bits of the compare value or the operand. */
+  /** The high 32 bits of the compare value or the operand. @category Atomics */
   compareHigh = 0;
-  /** The low 32 bits of the value that compare-exchange writes. */
+  /** The low 32 bits of the value that compare-exchange writes. @category Atomics */
   swapLow = 0;
-  /** The high 32 bits of the value that compare-exchange writes. */
+  /** The high 32 bits of the value that compare-exchange writes. @category Atomics */
   swapHigh = 0;
-  /** UD: the address handle. */
+  /** UD: the address handle. @category Datagrams */
   av: UvpHandle = null;
-  /** UD: the destination's QPN, 24 bits; 0xFFFFFF for a group. */
+  /** UD: the destination's QPN, 24 bits; 0xFFFFFF for a group. @category Datagrams */
   remoteQpn = 0;
-  /** UD: the Q_Key of the destination. */
+  /** UD: the Q_Key of the destination. @category Datagrams */
   remoteQkey = 0;
-  /** FAST_REGISTER, INVALIDATE: the region as an object of the UVP, the `provider` of an IbFastRegion. */
+  /**
+   * FAST_REGISTER, INVALIDATE: the region as an object of the UVP, the `provider` of an IbFastRegion.
+   * @category Memory
+   */
   fastRegion: UvpHandle = null;
-  /** FAST_REGISTER: WV_ACCESS_*. Its only SGE is the memory. */
+  /** FAST_REGISTER: WV_ACCESS_*. Its only SGE is the memory. @category Memory */
   access = 0;
-  /** FAST_REGISTER: the low byte of the new key; -1: the successor of the current one. */
+  /** FAST_REGISTER: the low byte of the new key; -1: the successor of the current one. @category Memory */
   keyByte = -1;
 }
 
@@ -126,38 +142,42 @@ widen(new UvpSendRequest(), [
 
 /** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
 export interface UvpAddressVector {
-  /** The local GID, from the port's table. */
+  /** The local GID, from the port's table. @category Datagrams */
   readonly sourceGid: Uint8Array;
-  /** The GID of the peer or the group. */
+  /** The GID of the peer or the group. @category Datagrams */
   readonly destinationGid: Uint8Array;
-  /** The flow label of IPv6 headers, 20 bits. */
+  /** The flow label of IPv6 headers, 20 bits. @category Datagrams */
   readonly flowLabel: number;
-  /** IPv4's TOS or IPv6's traffic class, 8 bits. */
+  /** IPv4's TOS or IPv6's traffic class, 8 bits. @category Datagrams */
   readonly trafficClass: number;
-  /** The hop limit, 8 bits; 0: chosen by the driver. */
+  /** The hop limit, 8 bits; 0: chosen by the driver. @category Datagrams */
   readonly hopLimit: number;
-  /** The local port, from 1. */
+  /** The local port, from 1. @category Datagrams */
   readonly portNumber: number;
   /**
    * Queries the driver for the index of the source GID in the port's table. @throws StatusError INVALID_ADDRESS: the
    * table does not have it.
+   * @category Datagrams
    */
   sourceGidIndex(): number;
 }
 
-/** A bind of a memory window; owned and reused by the caller like {@link UvpSendRequest}. */
+/**
+ * A bind of a memory window; owned and reused by the caller like {@link UvpSendRequest}.
+ * @hideconstructor
+ */
 export class UvpBindRequest {
-  /** The caller's value, returned in the completion. */
+  /** The caller's value, returned in the completion. @category Post */
   context: unknown = undefined;
-  /** WV_SEND_*. */
+  /** WV_SEND_*. @category Post */
   flags = 0;
-  /** The region to bind the window to. */
+  /** The region to bind the window to. @category Memory */
   region: UvpMemory = { lkey: 0, address: 0 };
-  /** Offset of the window within the region, in bytes. */
+  /** Offset of the window within the region, in bytes. @category Memory */
   offset = 0;
-  /** Length of the window in bytes. */
+  /** Length of the window in bytes. @category Memory */
   length = 0;
-  /** WV_ACCESS_*. */
+  /** WV_ACCESS_*. @category Memory */
   access = 0;
 }
 
@@ -279,12 +299,14 @@ export interface UserVerbs {
    * @throws StatusError INVALID_DEVICE_STATE (before RTS), NO_MORE_ENTRIES (queue full), DATA_OVERRUN (too many SGEs),
    *   BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER, ACCESS_VIOLATION (a region whose
    *   ArrayBuffer was detached, an INLINE SGE that ends beyond its region).
+   * @category Post
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /**
    * Executes an operation (0 write, 1 read, 2 fetch and add, 3 compare and exchange) between any local bytes and the
    * peer's memory, immediately and without a request. Returns 0 done, 1 not mapped yet, 2 refused, 3 unknown. This
    * package's addition to `uvp_interface_t`; absent if the device does not support it.
+   * @category Memory
    */
   direct?(
     qp: UvpHandle,
@@ -299,6 +321,7 @@ export interface UserVerbs {
    * `uvp_interface_t`; absent if the device does not support it.
    *
    * @throws StatusError INSUFFICIENT_RESOURCES, NO_MEMORY, NOT_SUPPORTED.
+   * @category Memory
    */
   view?(
     qp: UvpHandle,
@@ -307,28 +330,29 @@ export interface UserVerbs {
     rkey: number,
     length: number,
   ): Uint8Array<ArrayBuffer> | 1 | 2;
-  /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
+  /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. @category Post */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /**
    * Fills at most `n` completions from the start, creating objects where the array has none. Returns their number;
    * negative: the CQ has failed.
+   * @category Complete
    */
   pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
-  /** Requests one event for the next completion, or the next solicited one; returns a status. */
+  /** Requests one event for the next completion, or the next solicited one; returns a status. @category Complete */
   rearmCq(cq: UvpHandle, solicitedOnly: boolean): number;
-  /** `nd_modify_qp`. */
+  /** `nd_modify_qp`. @category Queues */
   ndModifyQp(qp: UvpHandle): UvpQpState;
-  /** `wv_pre_create_qp`. */
+  /** `wv_pre_create_qp`. @category Queues */
   preCreateQp(pd: UvpHandle, create: UvpQpCreate, umv: UmvBuffer): UvpHandle;
-  /** Pins memory and returns its native address. This addition to the table replaces C's pointers. */
+  /** Pins memory and returns its native address. This addition to the table replaces C's pointers. @category Memory */
   pinMemory(view: Uint8Array): UvpPin;
-  /** Unpins memory pinned by {@link pinMemory}. */
+  /** Unpins memory pinned by {@link pinMemory}. @category Memory */
   unpinMemory(pin: UvpPin): void;
 
   // ── Optional part of the data path.
-  /** `post_srq_recv`. Missing: the device has no shared receive queues. */
+  /** `post_srq_recv`. Missing: the device has no shared receive queues. @category Post */
   postSrqReceive?(srq: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
-  /** Number of waiting completions. Missing: Peek is NOT_SUPPORTED. */
+  /** Number of waiting completions. Missing: Peek is NOT_SUPPORTED. @category Complete */
   peekCq?(cq: UvpHandle): number;
   /**
    * Whether a program that waits for completions should poll once more before {@link rearmCq}; called before each poll
@@ -337,96 +361,106 @@ export interface UserVerbs {
    * @internal
    */
   shouldPoll?(cq: UvpHandle): boolean;
-  /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Missing: WinVerbs requests an event for the next one. */
+  /**
+   * `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Missing: WinVerbs requests an event for the next one.
+   * @category Complete
+   */
   rearmNCq?(cq: UvpHandle, n: number): number;
-  /** `nd_get_qp_state`: WV_QP_STATE. Missing: WinVerbs uses QP_QUERY. */
+  /** `nd_get_qp_state`: WV_QP_STATE. Missing: WinVerbs uses QP_QUERY. @category Queues */
   ndGetQpState?(qp: UvpHandle): number;
-  /** The queue pair number, if the UVP knows it. Missing: WinVerbs uses QP_QUERY. */
+  /** The queue pair number, if the UVP knows it. Missing: WinVerbs uses QP_QUERY. @category Queues */
   ndGetQpn?(qp: UvpHandle): number;
-  /** Requests posted between startBatch and submitBatch are published together. Missing: each is published when it is posted. */
+  /**
+   * Requests posted between startBatch and submitBatch are published together. Missing: each is published when it is posted.
+   * @category Post
+   */
   startBatch?(qp: UvpHandle): void;
-  /** Publishes the requests since {@link startBatch}. */
+  /** Publishes the requests since {@link startBatch}. @category Post */
   submitBatch?(qp: UvpHandle): void;
-  /** `bind_mw`: queues a bind and returns the window's new rkey. Missing: windows are NOT_SUPPORTED. */
+  /** `bind_mw`: queues a bind and returns the window's new rkey. Missing: windows are NOT_SUPPORTED. @category Post */
   bindMw?(mw: UvpHandle, qp: UvpHandle, request: UvpBindRequest): number;
   /**
    * The UVP's part of a region created by MEMORY_ALLOCATE, for the requests FAST_REGISTER and INVALIDATE of {@link
    * postSend}. Missing: fast registration is NOT_SUPPORTED.
+   * @category Post
    */
   fastRegion?(lkey: number): UvpHandle;
-  /** Its key after the latest FAST_REGISTER. */
+  /** Its key after the latest FAST_REGISTER. @category Memory */
   fastRegionKey?(region: UvpHandle): number;
-  /** The window's key after its latest bind. */
+  /** The window's key after its latest bind. @category Memory */
   mwRkey?(mw: UvpHandle): number;
-  /** Queues the invalidation of a window. */
+  /** Queues the invalidation of a window. @category Post */
   invalidateMw?(mw: UvpHandle, qp: UvpHandle, context: unknown, flags: number): void;
 
   // ── Hooks around the IOCTLs of the same names.
-  /** `pre_open_ca`: fills the input of the IOCTL; returns the provider's object. */
+  /** `pre_open_ca`: fills the input of the IOCTL; returns the provider's object. @category Devices */
   preOpenCa?(guid: bigint, umv: UmvBuffer): UvpHandle;
-  /** `post_open_ca`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_open_ca`: after the IOCTL, with its status and the HCA's output. @category Devices */
   postOpenCa?(guid: bigint, status: number, ca: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_close_ca`: before the IOCTL. */
+  /** `pre_close_ca`: before the IOCTL. @category Devices */
   preCloseCa?(ca: UvpHandle): void;
-  /** `post_close_ca`: after the IOCTL, with its status. */
+  /** `post_close_ca`: after the IOCTL, with its status. @category Devices */
   postCloseCa?(ca: UvpHandle, status: number): void;
-  /** `pre_allocate_pd`: fills the input of the IOCTL; returns the provider's object. */
+  /** `pre_allocate_pd`: fills the input of the IOCTL; returns the provider's object. @category Devices */
   preAllocatePd?(ca: UvpHandle, umv: UmvBuffer): UvpHandle;
-  /** `post_allocate_pd`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_allocate_pd`: after the IOCTL, with its status and the HCA's output. @category Devices */
   postAllocatePd?(ca: UvpHandle, status: number, pd: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_deallocate_pd`: before the IOCTL. */
+  /** `pre_deallocate_pd`: before the IOCTL. @category Devices */
   preDeallocatePd?(pd: UvpHandle): void;
-  /** `post_deallocate_pd`: after the IOCTL, with its status. */
+  /** `post_deallocate_pd`: after the IOCTL, with its status. @category Devices */
   postDeallocatePd?(pd: UvpHandle, status: number): void;
-  /** `pre_create_cq`: `size.entries` may be raised to the size of the ring. */
+  /** `pre_create_cq`: `size.entries` may be raised to the size of the ring. @category Queues */
   preCreateCq?(ca: UvpHandle, size: { entries: number }, umv: UmvBuffer): UvpHandle;
-  /** `post_create_cq`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_create_cq`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postCreateCq?(ca: UvpHandle, status: number, entries: number, cq: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_resize_cq`: fills the input of the IOCTL. */
+  /** `pre_resize_cq`: fills the input of the IOCTL. @category Queues */
   preResizeCq?(cq: UvpHandle, size: { entries: number }, umv: UmvBuffer): void;
-  /** `post_resize_cq`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_resize_cq`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postResizeCq?(cq: UvpHandle, status: number, entries: number, umv: UmvBuffer): void;
-  /** `pre_destroy_cq`: before the IOCTL. */
+  /** `pre_destroy_cq`: before the IOCTL. @category Queues */
   preDestroyCq?(cq: UvpHandle): void;
-  /** `post_destroy_cq`: after the IOCTL, with its status. */
+  /** `post_destroy_cq`: after the IOCTL, with its status. @category Queues */
   postDestroyCq?(cq: UvpHandle, status: number): void;
-  /** `pre_create_srq`: fills the input of the IOCTL; returns the provider's object. */
+  /** `pre_create_srq`: fills the input of the IOCTL; returns the provider's object. @category Queues */
   preCreateSrq?(pd: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): UvpHandle;
-  /** `post_create_srq`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_create_srq`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postCreateSrq?(pd: UvpHandle, status: number, srq: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_modify_srq`: fills the input of the IOCTL. */
+  /** `pre_modify_srq`: fills the input of the IOCTL. @category Queues */
   preModifySrq?(srq: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
-  /** `post_modify_srq`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_modify_srq`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postModifySrq?(srq: UvpHandle, status: number, umv: UmvBuffer): void;
-  /** `pre_query_srq`: fills the input of the IOCTL. */
+  /** `pre_query_srq`: fills the input of the IOCTL. @category Queues */
   preQuerySrq?(srq: UvpHandle, umv: UmvBuffer): void;
-  /** `post_query_srq`: may correct the driver's values. */
+  /** `post_query_srq`: may correct the driver's values. @category Queues */
   postQuerySrq?(srq: UvpHandle, status: number, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
-  /** `pre_destroy_srq`: before the IOCTL. */
+  /** `pre_destroy_srq`: before the IOCTL. @category Queues */
   preDestroySrq?(srq: UvpHandle): void;
-  /** `post_destroy_srq`: after the IOCTL, with its status. */
+  /** `post_destroy_srq`: after the IOCTL, with its status. @category Queues */
   postDestroySrq?(srq: UvpHandle, status: number): void;
-  /** `post_create_qp`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_create_qp`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postCreateQp?(pd: UvpHandle, status: number, qp: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_destroy_qp`: before the IOCTL. */
+  /** `pre_destroy_qp`: before the IOCTL. @category Queues */
   preDestroyQp?(qp: UvpHandle): void;
-  /** `post_destroy_qp`: after the IOCTL, with its status. */
+  /** `post_destroy_qp`: after the IOCTL, with its status. @category Queues */
   postDestroyQp?(qp: UvpHandle, status: number): void;
-  /** `pre_create_mw`: fills the input of the IOCTL; returns the provider's object. */
+  /** `pre_create_mw`: fills the input of the IOCTL; returns the provider's object. @category Memory */
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
-  /** `post_create_mw`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_create_mw`: after the IOCTL, with its status and the HCA's output. @category Memory */
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_create_av`: address handles need no kernel if the UVP sets `umv.processingDone`. */
+  /** `pre_create_av`: address handles need no kernel if the UVP sets `umv.processingDone`. @category Datagrams */
   preCreateAv?(pd: UvpHandle, av: UvpAddressVector, umv: UmvBuffer): UvpHandle;
-  /** `post_create_av`: after the IOCTL, with its status and the HCA's output. */
+  /** `post_create_av`: after the IOCTL, with its status and the HCA's output. @category Datagrams */
   postCreateAv?(pd: UvpHandle, status: number, av: UvpHandle, umv: UmvBuffer): void;
-  /** `pre_destroy_av`. Returns true if the UVP has done everything; then there is neither an IOCTL nor a post hook. */
+  /**
+   * `pre_destroy_av`. Returns true if the UVP has done everything; then there is neither an IOCTL nor a post hook.
+   * @category Datagrams
+   */
   preDestroyAv?(av: UvpHandle): boolean | undefined;
-  /** `post_destroy_av`: after the IOCTL, with its status. */
+  /** `post_destroy_av`: after the IOCTL, with its status. @category Datagrams */
   postDestroyAv?(av: UvpHandle, status: number): void;
-  /** `pre_destroy_mw`: before the IOCTL. */
+  /** `pre_destroy_mw`: before the IOCTL. @category Memory */
   preDestroyMw?(mw: UvpHandle): void;
-  /** `post_destroy_mw`: after the IOCTL, with its status. */
+  /** `post_destroy_mw`: after the IOCTL, with its status. @category Memory */
   postDestroyMw?(mw: UvpHandle, status: number): void;
 }
 

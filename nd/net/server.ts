@@ -135,9 +135,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Maximum number of connections, as in `net.Server`. Further ones are rejected or, if already established, ended; `'drop'` is emitted
    * with their {@link DroppedAddresses}. Undefined: unlimited.
+   * @category Connect
    */
   maxConnections: number | undefined;
-  /** No effect: connections above {@link maxConnections} are always rejected. For programs written for `net.Server`. */
+  /**
+   * No effect: connections above {@link maxConnections} are always rejected. For programs written for `net.Server`.
+   * @category Connect
+   */
   dropMaxConnection = false;
   /** Connections that are being accepted. */
   readonly #entering = new Map<IND2Connector, number>();
@@ -186,17 +190,20 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Whether it accepts connections. */
+  /** Whether it accepts connections. @category Connect */
   get listening(): boolean {
     return this.#posts.length > 0 && !this.#closed;
   }
 
-  /** Number of open connections. */
+  /** Number of open connections. @category Statistics */
   get connections(): number {
     return this.#connections.size;
   }
 
-  /** Number of connections that failed before the program received them, each with a `'clientError'`. */
+  /**
+   * Number of connections that failed before the program received them, each with a `'clientError'`.
+   * @category Statistics
+   */
   get clientErrors(): number {
     return this.#clientErrors;
   }
@@ -205,27 +212,28 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * Passes the number of open connections to a callback, as `net.Server` does.
    *
    * @param callback - called in the next tick
+   * @category Statistics
    */
   getConnections(callback: (error: Error | null, count: number) => void): this {
     process.nextTick(callback, null, this.#connections.size);
     return this;
   }
 
-  /** Makes listening keep the process alive, which is the default. */
+  /** Makes listening keep the process alive, which is the default. @category Lifetime */
   ref(): this {
     this.#wanted = true;
     for (const request of this.#waiting.values()) request.ref();
     return this;
   }
 
-  /** Stops listening from keeping the process alive; open connections still do. */
+  /** Stops listening from keeping the process alive; open connections still do. @category Lifetime */
   unref(): this {
     this.#wanted = false;
     for (const request of this.#waiting.values()) request.unref();
     return this;
   }
 
-  /** The address and port, as in `net.Server`; null if not listening. */
+  /** The address and port, as in `net.Server`; null if not listening. @category Connect */
   address(): {
     /** The local IP address, or the wildcard address if it listens on all of them. */
     address: string;
@@ -249,6 +257,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @param backlog - see {@link ListenOptions}
    * @param listening - called once it listens; accepted in place of any other argument
    * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError (`host` is not a host, or `name` not a name); NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @category Connect
    */
   listen(
     port?: number | ListenOptions | (() => void) | null,
@@ -561,6 +570,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @param buffer - the memory; preferably from `allocate()`
    * @param options - the rights, by default read only
    * @throws as {@link Channel.expose}; NetError `ERR_SERVER_NOT_RUNNING`
+   * @category Memory
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (!this.listening) return Promise.reject(notRunning());
@@ -581,6 +591,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @param message - bytes, or text as UTF-8
    * @param options - `except`, `slow`, `maxQueuedBytes`
    * @returns how many channels get it, and how many do not; see also {@link Server.droppedMessages} and {@link Channel.droppedMessages}
+   * @category Send
    */
   broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult {
     if (this.#options.broadcasts !== true)
@@ -590,7 +601,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.#broadcaster.send(this.#channels(), message, options);
   }
 
-  /** Number of broadcast messages that channels did not get. A message counts once for each channel. */
+  /**
+   * Number of broadcast messages that channels did not get. A message counts once for each channel.
+   * @category Statistics
+   */
   get droppedMessages(): number {
     return this.#broadcaster.dropped;
   }
@@ -607,6 +621,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * have 0.5 s to complete.
    *
    * @param done - called at the same time, with an error if the server is not listening
+   * @category Lifetime
    */
   close(done?: (error?: Error) => void): Promise<void> {
     if (this.#closed || !this.#begun) {
@@ -636,7 +651,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
       if (since <= attempt) connector.cancelOverlappedRequests();
   }
 
-  /** Ends all connections at once and, if the server was closed, also those that are being accepted. */
+  /**
+   * Ends all connections at once and, if the server was closed, also those that are being accepted.
+   * @category Lifetime
+   */
   closeAllConnections(): void {
     if (this.#closed) this.#endEntering(this.#attempt);
     for (const connection of [...this.#connections]) connection.destroy();
@@ -646,6 +664,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * Ends idle connections, as `node:http` does, but in order, so that data which peers have sent meanwhile is still delivered. A channel is
    * idle if no request is pending in either direction and no message waits to be sent or received. A socket is idle if no byte waits to be
    * sent or read. Whether its peer expects data is unknown to this layer.
+   * @category Lifetime
    */
   closeIdleConnections(): void {
     for (const connection of [...this.#connections]) {
@@ -658,7 +677,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Closes the server and ends its connections, for `await using`. */
+  /** Closes the server and ends its connections, for `await using`. @category Lifetime */
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.close();
     this.closeAllConnections();

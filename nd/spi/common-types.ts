@@ -35,6 +35,7 @@ export interface NdUnknown {
    * @param name - name of an interface, such as `'INDAdapter'`
    * @throws NOT_SUPPORTED (the object does not have this interface; the message names those that it has)
    * @see IUnknown::QueryInterface
+   * @category Lifetime
    */
   queryInterface<N extends keyof NdInterfaces>(name: N): NdInterfaces[N];
 
@@ -42,15 +43,17 @@ export interface NdUnknown {
    * Adds a reference and returns the new count. Never fails.
    *
    * @see IUnknown::AddRef
+   * @category Lifetime
    */
   addRef(): number;
   /**
    * Releases a reference and returns the remaining count. The last release destroys the object. Never fails.
    *
    * @see IUnknown::Release
+   * @category Lifetime
    */
   release(): number;
-  /** {@link release}, for `using`. */
+  /** {@link release}, for `using`. @category Lifetime */
   [Symbol.dispose](): void;
 }
 
@@ -63,6 +66,7 @@ export interface NdOverlappedObject extends NdUnknown {
    *
    * @throws UNSUCCESSFUL if it could not cancel them
    * @see INDOverlapped::CancelOverlappedRequests, IND2Overlapped::CancelOverlappedRequests
+   * @category Complete
    */
   cancelOverlappedRequests(): void;
 
@@ -73,6 +77,7 @@ export interface NdOverlappedObject extends NdUnknown {
    * @param options - `wait`: block the thread until the request has completed
    * @throws the request's status; PENDING if it is outstanding and `wait` is not set
    * @see INDOverlapped::GetOverlappedResult, IND2Overlapped::GetOverlappedResult
+   * @category Complete
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
@@ -234,28 +239,32 @@ export interface NdAdapterInfo {
  * sends its 20 bytes by any means; the peer decodes them once and passes the object to its requests.
  */
 export class NdMwDescriptor {
-  /** Length of the wire form, in bytes: base (8), length (8), token (4), each in network byte order. */
+  /**
+   * Length of the wire form, in bytes: base (8), length (8), token (4), each in network byte order.
+   * @category Encode
+   */
   static readonly size = 20;
 
-  /** Address of the window's first byte at its owner. */
+  /** Address of the window's first byte at its owner. @category Memory */
   readonly base: bigint;
-  /** Length in bytes. */
+  /** Length in bytes. @category Memory */
   readonly length: bigint;
-  /** The window's key; it changes with every Bind. */
+  /** The window's key; it changes with every Bind. @category Memory */
   readonly token: number;
 
   // Requests add a number offset to the base and use no BigInt. Therefore its words and the token are also available
   // under the names that WinVerbs uses for remote memory.
-  /** Low 32 bits of the base. */
+  /** Low 32 bits of the base. @category Memory */
   readonly addressLow: number;
-  /** High 32 bits of the base. */
+  /** High 32 bits of the base. @category Memory */
   readonly addressHigh: number;
-  /** The token, under its name in WinVerbs. */
+  /** The token, under its name in WinVerbs. @category Memory */
   readonly rkey: number;
 
   /**
    * @param base - 64 bits: a bigint, or a number below 2^53 (also for `length`)
    * @throws RangeError if base or length exceed 64 bits, or token 32 bits
+   * @category Encode
    */
   constructor(base: bigint | number, length: bigint | number, token: number) {
     const start = asAddress(base);
@@ -282,6 +291,7 @@ export class NdMwDescriptor {
    * @param out - where to write them, by default into new bytes
    * @param offset - bytes from the start of `out`
    * @throws RangeError if they do not fit
+   * @category Encode
    */
   encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
     const view = wireView(out, offset, NdMwDescriptor.size);
@@ -297,6 +307,7 @@ export class NdMwDescriptor {
    * @param bytes - bytes that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
+   * @category Encode
    */
   static decode(bytes: Uint8Array, offset = 0): NdMwDescriptor {
     const view = wireView(bytes, offset, NdMwDescriptor.size);

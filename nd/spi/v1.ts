@@ -57,6 +57,7 @@ export interface INDProvider extends NdUnknown {
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see INDProvider::QueryAddressList
+   * @category Open
    */
   queryAddressList(): SocketAddress[];
 
@@ -69,6 +70,7 @@ export interface INDProvider extends NdUnknown {
    * @throws INVALID_ADDRESS (no adapter has the address, or it is the wildcard), INVALID_PARAMETER (no adapter has the
    *   id, or an option is wrong, such as a partition that the port is not in), NO_MEMORY
    * @see INDProvider::OpenAdapter
+   * @category Open
    */
   openAdapter(adapter: NdAddress | bigint, options?: NdAdapterOptions): INDAdapter;
 }
@@ -90,10 +92,11 @@ export interface INDAdapter extends INDOverlapped {
    * completion port. The last release of the instance closes it. Never fails.
    *
    * @see INDAdapter::GetFileHandle
+   * @category Devices
    */
   getFileHandle(): NdOverlappedFile;
 
-  /** The address by which the adapter was opened, with port 0. */
+  /** The address by which the adapter was opened, with port 0. @category Devices */
   readonly address: SocketAddress;
 
   /**
@@ -102,6 +105,7 @@ export interface INDAdapter extends INDOverlapped {
    * @param version - {@link ND_VERSION_1}, the only version
    * @throws NOT_SUPPORTED (another version), DEVICE_REMOVED
    * @see INDAdapter::Query
+   * @category Devices
    */
   query(version?: number): NdAdapterInfo;
 
@@ -113,6 +117,7 @@ export interface INDAdapter extends INDOverlapped {
    * @param outputLength - maximum number of bytes returned
    * @throws NOT_SUPPORTED if the provider has none
    * @see INDAdapter::Control
+   * @category Devices
    */
   control(code: number, input: Uint8Array | null, outputLength: number): Overlapped<Uint8Array>;
 
@@ -122,6 +127,7 @@ export interface INDAdapter extends INDOverlapped {
    * @param entries - 1 up to maxCqEntries
    * @throws INVALID_PARAMETER below 1 or above maxCqEntries, NO_MEMORY, INSUFFICIENT_RESOURCES
    * @see INDAdapter::CreateCompletionQueue
+   * @category Queues
    */
   createCompletionQueue(entries: number): INDCompletionQueue;
 
@@ -135,6 +141,7 @@ export interface INDAdapter extends INDOverlapped {
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @see INDAdapter::RegisterMemory
+   * @category Memory
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle>;
 
@@ -147,6 +154,7 @@ export interface INDAdapter extends INDOverlapped {
    * @throws INVALID_HANDLE if the memory is not registered by this instance
    * @param memory - the result of registerMemory
    * @see INDAdapter::DeregisterMemory
+   * @category Memory
    */
   deregisterMemory(memory: NdMemoryHandle | number): Overlapped<void>;
 
@@ -157,6 +165,7 @@ export interface INDAdapter extends INDOverlapped {
    *   window (`sendAndInvalidate`)
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDAdapter::CreateMemoryWindow
+   * @category Memory
    */
   createMemoryWindow(invalidateResult?: NdResult): INDMemoryWindow;
 
@@ -165,6 +174,7 @@ export interface INDAdapter extends INDOverlapped {
    *
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDAdapter::CreateConnector
+   * @category Connect
    */
   createConnector(): INDConnector;
 
@@ -175,12 +185,14 @@ export interface INDAdapter extends INDOverlapped {
    * @throws ADDRESS_ALREADY_EXISTS (the port is in use), TOO_MANY_ADDRESSES (no port is free), INVALID_PARAMETER_1
    * (backlog), INVALID_PARAMETER_3 (protocol), INVALID_PARAMETER (port), NOT_SUPPORTED (UDP)
    * @see INDAdapter::Listen
+   * @category Connect
    */
   listen(options?: NdListenOptions): INDListen;
 
   /**
    * Disconnects and releases everything created from this instance, regardless of reference counts, and then the
    * instance itself; for `await using`. Afterwards it no longer keeps the process alive. Never fails.
+   * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -197,7 +209,7 @@ export interface INDAdapter extends INDOverlapped {
  * ```
  */
 export interface INDCompletionQueue extends INDOverlapped {
-  /** Number of entries; at least as many as requested. */
+  /** Number of entries; at least as many as requested. @category Queues */
   readonly entries: number;
 
   /**
@@ -207,6 +219,7 @@ export interface INDCompletionQueue extends INDOverlapped {
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (the waiting completions would not fit). The queue is then
    *   unchanged.
    * @see INDCompletionQueue::Resize
+   * @category Queues
    */
   resize(entries: number): void;
 
@@ -221,6 +234,7 @@ export interface INDCompletionQueue extends INDOverlapped {
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
    * @see INDCompletionQueue::Notify
+   * @category Complete
    */
   notify(type: NdNotifyType): Overlapped<void>;
 
@@ -234,6 +248,7 @@ export interface INDCompletionQueue extends INDOverlapped {
    * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). It fails for no
    *   other reason.
    * @see INDCompletionQueue::GetResults
+   * @category Complete
    */
   getResults(results: NdResult[], max?: number): number;
 }
@@ -279,11 +294,14 @@ export interface INDMemoryWindow extends NdUnknown {}
  * ```
  */
 export interface INDEndpoint extends NdUnknown {
-  /** Maximum length in bytes of a Send or Write that is copied during the call; its memory need not be registered. */
+  /**
+   * Maximum length in bytes of a Send or Write that is copied during the call; its memory need not be registered.
+   * @category Queues
+   */
   readonly maxInline: number;
-  /** Maximum scatter/gather entries of a Receive; at least as many as requested. */
+  /** Maximum scatter/gather entries of a Receive; at least as many as requested. @category Queues */
   readonly inboundSge: number;
-  /** Maximum scatter/gather entries of any other request; at least as many as requested. */
+  /** Maximum scatter/gather entries of any other request; at least as many as requested. @category Queues */
   readonly outboundSge: number;
 
   /**
@@ -292,6 +310,7 @@ export interface INDEndpoint extends NdUnknown {
    *
    * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::Flush
+   * @category Queues
    */
   flush(): void;
 
@@ -300,6 +319,7 @@ export interface INDEndpoint extends NdUnknown {
    *
    * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::StartRequestBatch
+   * @category Post
    */
   startRequestBatch(): void;
   /**
@@ -307,6 +327,7 @@ export interface INDEndpoint extends NdUnknown {
    *
    * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::SubmitRequestBatch
+   * @category Post
    */
   submitRequestBatch(): void;
 
@@ -318,6 +339,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; INVALID_PARAMETER_4 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_4
    * @see INDEndpoint::Send
+   * @category Post
    */
   send(result: NdResult, sgl: readonly NdSge[], flags?: number): void;
 
@@ -330,6 +352,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param flags - as {@link send}; INVALID_PARAMETER_5 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_5
    * @see INDEndpoint::SendAndInvalidate
+   * @category Post
    */
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags?: number): void;
 
@@ -340,6 +363,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, see {@link INDEndpoint}
    * @see INDEndpoint::Receive
+   * @category Post
    */
   receive(result: NdResult, sgl: readonly NdSge[]): void;
 
@@ -355,6 +379,7 @@ export interface INDEndpoint extends NdUnknown {
    * @throws INVALID_DEVICE_STATE (the window is bound), INVALID_PARAMETER (the range exceeds the memory or is empty),
    *   INVALID_PARAMETER_3 (window)
    * @see INDEndpoint::Bind
+   * @category Post
    */
   bind(
     result: NdResult,
@@ -373,6 +398,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for other bits
    * @throws INVALID_PARAMETER_2 (window)
    * @see INDEndpoint::Invalidate
+   * @category Post
    */
   invalidate(result: NdResult, window: INDMemoryWindow, flags?: number): void;
 
@@ -386,6 +412,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Read
+   * @category Post
    */
   read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags?: number): void;
 
@@ -399,6 +426,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
    * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Write
+   * @category Post
    */
   write(
     result: NdResult,
@@ -455,9 +483,9 @@ export interface NdListenOptions {
  * ```
  */
 export interface INDListen extends INDOverlapped {
-  /** The granted port, in host order. */
+  /** The granted port, in host order. @category Connect */
   readonly port: number;
-  /** The address and port that peers connect to. */
+  /** The address and port that peers connect to. @category Connect */
   readonly address: SocketAddress;
 
   /**
@@ -467,6 +495,7 @@ export interface INDListen extends INDOverlapped {
    * @param connector - an idle connector of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle
    * @see INDListen::GetConnectionRequest
+   * @category Connect
    */
   getConnectionRequest(connector: INDConnector): Overlapped<void>;
 }
@@ -547,6 +576,7 @@ export interface INDConnector extends INDOverlapped {
    * @throws INVALID_PARAMETER_1 … _8 for the n-th option in the order of {@link NdEndpointOptions},
    * INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDConnector::CreateEndpoint
+   * @category Queues
    */
   createEndpoint(options: NdEndpointOptions): INDEndpoint;
 
@@ -565,6 +595,7 @@ export interface INDConnector extends INDOverlapped {
    *   INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), TOO_MANY_ADDRESSES (no port is free). The connector is then
    *   unchanged.
    * @see INDConnector::Connect
+   * @category Connect
    */
   connect(endpoint: INDEndpoint, address: NdAddress, options?: NdConnectOptions): Overlapped<void>;
 
@@ -575,6 +606,7 @@ export interface INDConnector extends INDOverlapped {
    * connection to complete.
    *
    * @see INDConnector::CompleteConnect
+   * @category Connect
    */
   completeConnect(): Overlapped<void>;
 
@@ -590,6 +622,7 @@ export interface INDConnector extends INDOverlapped {
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (endpoint). The connector is then unchanged.
    * @see INDConnector::Accept
+   * @category Connect
    */
   accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void>;
 
@@ -599,6 +632,7 @@ export interface INDConnector extends INDOverlapped {
    * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, INVALID_BUFFER_SIZE
    * @see INDConnector::Reject
+   * @category Connect
    */
   reject(privateData?: Uint8Array): void;
 
@@ -607,6 +641,7 @@ export interface INDConnector extends INDOverlapped {
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see INDConnector::GetConnectionData
+   * @category Connect
    */
   getConnectionData(): NdConnectionData;
 
@@ -615,6 +650,7 @@ export interface INDConnector extends INDOverlapped {
    *
    * @throws ADDRESS_NOT_ASSOCIATED before there is one.
    * @see INDConnector::GetLocalAddress
+   * @category Connect
    */
   getLocalAddress(): SocketAddress;
 
@@ -623,6 +659,7 @@ export interface INDConnector extends INDOverlapped {
    *
    * @throws CONNECTION_INVALID before there is a peer.
    * @see INDConnector::GetPeerAddress
+   * @category Connect
    */
   getPeerAddress(): SocketAddress;
 
@@ -632,6 +669,7 @@ export interface INDConnector extends INDOverlapped {
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see INDConnector::NotifyDisconnect
+   * @category Connect
    */
   notifyDisconnect(): Overlapped<void>;
 
@@ -643,9 +681,13 @@ export interface INDConnector extends INDOverlapped {
    *
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see INDConnector::Disconnect
+   * @category Connect
    */
   disconnect(): Overlapped<void>;
 
-  /** Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails. */
+  /**
+   * Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails.
+   * @category Lifetime
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }

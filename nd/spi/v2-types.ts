@@ -190,25 +190,26 @@ export interface Nd2ReadLimits {
  * ```
  */
 export class Nd2RemoteMemory {
-  /** Length of the wire form, in bytes: address (8), token (4), each in network byte order. */
+  /** Length of the wire form, in bytes: address (8), token (4), each in network byte order. @category Encode */
   static readonly size = 12;
 
-  /** The address of the first byte. */
+  /** The address of the first byte. @category Memory */
   readonly address: bigint;
-  /** The token, as returned by the peer's getRemoteToken. */
+  /** The token, as returned by the peer's getRemoteToken. @category Memory */
   readonly token: number;
 
   // Requests use no BigInt, so the words of the address and the token are also available in WinVerbs' form.
-  /** Low 32 bits of the address. */
+  /** Low 32 bits of the address. @category Memory */
   readonly addressLow: number;
-  /** High 32 bits of the address. */
+  /** High 32 bits of the address. @category Memory */
   readonly addressHigh: number;
-  /** The token, under its name in WinVerbs. */
+  /** The token, under its name in WinVerbs. @category Memory */
   readonly rkey: number;
 
   /**
    * @param address - 64 bits: a bigint, or a number below 2^53
    * @throws RangeError if the address exceeds 64 bits, or the token 32 bits
+   * @category Encode
    */
   constructor(address: bigint | number, token: number) {
     const wide = asAddress(address);
@@ -233,6 +234,7 @@ export class Nd2RemoteMemory {
    *
    * @param region - a region with registered memory
    * @throws NdError INVALID_DEVICE_STATE unless registered
+   * @category Encode
    */
   static of(region: Pick<IND2MemoryRegion, 'address' | 'getRemoteToken'>): Nd2RemoteMemory {
     return new Nd2RemoteMemory(region.address, region.getRemoteToken());
@@ -244,6 +246,7 @@ export class Nd2RemoteMemory {
    * @param out - where to write them, by default into new bytes
    * @param offset - bytes from the start of `out`
    * @throws RangeError if they do not fit
+   * @category Encode
    */
   encode(out: Uint8Array = new Uint8Array(Nd2RemoteMemory.size), offset = 0): Uint8Array {
     const view = wireView(out, offset, Nd2RemoteMemory.size);
@@ -258,6 +261,7 @@ export class Nd2RemoteMemory {
    * @param bytes - bytes that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
+   * @category Encode
    */
   static decode(bytes: Uint8Array, offset = 0): Nd2RemoteMemory {
     const view = wireView(bytes, offset, Nd2RemoteMemory.size);

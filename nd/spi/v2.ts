@@ -76,6 +76,7 @@ export interface IND2Provider extends NdUnknown {
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see IND2Provider::QueryAddressList
+   * @category Open
    */
   queryAddressList(): SocketAddress[];
 
@@ -86,6 +87,7 @@ export interface IND2Provider extends NdUnknown {
    *   matter
    * @throws INVALID_ADDRESS (no adapter has it, or it is the wildcard), NO_MEMORY
    * @see IND2Provider::ResolveAddress
+   * @category Open
    */
   resolveAddress(address: NdAddress): bigint;
 
@@ -95,6 +97,7 @@ export interface IND2Provider extends NdUnknown {
    * @param options - options of the instance
    * @throws INVALID_PARAMETER (id or options), INVALID_ADDRESS (no adapter has the address), NO_MEMORY
    * @see IND2Provider::OpenAdapter
+   * @category Open
    */
   openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter;
 }
@@ -123,6 +126,7 @@ export interface IND2Adapter extends NdUnknown {
    * @param version - {@link ND_VERSION_2}, the only version
    * @throws NOT_SUPPORTED (another version), DEVICE_REMOVED
    * @see IND2Adapter::Query
+   * @category Devices
    */
   query(version?: number): Nd2AdapterInfo;
 
@@ -131,6 +135,7 @@ export interface IND2Adapter extends NdUnknown {
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see IND2Adapter::QueryAddressList
+   * @category Devices
    */
   queryAddressList(): SocketAddress[];
 
@@ -140,6 +145,7 @@ export interface IND2Adapter extends NdUnknown {
    *
    * @throws NO_MEMORY
    * @see IND2Adapter::CreateOverlappedFile
+   * @category Devices
    */
   createOverlappedFile(): NdOverlappedFile;
 
@@ -152,6 +158,7 @@ export interface IND2Adapter extends NdUnknown {
    * @throws INVALID_PARAMETER_3 (below 1 or above maxCompletionQueueDepth), INVALID_PARAMETER (not a valid affinity),
    *   NO_MEMORY, INSUFFICIENT_RESOURCES
    * @see IND2Adapter::CreateCompletionQueue
+   * @category Queues
    */
   createCompletionQueue(depth: number, affinity?: Nd2Affinity, file?: NdOverlappedFile): IND2CompletionQueue;
 
@@ -161,6 +168,7 @@ export interface IND2Adapter extends NdUnknown {
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryRegion
+   * @category Memory
    */
   createMemoryRegion(file?: NdOverlappedFile): IND2MemoryRegion;
 
@@ -169,6 +177,7 @@ export interface IND2Adapter extends NdUnknown {
    *
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryWindow
+   * @category Memory
    */
   createMemoryWindow(): IND2MemoryWindow;
 
@@ -180,6 +189,7 @@ export interface IND2Adapter extends NdUnknown {
    *   (maxRequestSge), INVALID_PARAMETER_5 (notifyThreshold above the depth), NOT_SUPPORTED where
    *   maxSharedReceiveQueueDepth is 0, INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateSharedReceiveQueue
+   * @category Queues
    */
   createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue;
 
@@ -192,6 +202,7 @@ export interface IND2Adapter extends NdUnknown {
    * _6 (initiatorQueueDepth), _7 (maxReceiveRequestSge), _8 (maxInitiatorRequestSge), _9 (inlineDataSize),
    * INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateQueuePair
+   * @category Queues
    */
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair;
 
@@ -204,6 +215,7 @@ export interface IND2Adapter extends NdUnknown {
    * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
    * NO_MEMORY
    * @see IND2Adapter::CreateQueuePairWithSrq
+   * @category Queues
    */
   createQueuePairWithSrq(options: Nd2SrqQueuePairOptions): IND2QueuePair;
 
@@ -213,6 +225,7 @@ export interface IND2Adapter extends NdUnknown {
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateConnector
+   * @category Connect
    */
   createConnector(file?: NdOverlappedFile): IND2Connector;
 
@@ -222,10 +235,14 @@ export interface IND2Adapter extends NdUnknown {
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateListener
+   * @category Connect
    */
   createListener(file?: NdOverlappedFile): IND2Listener;
 
-  /** Releases everything created from it, regardless of reference counts, and then itself; for `await using`. */
+  /**
+   * Releases everything created from it, regardless of reference counts, and then itself; for `await using`.
+   * @category Lifetime
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -241,7 +258,7 @@ export interface IND2Adapter extends NdUnknown {
  * ```
  */
 export interface IND2CompletionQueue extends IND2Overlapped {
-  /** Number of entries; at least as many as requested. */
+  /** Number of entries; at least as many as requested. @category Queues */
   readonly entries: number;
 
   /**
@@ -250,6 +267,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    *
    * @throws NOT_SUPPORTED if the provider does not know them
    * @see IND2CompletionQueue::GetNotifyAffinity
+   * @category Queues
    */
   getNotifyAffinity(): Nd2Affinity;
 
@@ -260,6 +278,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (the waiting completions would not fit), NOT_SUPPORTED (without
    * CQ_RESIZE_SUPPORTED). The queue is then unchanged.
    * @see IND2CompletionQueue::Resize
+   * @category Queues
    */
   resize(depth: number): void;
 
@@ -274,6 +293,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
    * @see IND2CompletionQueue::Notify
+   * @category Complete
    */
   notify(type: NdNotifyType): Overlapped<void>;
 
@@ -282,6 +302,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * paid off. A program that waits for a result calls it before each `getResults`. After `false` it calls `getResults`
    * once more, and `notify` if that returns 0. Never fails. If the method is missing, the provider gives no hint; use
    * `notify` alone. An addition to the SPI.
+   * @category Complete
    */
   shouldPoll?(): boolean;
 
@@ -296,6 +317,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). It fails for no
    *   other reason.
    * @see IND2CompletionQueue::GetResults
+   * @category Complete
    */
   getResults(results: Nd2Result[], max?: number): number;
 }
@@ -327,6 +349,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (an empty buffer), NOT_SUPPORTED
    *   (with this runtime native code can hold only memory of `allocate()`)
    * @see IND2MemoryRegion::Register
+   * @category Memory
    */
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;
 
@@ -339,12 +362,13 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
    * @see IND2MemoryRegion::Deregister
+   * @category Memory
    */
   deregister(): Overlapped<void>;
 
-  /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered */
+  /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered @category Memory */
   readonly address: bigint;
-  /** Length of the registered memory, in bytes; 0 if there is none. */
+  /** Length of the registered memory, in bytes; 0 if there is none. @category Memory */
   readonly length: number;
 
   /**
@@ -353,6 +377,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetLocalToken
+   * @category Memory
    */
   getLocalToken(): number;
 
@@ -361,6 +386,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetRemoteToken
+   * @category Memory
    */
   getRemoteToken(): number;
 }
@@ -385,6 +411,7 @@ export interface IND2MemoryWindow extends INDMemoryWindow {
    *
    * @throws INVALID_DEVICE_STATE before the first Bind
    * @see IND2MemoryWindow::GetRemoteToken
+   * @category Memory
    */
   getRemoteToken(): number;
 }
@@ -408,6 +435,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    *
    * @throws NOT_SUPPORTED if the provider does not know them
    * @see IND2SharedReceiveQueue::GetNotifyAffinity
+   * @category Queues
    */
   getNotifyAffinity(): Nd2Affinity;
 
@@ -419,6 +447,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the outstanding Receives). The queue is then
    *   unchanged.
    * @see IND2SharedReceiveQueue::Modify
+   * @category Queues
    */
   modify(depth: number, notifyThreshold: number): void;
 
@@ -429,6 +458,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
    * @see IND2SharedReceiveQueue::Notify
+   * @category Queues
    */
   notify(): Overlapped<void>;
 
@@ -440,6 +470,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, as {@link IND2QueuePair.receive}
    * @see IND2SharedReceiveQueue::Receive
+   * @category Post
    */
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 }
@@ -498,9 +529,12 @@ declare module './common-types.js' {
  * ```
  */
 export interface IND2QueuePair extends NdUnknown {
-  /** Maximum scatter/gather entries of a Receive; at least as many as requested, or 0 with a shared receive queue. */
+  /**
+   * Maximum scatter/gather entries of a Receive; at least as many as requested, or 0 with a shared receive queue.
+   * @category Queues
+   */
   readonly maxReceiveRequestSge: number;
-  /** Maximum scatter/gather entries of a Send, Read or Write; at least as many as requested. */
+  /** Maximum scatter/gather entries of a Send, Read or Write; at least as many as requested. @category Queues */
   readonly maxInitiatorRequestSge: number;
 
   /**
@@ -509,6 +543,7 @@ export interface IND2QueuePair extends NdUnknown {
    *
    * @throws INVALID_HANDLE (the queue pair was released), and nothing else
    * @see IND2QueuePair::Flush
+   * @category Queues
    */
   flush(): void;
 
@@ -520,6 +555,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
    * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
    * @see IND2QueuePair::Send
+   * @category Post
    */
   send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
 
@@ -530,6 +566,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
    * @see IND2QueuePair::Receive
+   * @category Post
    */
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 
@@ -547,6 +584,7 @@ export interface IND2QueuePair extends NdUnknown {
    * or is empty), INVALID_DEVICE_STATE (the window is bound), ACCESS_VIOLATION (ALLOW_WRITE to a region without
    * ALLOW_LOCAL_WRITE)
    * @see IND2QueuePair::Bind
+   * @category Post
    */
   bind(
     context: unknown,
@@ -565,6 +603,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
    * @throws INVALID_PARAMETER_2 (window)
    * @see IND2QueuePair::Invalidate
+   * @category Post
    */
   invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
 
@@ -579,6 +618,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
    * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Read
+   * @category Post
    */
   read(
     context: unknown,
@@ -598,6 +638,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
    * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Write
+   * @category Post
    */
   write(
     context: unknown,
@@ -623,6 +664,7 @@ export interface IND2QueuePair extends NdUnknown {
    *   instead, as after `NOT_MAPPED`.
    * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset),
    *   INVALID_HANDLE
+   * @category Memory
    */
   direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
 
@@ -641,6 +683,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE,
    *   INSUFFICIENT_RESOURCES (no file descriptor is left, or too many views exist), NO_MEMORY, NOT_SUPPORTED (the
    *   runtime has no external ArrayBuffers)
+   * @category Memory
    */
   view?(
     remote: Nd2RemoteMemory,
@@ -695,6 +738,7 @@ export interface IND2Connector extends IND2Overlapped {
    *   TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port in use: SHARING_VIOLATION,
    *   ADDRESS_ALREADY_EXISTS
    * @see IND2Connector::Bind
+   * @category Connect
    */
   bind(address: NdAddress): void;
 
@@ -713,6 +757,7 @@ export interface IND2Connector extends IND2Overlapped {
    * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
    * INVALID_PARAMETER_4, _5 (read limits). The connector is then unchanged.
    * @see IND2Connector::Connect
+   * @category Connect
    */
   connect(queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectOptions): Overlapped<void>;
 
@@ -723,6 +768,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws CONNECTION_INVALID (no connection to complete), CONNECTION_ABORTED (the peer gave up before)
    * @see IND2Connector::CompleteConnect
+   * @category Connect
    */
   completeConnect(): Overlapped<void>;
 
@@ -738,6 +784,7 @@ export interface IND2Connector extends IND2Overlapped {
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits). The connector is then unchanged.
    * @see IND2Connector::Accept
+   * @category Connect
    */
   accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
 
@@ -747,6 +794,7 @@ export interface IND2Connector extends IND2Overlapped {
    * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
    * @see IND2Connector::Reject
+   * @category Connect
    */
   reject(privateData?: Uint8Array): void;
 
@@ -756,6 +804,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetReadLimits
+   * @category Connect
    */
   getReadLimits(): Nd2ReadLimits;
 
@@ -765,6 +814,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetPrivateData
+   * @category Connect
    */
   getPrivateData(): Uint8Array;
 
@@ -773,6 +823,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws ADDRESS_NOT_ASSOCIATED before there is one.
    * @see IND2Connector::GetLocalAddress
+   * @category Connect
    */
   getLocalAddress(): SocketAddress;
 
@@ -781,6 +832,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws CONNECTION_INVALID before there is a peer.
    * @see IND2Connector::GetPeerAddress
+   * @category Connect
    */
   getPeerAddress(): SocketAddress;
 
@@ -792,6 +844,7 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see IND2Connector::NotifyDisconnect
+   * @category Connect
    */
   notifyDisconnect(): Overlapped<void>;
 
@@ -802,10 +855,14 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see IND2Connector::Disconnect
+   * @category Connect
    */
   disconnect(): Overlapped<void>;
 
-  /** Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails. */
+  /**
+   * Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails.
+   * @category Lifetime
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -833,6 +890,7 @@ export interface IND2Listener extends IND2Overlapped {
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
    *   TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
    * @see IND2Listener::Bind
+   * @category Connect
    */
   bind(address: NdAddress): void;
 
@@ -844,6 +902,7 @@ export interface IND2Listener extends IND2Overlapped {
    * @throws INVALID_DEVICE_STATE (not bound, or already listening), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
    *   (another listener has the address), INVALID_PARAMETER (backlog)
    * @see IND2Listener::Listen
+   * @category Connect
    */
   listen(backlog?: number): void;
 
@@ -852,6 +911,7 @@ export interface IND2Listener extends IND2Overlapped {
    *
    * @throws INVALID_DEVICE_STATE before bind
    * @see IND2Listener::GetLocalAddress
+   * @category Connect
    */
   getLocalAddress(): SocketAddress;
 
@@ -863,6 +923,7 @@ export interface IND2Listener extends IND2Overlapped {
    * @throws CONNECTION_ACTIVE (the connector is not idle), INVALID_DEVICE_STATE (the listener does not listen),
    *   INVALID_PARAMETER_1 (connector)
    * @see IND2Listener::GetConnectionRequest
+   * @category Connect
    */
   getConnectionRequest(connector: IND2Connector): Overlapped<void>;
 }

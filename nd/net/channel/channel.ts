@@ -77,9 +77,12 @@ function refuseListener(name: unknown): void {
  * ```
  */
 export class Channel extends EventEmitter implements AsyncIterable<Buffer>, AsyncDisposable {
-  /** The error that ended the connection; undefined while it is open and after a clean end. */
+  /** The error that ended the connection; undefined while it is open and after a clean end. @category Lifetime */
   error: Error | undefined;
-  /** Messages of `Server.broadcast` that the peer did not get because it was too slow or does not accept messages of that length. */
+  /**
+   * Messages of `Server.broadcast` that the peer did not get because it was too slow or does not accept messages of that length.
+   * @category Statistics
+   */
   droppedMessages = 0;
   /** Whether its server holds a reference to it, for broadcasts. @internal */
   kept = false;
@@ -192,17 +195,17 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return this.#link.context;
   }
 
-  /** Local address and port. */
+  /** Local address and port. @category Connect */
   get localAddress(): SocketAddress {
     return this.#link.connector.getLocalAddress();
   }
 
-  /** The peer's address and port. */
+  /** The peer's address and port. @category Connect */
   get remoteAddress(): SocketAddress {
     return this.#link.connector.getPeerAddress();
   }
 
-  /** Whether the connection has ended. */
+  /** Whether the connection has ended. @category Lifetime */
   get destroyed(): boolean {
     return this.#ended;
   }
@@ -214,19 +217,22 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return !busy && this.#reading === 0 && this.#inbox.length === 0;
   }
 
-  /** Makes the connection keep the process alive, which is the default. */
+  /** Makes the connection keep the process alive, which is the default. @category Lifetime */
   ref(): this {
     this.#link.processRef.setRef(true);
     return this;
   }
 
-  /** Stops the connection and unanswered requests from keeping the process alive. Unsent data still does. */
+  /**
+   * Stops the connection and unanswered requests from keeping the process alive. Unsent data still does.
+   * @category Lifetime
+   */
   unref(): this {
     this.#link.processRef.setRef(false);
     return this;
   }
 
-  /** Sets the handler of the peer's requests. Without a handler, they fail. */
+  /** Sets the handler of the peer's requests. Without a handler, they fail. @category Receive */
   onRequest(handler: RequestHandler): this {
     checkHandler(handler);
     this.handle.strong = this;
@@ -240,6 +246,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param bytes - the message; do not change it before the promise resolves
    * @param options - `signal`
    * @throws NetError `EMSGSIZE` (longer than the peer accepts), `ECONNRESET` and others; AbortError, only if sending has not begun
+   * @category Send
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
     const signal = options?.signal;
@@ -312,6 +319,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param options - `signal`, which also aborts the signal of the peer's handler
    * @throws NetError `ERR_REMOTE` (the peer's handler threw; with its message), `ECONNRESET` and others (the connection ended first);
    *   AbortError
+   * @category Send
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
     return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), options?.signal);
@@ -354,6 +362,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    *
    * @param options - `signal`
    * @throws the error that ended the connection, after all messages that arrived before it; AbortError
+   * @category Receive
    */
   receive(options?: AbortOptions): Promise<Buffer | undefined> {
     const message = this.#inbox.take(options?.signal);
@@ -361,7 +370,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return message;
   }
 
-  /** Iterates over messages until the peer closes. Leaving the loop does not close the channel. */
+  /** Iterates over messages until the peer closes. Leaving the loop does not close the channel. @category Receive */
   [Symbol.asyncIterator](): AsyncIterableIterator<Buffer> {
     return iterate(() => this.receive());
   }
@@ -373,6 +382,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param buffer - preferably from `allocate()`, so that processes of this host can access it directly
    * @param options - rights, by default read only
    * @throws NetError `EINVAL` (`buffer` cannot be registered, or `views` requires memory from `allocate()`)
+   * @category Memory
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));
@@ -386,6 +396,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    *
    * @param handle - the bytes of its handle, as received in a message
    * @throws NetError `EPROTO` (not a handle), `ERR_STREAM_DESTROYED` (the channel is closed)
+   * @category Memory
    */
   open(handle: Uint8Array): RemoteMemory {
     const checkOpen = (what: string): void => {
@@ -402,6 +413,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * this local address. A peer has access only to its own messages, and only until it has read them.
    *
    * @param buffer - the memory; {@link send} and {@link request} accept any part of it
+   * @category Memory
    */
   lend(buffer: Uint8Array): Promise<LentMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('lend'));
@@ -413,6 +425,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * connection.
    *
    * @param options - `signal`, which ends the connection at once
+   * @category Lifetime
    */
   async close(options?: AbortOptions): Promise<void> {
     const signal = options?.signal;
@@ -430,13 +443,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (signal?.aborted) throw aborted(signal);
   }
 
-  /** Ends the connection at once. Pending operations fail with the error; the peer gets `ECONNRESET`. */
+  /**
+   * Ends the connection at once. Pending operations fail with the error; the peer gets `ECONNRESET`.
+   * @category Lifetime
+   */
   destroy(error?: Error): this {
     if (!this.#ended) this.#link.end(error ?? closed('destroy'));
     return this;
   }
 
-  /** {@link close}, for `await using`. */
+  /** {@link close}, for `await using`. @category Lifetime */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

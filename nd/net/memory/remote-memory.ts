@@ -35,11 +35,11 @@ export interface RemoteOptions {
  * ```
  */
 export class RemoteMemory {
-  /** Length in bytes. */
+  /** Length in bytes. @category Memory */
   readonly length: number;
-  /** Whether writing is permitted. */
+  /** Whether writing is permitted. @category Memory */
   readonly writable: boolean;
-  /** Whether the peer lets processes of its user on its host {@link map} the memory. */
+  /** Whether the peer lets processes of its user on its host {@link map} the memory. @category Memory */
   readonly views: boolean;
   readonly #remote: Nd2RemoteMemory;
   readonly #direct: DirectMemory;
@@ -65,6 +65,7 @@ export class RemoteMemory {
   /**
    * Whether the peer is a process of this user on this host and neither side has the option `direct: false`. If so, the `Sync` methods work
    * on memory from `allocate()`.
+   * @category Memory
    */
   get direct(): boolean {
     return !this.link.over && this.#direct.reachable;
@@ -77,6 +78,7 @@ export class RemoteMemory {
    * @param into - the buffer to fill
    * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). Part of `into` may have been
    *   written.
+   * @category Read
    */
   readSync(offset: number, into: Uint8Array): void {
     this.checkOpen('readSync');
@@ -93,6 +95,7 @@ export class RemoteMemory {
    * @param from - the bytes to write
    * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). A part may have been
    *   written.
+   * @category Write
    */
   writeSync(offset: number, from: Uint8Array): void {
     this.checkOpen('writeSync');
@@ -110,6 +113,7 @@ export class RemoteMemory {
    * @param expected - the value to compare with
    * @param replacement - the new value
    * @throws as {@link writeSync}, and NetError `ETIMEDOUT` (the peer revoked the memory meanwhile, so the operation may have been executed)
+   * @category Atomics
    */
   compareExchangeSync(offset: number, expected: bigint, replacement: bigint): bigint {
     this.#checkAtomic('compareExchangeSync', offset, expected, replacement);
@@ -126,6 +130,7 @@ export class RemoteMemory {
    * @param offset - a multiple of 8 bytes
    * @param value - the value to add
    * @throws as {@link compareExchangeSync}
+   * @category Atomics
    */
   fetchAddSync(offset: number, value: bigint): bigint {
     this.#checkAtomic('fetchAddSync', offset, value, 0n);
@@ -163,6 +168,7 @@ export class RemoteMemory {
    *
    * @throws NetError `ENOTSUP` (the memory cannot be mapped; with the reason), `ENOBUFS` (too many mappings, or no file descriptor is
    *   left), `ENOMEM`, `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the connection has ended)
+   * @category Memory
    */
   async map(): Promise<Uint8Array<ArrayBuffer>> {
     this.checkOpen('map');
@@ -177,6 +183,7 @@ export class RemoteMemory {
    * @param options - `signal`
    * @throws RangeError `ERR_OUT_OF_RANGE` (outside the memory); NetError `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the
    *   connection has ended); AbortError
+   * @category Read
    */
   async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
     this.checkOpen('read');
@@ -201,6 +208,7 @@ export class RemoteMemory {
    * @param bytes - the bytes to write
    * @param options - `signal`
    * @throws as {@link read}, and NetError `EACCES` (the memory is not writable)
+   * @category Write
    */
   async write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void> {
     this.checkOpen('write');
@@ -225,6 +233,7 @@ export class RemoteMemory {
    * @param replacement - the new value
    * @param options - `signal`
    * @throws as {@link write}, and NetError `ERR_REMOTE` (the peer cannot execute it)
+   * @category Atomics
    */
   compareExchange(
     offset: number,
@@ -242,6 +251,7 @@ export class RemoteMemory {
    * @param value - the value to add
    * @param options - `signal`
    * @throws as {@link compareExchange}
+   * @category Atomics
    */
   fetchAdd(offset: number, value: bigint, options?: RemoteOptions): Promise<bigint> {
     return this.#atomic(Atomic.FETCH_ADD, offset, value, 0n, options);

@@ -111,12 +111,15 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     });
   }
 
-  /** Whether the map's memory is mapped in this process, so that `get`, `getInto` and `has` work. */
+  /** Whether the map's memory is mapped in this process, so that `get`, `getInto` and `has` work. @category Memory */
   get direct(): boolean {
     return this.#reader !== undefined && this.#over === undefined;
   }
 
-  /** Number of entries, including expired ones that have not been removed; undefined where {@link direct} is false. */
+  /**
+   * Number of entries, including expired ones that have not been removed; undefined where {@link direct} is false.
+   * @category Statistics
+   */
   get size(): number | undefined {
     return this.direct ? this.#lookup?.size : undefined;
   }
@@ -126,6 +129,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    *
    * @throws NetError `ENOTSUP` (the map is not {@link direct}), `ECONNRESET` (the owner has ended), `EBUSY` (the owner stopped while it was
    *   changing the entry)
+   * @category Read
    */
   get(key: string): R | undefined {
     const bytes = this.#direct('get').get(key);
@@ -139,6 +143,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    *
    * @returns length of the value in bytes; -1 if the key has none
    * @throws as {@link get}, and RangeError `ERR_OUT_OF_RANGE` (`target` is too short)
+   * @category Read
    */
   getInto(key: string, target: Uint8Array): number {
     const length = this.#direct('getInto').getInto(key, target);
@@ -146,13 +151,14 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return length;
   }
 
-  /** Whether there is an entry with this key. @throws as {@link get} */
+  /** Whether there is an entry with this key. @throws as {@link get} @category Read */
   has(key: string): boolean {
     return this.#direct('has').has(key);
   }
 
   /**
    * As {@link get}, but also from other hosts, with three sequential RDMA Reads. If the entry keeps changing, the owner sends its value.
+   * @category Read
    */
   async getAsync(key: string): Promise<R | undefined> {
     this.#checkOpen();
@@ -187,6 +193,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    * @param value - within the limits of the owner's `set`
    * @param options - `ttl`
    * @throws RangeError `ERR_OUT_OF_RANGE` (key or value is too long); NetError `ECONNRESET` (the owner has ended)
+   * @category Write
    */
   async set(key: string, value: V, options?: SetOptions): Promise<void> {
     this.#checkOpen();
@@ -194,7 +201,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     await this.#change(key, encodeValue(this.#codec.codec, value, mostValueBytes(this.#geometry)), ttl);
   }
 
-  /** Makes the owner remove an entry. Resolves with whether it existed. */
+  /** Makes the owner remove an entry. Resolves with whether it existed. @category Write */
   async delete(key: string): Promise<boolean> {
     this.#checkOpen();
     return this.#change(key, undefined, 0);
@@ -207,6 +214,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
    * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
    * @throws NetError `ENOTSUP` (the map cannot be accessed directly; use {@link addAsync}), `ENOBUFS` (all counters of the map are in use)
+   * @category Atomics
    */
   add(name: string, amount: number): number {
     this.#checkOpen();
@@ -214,26 +222,26 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return this.#counters.add(name, amount);
   }
 
-  /** As {@link add}, but also from other hosts. */
+  /** As {@link add}, but also from other hosts. @category Atomics */
   async addAsync(name: string, amount: number): Promise<number> {
     this.#checkOpen();
     checkAmount(amount);
     return this.#counters.addAsync(name, amount);
   }
 
-  /** Makes the view keep the process alive, which is the default. */
+  /** Makes the view keep the process alive, which is the default. @category Lifetime */
   ref(): this {
     this.#channel.ref();
     return this;
   }
 
-  /** Stops the view from keeping the process alive, except while changes are being sent. */
+  /** Stops the view from keeping the process alive, except while changes are being sent. @category Lifetime */
   unref(): this {
     this.#channel.unref();
     return this;
   }
 
-  /** Ends the view after its changes were sent. */
+  /** Ends the view after its changes were sent. @category Lifetime */
   async close(): Promise<void> {
     if (this.#closing === undefined) {
       this.#flush();
@@ -243,7 +251,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     await this.#closing;
   }
 
-  /** {@link close}, for `await using`. */
+  /** {@link close}, for `await using`. @category Lifetime */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

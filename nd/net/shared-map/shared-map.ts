@@ -133,12 +133,12 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#description = () => ({ ...geometry, counters, codec: codec.name, key, now: hostClock() });
   }
 
-  /** Number of entries, including expired ones that have not been removed. */
+  /** Number of entries, including expired ones that have not been removed. @category Statistics */
   get size(): number {
     return this.#store.count;
   }
 
-  /** The address and port on which it can be opened; null once it is closed. */
+  /** The address and port on which it can be opened; null once it is closed. @category Connect */
   address(): ReturnType<Server['address']> {
     return this.#server.address();
   }
@@ -150,6 +150,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
    * @param value - at most 1 MiB, and about an eighth of the map's `bytes`
    * @param options - `ttl`
    * @throws RangeError `ERR_OUT_OF_RANGE` (key or value is too long); NetError `ERR_STREAM_DESTROYED` (the map is closed)
+   * @category Write
    */
   set(key: string, value: V, options?: SetOptions): void {
     this.#checkOpen('set');
@@ -159,7 +160,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : hostClock() + ttl);
   }
 
-  /** Returns the value of a key; undefined if it has none or it has expired. */
+  /** Returns the value of a key; undefined if it has none or it has expired. @category Read */
   get(key: string): R | undefined {
     this.#checkOpen('get');
     const bytes = this.#reader.get(key);
@@ -173,6 +174,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
    *
    * @returns length of the value in bytes; -1 if the key has none
    * @throws RangeError `ERR_OUT_OF_RANGE` (`target` is too short)
+   * @category Read
    */
   getInto(key: string, target: Uint8Array): number {
     this.#checkOpen('getInto');
@@ -181,20 +183,20 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return length;
   }
 
-  /** Whether there is an entry with this key. */
+  /** Whether there is an entry with this key. @category Read */
   has(key: string): boolean {
     this.#checkOpen('has');
     return this.#reader.has(key);
   }
 
-  /** Removes an entry. Returns whether it existed. */
+  /** Removes an entry. Returns whether it existed. @category Write */
   delete(key: string): boolean {
     this.#checkOpen('delete');
     this.#hash.of(key);
     return this.#store.delete(this.#hash);
   }
 
-  /** Removes all entries. Counters keep their values. */
+  /** Removes all entries. Counters keep their values. @category Write */
   clear(): void {
     this.#checkOpen('clear');
     this.#store.clear();
@@ -207,6 +209,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
    * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
    * @throws NetError `ENOBUFS` (all counters of the map are in use)
+   * @category Atomics
    */
   add(name: string, amount: number): number {
     this.#checkOpen('add');
@@ -214,19 +217,19 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return this.#counters.add(name, amount);
   }
 
-  /** Makes the map keep the process alive, which is the default. */
+  /** Makes the map keep the process alive, which is the default. @category Lifetime */
   ref(): this {
     this.#server.ref();
     return this;
   }
 
-  /** Stops the map from keeping the process alive, unless views are open. */
+  /** Stops the map from keeping the process alive, unless views are open. @category Lifetime */
   unref(): this {
     this.#server.unref();
     return this;
   }
 
-  /** Closes the map and ends all its views. */
+  /** Closes the map and ends all its views. @category Lifetime */
   async close(): Promise<void> {
     if (this.#over === undefined) {
       this.#over = this.#server.close();
@@ -236,7 +239,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     await this.#over;
   }
 
-  /** {@link close}, for `await using`. */
+  /** {@link close}, for `await using`. @category Lifetime */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -135,12 +135,12 @@ export class Socket extends Duplex {
     if (!this.#wanted) link.processRef.setRef(false);
   }
 
-  /** Makes the connection keep the process alive, which is the default. */
+  /** Makes the connection keep the process alive, which is the default. @category Lifetime */
   ref(): this {
     return this.#keepAlive(true);
   }
 
-  /** Stops an established connection from keeping the process alive. Unsent data still does. */
+  /** Stops an established connection from keeping the process alive. Unsent data still does. @category Lifetime */
   unref(): this {
     return this.#keepAlive(false);
   }
@@ -151,12 +151,12 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** Whether the connection is not established yet. */
+  /** Whether the connection is not established yet. @category Connect */
   get connecting(): boolean {
     return this.#link === undefined && !this.destroyed;
   }
 
-  /** Whether it is not connected, either not yet or no longer, as in `net.Socket`. */
+  /** Whether it is not connected, either not yet or no longer, as in `net.Socket`. @category Connect */
   get pending(): boolean {
     return this.destroyed || this.#link === undefined || this.#link.over;
   }
@@ -167,12 +167,12 @@ export class Socket extends Duplex {
     return this.writableLength === 0 && this.readableLength === 0 && this.#unread.empty;
   }
 
-  /** Number of bytes received. */
+  /** Number of bytes received. @category Statistics */
   get bytesRead(): number {
     return this.#link?.bytesRead ?? 0;
   }
 
-  /** Number of bytes sent and, as in `net.Socket`, queued. */
+  /** Number of bytes sent and, as in `net.Socket`, queued. @category Statistics */
   get bytesWritten(): number {
     return (this.#link?.bytesWritten ?? 0) + this.#waiting;
   }
@@ -184,7 +184,7 @@ export class Socket extends Duplex {
     return rest + this.writableLength - this.#writing;
   }
 
-  /** The local address, port and family; empty without a connection, as in `net.Socket`. */
+  /** The local address, port and family; empty without a connection, as in `net.Socket`. @category Connect */
   address(): {
     /** The local IP address. Like the other properties, it is absent before the socket is connected. */
     address?: string;
@@ -198,32 +198,32 @@ export class Socket extends Duplex {
     return { address: local.address, family: familyOf(local), port: local.port };
   }
 
-  /** The family of {@link localAddress}. */
+  /** The family of {@link localAddress}. @category Connect */
   get localFamily(): 'IPv4' | 'IPv6' | undefined {
     return this.#local && familyOf(this.#local);
   }
 
-  /** The family of {@link remoteAddress}. */
+  /** The family of {@link remoteAddress}. @category Connect */
   get remoteFamily(): 'IPv4' | 'IPv6' | undefined {
     return this.#remote && familyOf(this.#remote);
   }
 
-  /** The local address; undefined before the socket is connected. */
+  /** The local address; undefined before the socket is connected. @category Connect */
   get localAddress(): string | undefined {
     return this.#local?.address;
   }
 
-  /** The local port; undefined before the socket is connected. */
+  /** The local port; undefined before the socket is connected. @category Connect */
   get localPort(): number | undefined {
     return this.#local?.port;
   }
 
-  /** The peer's address; undefined before the socket is connected. */
+  /** The peer's address; undefined before the socket is connected. @category Connect */
   get remoteAddress(): string | undefined {
     return this.#remote?.address;
   }
 
-  /** The peer's port; undefined before the socket is connected. */
+  /** The peer's port; undefined before the socket is connected. @category Connect */
   get remotePort(): number | undefined {
     return this.#remote?.port;
   }
@@ -236,7 +236,7 @@ export class Socket extends Duplex {
     return this.#link?.over === false ? this.#link.connector.getPeerAddress() : undefined;
   }
 
-  /** Milliseconds without traffic until `'timeout'`; 0: none. */
+  /** Milliseconds without traffic until `'timeout'`; 0: none. @category Flow */
   get timeout(): number {
     return this.#idleMs;
   }
@@ -247,6 +247,7 @@ export class Socket extends Duplex {
    * @param ms - milliseconds; 0: no timeout
    * @param callback - called at the first timeout
    * @throws TypeError, RangeError (`ms` is not a number from 0 to 2^31 - 1)
+   * @category Flow
    */
   setTimeout(ms: number, callback?: () => void): this {
     checkMs(ms);
@@ -261,23 +262,23 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** No effect: data is never delayed to combine it. For programs written for `net.Socket`. */
+  /** No effect: data is never delayed to combine it. For programs written for `net.Socket`. @category Flow */
   setNoDelay(): this {
     return this;
   }
 
-  /** No effect: the adapter has its own keep-alive. For programs written for `net.Socket`. */
+  /** No effect: the adapter has its own keep-alive. For programs written for `net.Socket`. @category Flow */
   setKeepAlive(): this {
     return this;
   }
 
-  /** Ends the connection at once. The peer gets `ECONNRESET`; this side gets no error. */
+  /** Ends the connection at once. The peer gets `ECONNRESET`; this side gets no error. @category Lifetime */
   resetAndDestroy(): this {
     this.#resets = true;
     return this.destroy();
   }
 
-  /** Writes all queued data, then destroys the socket. */
+  /** Writes all queued data, then destroys the socket. @category Lifetime */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();
@@ -330,13 +331,16 @@ export class Socket extends Duplex {
     this.#giveUnread();
   }
 
-  /** As in `node:net`; also stops calls of the `onread` callback. */
+  /** As in `node:net`; also stops calls of the `onread` callback. @category Flow */
   override pause(): this {
     if (this.#onRead !== undefined) this.#flowing = false;
     return super.pause();
   }
 
-  /** As in `node:net`; also resumes calls of the `onread` callback after {@link pause} or a callback that returned false. */
+  /**
+   * As in `node:net`; also resumes calls of the `onread` callback after {@link pause} or a callback that returned false.
+   * @category Flow
+   */
   override resume(): this {
     if (this.#onRead !== undefined) {
       this.#flowing = true;
@@ -505,7 +509,7 @@ export class Socket extends Duplex {
     return `Socket {${peer} ${state}, ${this.bytesRead} bytes read, ${this.bytesWritten} written }`;
   }
 
-  /** As in `net.Socket`: `'opening'`, `'open'`, `'readOnly'`, `'writeOnly'` or `'closed'`. */
+  /** As in `net.Socket`: `'opening'`, `'open'`, `'readOnly'`, `'writeOnly'` or `'closed'`. @category Connect */
   get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed' {
     if (this.connecting) return 'opening';
     if (this.readable && this.writable) return 'open';
