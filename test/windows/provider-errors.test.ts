@@ -227,7 +227,7 @@ clean('only memory that cannot go away is registered', async () => {
   for (const buffer of [new Uint8Array(64), Buffer.from('pooled'), new ArrayBuffer(64)]) {
     assert.match(
       refusalText(() => pd.registerMemory(buffer, 0)),
-      /^NOT_SUPPORTED: .*register memory of allocate\(\), or a SharedArrayBuffer/,
+      /^NOT_SUPPORTED: .*registered memory must be that of allocate\(\).* or of a SharedArrayBuffer/,
     );
   }
   const memory = allocate(100_000);
