@@ -66,7 +66,7 @@ export class SoftCompletionQueue {
     this.words = new Uint32Array(this.ring.buffer);
   }
 
-  /** Makes the HCA write finished completions into this ring; the doorbell takes the queue's word. */
+  /** Makes the HCA write finished completions into this ring. The doorbell is passed the queue's word. */
   private progress(): void {
     const { hca } = this;
     hca.doorbell[0] = this.handle;

@@ -1,5 +1,5 @@
 /**
- * The user-mode verbs providers, by the library name that a device returns for LIBRARY_QUERY.
+ * User-mode verbs providers by the library name that a device returns for LIBRARY_QUERY.
  */
 
 import type { UserVerbs } from '../door/user-verbs.js';
@@ -19,7 +19,7 @@ export const userVerbsRegistry = new UserVerbsRegistry(
 userVerbsRegistry.register(SOFT_USER_LIBRARY, () => new SoftUserVerbs(loadAddon()));
 userVerbsRegistry.register(VERBS_USER_LIBRARY, () => new SoftUserVerbs(loadVerbsAddon()));
 
-/** The provider of a device. @throws StatusError NOT_SUPPORTED: there is none, or it lacks a mandatory function. */
+/** Returns the provider of a device. @throws StatusError NOT_SUPPORTED if there is none, or it lacks a mandatory function */
 export function loadUserVerbs(library: string): UserVerbs {
   return userVerbsRegistry.load(library);
 }

@@ -66,7 +66,7 @@ export class UserVerbsRegistry {
   /**
    * The provider with a name, created when it is first needed.
    *
-   * @throws StatusError NOT_SUPPORTED: no provider has that name, or it lacks a mandatory function.
+   * @throws StatusError NOT_SUPPORTED if no provider has that name, or it lacks a mandatory function
    */
   load(library: string): UserVerbs {
     let verbs = this.#loaded.get(library);

@@ -1,17 +1,17 @@
 import { Status, StatusError } from '../ioctl/status.js';
 
-/** Node.js has it, its types have not. */
+/** Missing from the types of Node.js. */
 declare const WebAssembly: {
   Memory: new (pages: { initial: number; maximum: number }) => { readonly buffer: ArrayBuffer };
 };
 
 const wasmPage = 65_536;
-/** A WebAssembly memory has at most so many pages. */
+/** Maximum pages of a WebAssembly memory. */
 const mostPages = 65_536;
 
 const steady = new WeakSet<ArrayBufferLike>();
 
-/** Whether it is memory of {@link allocateWindows}, which stays in place as long as somebody holds the buffer. */
+/** Whether this is memory of {@link allocateWindows}, which does not move while the buffer is referenced. */
 export function isSteady(buffer: ArrayBufferLike): boolean {
   return steady.has(buffer);
 }
@@ -29,16 +29,15 @@ export function wantsSteady(): boolean {
 }
 
 /**
- * Allocates memory that can be registered; see `allocate` of the package. It is the memory of a WebAssembly.Memory that nobody else has, and
- * that cannot grow. Its pages are the system's, aligned and zeroed. Neither a transfer nor a stream can take them away, and the engine frees
- * them once nobody holds them.
+ * Allocates memory that can be registered; see `allocate` of the package. It belongs to a WebAssembly.Memory that cannot grow and has no
+ * other user. Its pages are aligned and zeroed. Neither a transfer nor a stream can detach it, and V8 frees it when it is unreferenced.
  */
 export function allocateWindows(bytes: number): Uint8Array<ArrayBuffer> {
   const most = mostPages * wasmPage;
   if (!Number.isSafeInteger(bytes) || bytes < 1 || bytes > most) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `allocate: bytes is ${String(bytes)}; on Windows it must be a whole number from 1 to ${most}.`,
+      `\`bytes\` must be an integer from 1 to ${most} on Windows; got ${String(bytes)}.`,
     );
   }
   const pages = Math.ceil(bytes / wasmPage);
@@ -48,7 +47,7 @@ export function allocateWindows(bytes: number): Uint8Array<ArrayBuffer> {
   } catch (cause) {
     throw new StatusError(
       Status.NO_MEMORY,
-      `allocate: Windows cannot allocate ${bytes} bytes; release memory or request less.`,
+      `Windows cannot allocate ${bytes} bytes. Release memory or request less.`,
       { cause },
     );
   }

@@ -5,15 +5,15 @@ import type { Address, Handle, Native, NativeMemory } from './win32.js';
 
 /** OVERLAPPED_ENTRY: key at 0, context at 8, NTSTATUS at 16, bytes at 24. */
 const entrySize = 32;
-/** Packets that one call takes. */
+/** Maximum packets of one call. */
 const batch = 64;
-/** Behind the entries: how many there are. */
+/** Offset of the number of entries, which follows them. */
 const removedAt = batch * entrySize;
 
 const INFINITE = 0xffff_ffff;
-/** libuv's default. */
+/** libuv's default number of pool threads. */
 const poolThreads = 4;
-/** How long a call waits that shares its thread of the pool with others. */
+/** Time limit of a call that shares its pool thread with others. */
 const turnMs = 20;
 const STATUS_ABANDONED = 0x80;
 
@@ -23,7 +23,7 @@ const Key = { wake: 0, request: 1, end: 2, overlapped: 3 } as const;
 /** The context of a packet that is identified by its OVERLAPPED. It is negative; those of other requests are positive. */
 const contextOf = (overlapped: Address): number => -overlapped;
 
-/** What `GetQueuedCompletionStatusEx` writes, for one call at a time. */
+/** The output of `GetQueuedCompletionStatusEx`, for one call at a time. */
 class Batch {
   readonly #memory: NativeMemory;
   readonly #words: Int32Array;
@@ -46,12 +46,12 @@ class Batch {
     Atomics.store(this.#words, removedAt / 4, 0);
   }
 
-  /** Whether the call has returned, and with packets. */
+  /** Whether the call has returned packets. */
   get filled(): boolean {
     return Atomics.load(this.#words, removedAt / 4) > 0;
   }
 
-  /** Contexts of the requests that have completed, in the order of their packets; each packet is given once. */
+  /** Returns the contexts of completed requests in the order of their packets, each packet once. */
   take(): number[] {
     const count = Atomics.exchange(this.#words, removedAt / 4, 0);
     const contexts: number[] = [];
@@ -69,17 +69,17 @@ class Batch {
 /**
  * An I/O completion port whose packets reach this thread's event loop.
  *
- * While packets are due, and only then, one call that waits for them is on a thread of libuv's pool. Node.js waits for such a call
- * before a process or a Worker ends, so something has to end the call. `process.exit()` emits `exit`. A Worker that is terminated
- * runs no JavaScript any more, but Node.js closes its sockets before it waits: the port has a pipe with such a socket at its other end,
- * which breaks then, and the packet of that ends the call.
+ * While packets are expected, a call on a thread of libuv's pool waits for them. Node.js waits for this call before a process or a Worker
+ * ends, so something must end the call. `process.exit()` emits `exit`. A terminated Worker no longer runs JavaScript, but Node.js closes
+ * its sockets before it waits. Therefore a pipe connects the port with such a socket: when the pipe breaks, its packet ends the call.
  */
 export class CompletionPort {
   readonly #port: Handle;
   readonly #due = new Map<number, () => void>();
-  /** Of the call that waits, and of those that only look. */
+  /** Output of the call that waits. */
   readonly #waited: Batch;
-  readonly #looked: Batch;
+  /** Output of calls that do not wait. */
+  readonly #polled: Batch;
   #listening = false;
   #endPipe: Handle = 0;
   #waitMs = INFINITE;
@@ -88,30 +88,33 @@ export class CompletionPort {
   constructor(private readonly native: Native) {
     this.#port = native.own(native.createPort());
     if (this.#port === 0) {
-      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no I/O completion port left.');
+      throw new StatusError(
+        Status.INSUFFICIENT_RESOURCES,
+        'Windows cannot create another I/O completion port.',
+      );
     }
     this.#waited = new Batch(native);
-    this.#looked = new Batch(native);
+    this.#polled = new Batch(native);
   }
 
-  /** Requests of the file that have a context from {@link expect} complete here. */
+  /** Associates a file. Its requests with a context from {@link expect} complete here. */
   attach(file: Handle): boolean {
     return this.native.associate(file, this.#port, Key.request);
   }
 
-  /** Associates a file whose requests are passed to {@link expectAt}, and complete here. */
+  /** Associates a file. Its requests that are passed to {@link expectAt} complete here. */
   attachOverlapped(file: Handle): boolean {
     return this.native.associate(file, this.#port, Key.overlapped);
   }
 
-  /** Number of packets that are due. */
+  /** Number of expected packets. */
   get due(): number {
     return this.#due.size;
   }
 
   /**
-   * Answers the context of a request that is about to start. `onPacket` runs when its packet was dequeued; until then the
-   * event loop goes on.
+   * Returns a context for a request that is about to start. Calls `onPacket` when its packet has been dequeued. Until then
+   * the event loop is kept alive.
    */
   expect(onPacket: () => void): number {
     do this.#last = this.#last === 0xffff_ffff ? 1 : this.#last + 1;
@@ -126,15 +129,15 @@ export class CompletionPort {
   }
 
   #expect(context: number, onPacket: () => void): void {
-    // First what can fail.
+    // Before the request is recorded, because it may fail.
     this.#listen();
     this.#due.set(context, onPacket);
   }
 
-  /** The request ended at once, and no packet comes. */
+  /** Reverts {@link expect}: the request ended at once, without a packet. */
   forget(context: number): void {
     this.#due.delete(context);
-    this.#rest();
+    this.#stopIfIdle();
   }
 
   /** As {@link forget}, for a request of {@link expectAt}. */
@@ -142,14 +145,14 @@ export class CompletionPort {
     this.forget(contextOf(overlapped));
   }
 
-  /** Takes the packets that have come, in their order, without the event loop. */
+  /** Processes the packets that have arrived, in order, without the event loop. */
   drain(): void {
-    // What the waiting call has taken came first.
+    // The waiting call dequeued its packets first.
     if (this.#waited.filled) this.#deliver(this.#waited);
-    const { entries, removedAt: at } = this.#looked;
-    // Where there is no packet, the count means nothing.
-    while (this.native.dequeue(this.#port, entries, batch, at)) this.#deliver(this.#looked);
-    this.#rest();
+    const { entries, removedAt: at } = this.#polled;
+    // Without a packet, the count is undefined.
+    while (this.native.dequeue(this.#port, entries, batch, at)) this.#deliver(this.#polled);
+    this.#stopIfIdle();
   }
 
   #deliver(packets: Batch): void {
@@ -164,7 +167,7 @@ export class CompletionPort {
     if (this.#listening) return;
     if (this.#endPipe === 0) {
       this.#openEndPipe();
-      this.#waitMs = this.#hasPlace() ? INFINITE : turnMs;
+      this.#waitMs = this.#claimPoolThread() ? INFINITE : turnMs;
     }
     this.#listening = true;
     const { entries, removedAt: at } = this.#waited;
@@ -183,29 +186,29 @@ export class CompletionPort {
     });
   }
 
-  /** Nothing is due any more: the call that waits is ended, so that the event loop may end. */
-  #rest(): void {
+  /** Ends the waiting call if no packets are expected, so that the event loop can end. */
+  #stopIfIdle(): void {
     if (this.#listening && this.#due.size === 0 && !this.#waited.filled)
       this.native.post(this.#port, Key.wake);
   }
 
   /**
-   * Whether this thread may keep one of the pool's threads: they are the process's, and one is left for everybody else. A place is a mutex,
-   * which is free again when the thread has ended. Threads without one take turns on what is left.
+   * Claims one of the pool's threads, which all threads of the process share, and returns whether that succeeded. A claim is a mutex, which
+   * becomes free when its thread ends. One pool thread is never claimed; threads without a claim take turns on it.
    */
-  #hasPlace(): boolean {
+  #claimPoolThread(): boolean {
     const { native } = this;
     const noTime = native.allocate(16);
     const threads = Number(process.env.UV_THREADPOOL_SIZE) || poolThreads;
     for (let i = 0; i < threads - 1; i++) {
-      const place = native.own(native.createMutex(`Local\\networkdirect-${process.pid}-${i}`));
-      const status = native.waitForSingleObject(place, noTime.address);
+      const claim = native.own(native.createMutex(`Local\\networkdirect-${process.pid}-${i}`));
+      const status = native.waitForSingleObject(claim, noTime.address);
       if (status === Status.SUCCESS || status === STATUS_ABANDONED) return true;
-      native.close(place);
+      native.close(claim);
     }
     process.emitWarning(
-      `More threads of this process wait for completions than libuv's pool has to spare, so they take turns of ${turnMs} ms. ` +
-        `Start it with a larger UV_THREADPOOL_SIZE (it is ${threads}).`,
+      `More threads of this process wait for completions than the ${threads} threads of libuv's pool permit, so some take turns of ${turnMs} ms. ` +
+        'Start the process with a larger UV_THREADPOOL_SIZE.',
       'NetworkDirectWarning',
     );
     return false;
@@ -217,14 +220,14 @@ export class CompletionPort {
     const pipe = native.own(native.createPipe(name));
     const socket = connect(name);
     socket.unref();
-    // It carries nothing, and its end is its purpose.
+    // The pipe carries no data and is expected to break.
     socket.on('error', () => {});
     const memory = native.allocate(32);
     native.associate(pipe, this.#port, Key.end);
     const status = native.readFile(pipe, 1, memory.address, memory.address + 16, 1);
     if (status !== Status.PENDING) {
       socket.destroy();
-      throw new StatusError(status, 'The pipe that ends the wait for completions cannot be read.');
+      throw new StatusError(status, 'Windows cannot read the pipe that ends waits for completions.');
     }
     this.#endPipe = pipe;
     process.on('exit', () => native.post(this.#port, Key.wake));

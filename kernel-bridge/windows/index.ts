@@ -1,3 +1,3 @@
-/** Device files of Windows drivers, and memory that they take. */
+/** Device files of Windows drivers, and memory that they can use. */
 export { allocateWindows, wantsSteady } from './allocate.js';
 export { openWindowsFile } from './open-windows-file.js';

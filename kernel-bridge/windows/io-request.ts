@@ -4,7 +4,7 @@ import { Status, StatusError, statusText } from '../ioctl/status.js';
 import { isError, type RequestBlock } from './request-memory.js';
 import type { WindowsDoor } from './windows-door.js';
 
-/** The error of a request that has ended in this status, with what the driver wrote. */
+/** Creates the error for a request's final status, with the output of the driver. */
 export function failure(status: number, code: number, output?: Uint8Array): StatusError {
   const error = new StatusError(status, `${ioctlName(code)}: ${statusText(status)}`);
   if (output !== undefined && output.length > 0) error.output = output;
@@ -13,7 +13,7 @@ export function failure(status: number, code: number, output?: Uint8Array): Stat
 
 /** An overlapped request of a Windows driver. */
 export class IoRequest<T> implements OverlappedSource<T> {
-  #answer: { readonly status: number; readonly output: Uint8Array } | undefined;
+  #outcome: { readonly status: number; readonly output: Uint8Array } | undefined;
 
   constructor(
     private readonly door: WindowsDoor,
@@ -23,21 +23,21 @@ export class IoRequest<T> implements OverlappedSource<T> {
     private readonly onCancel: () => void,
   ) {}
 
-  /** What the call that started it answered. False: it has failed, and there is no packet. */
-  started(answer: number): boolean {
-    if (isError(answer)) return false;
-    if (answer !== Status.PENDING) this.block.status = answer;
+  /** Processes the status of the call that started it. Returns false if the call failed, so that no packet follows. */
+  started(status: number): boolean {
+    if (isError(status)) return false;
+    if (status !== Status.PENDING) this.block.status = status;
     return true;
   }
 
-  /** Its packet was dequeued: the driver has done with the block. */
+  /** Called when its packet has been dequeued. The driver no longer uses the block. */
   arrived(): void {
     this.#capture();
-    this.door.memory.give(this.block);
+    this.door.memory.release(this.block);
   }
 
   completed(): boolean {
-    return this.#answer !== undefined || this.block.status !== Status.PENDING;
+    return this.#outcome !== undefined || this.block.status !== Status.PENDING;
   }
 
   take(): T {
@@ -51,15 +51,15 @@ export class IoRequest<T> implements OverlappedSource<T> {
   }
 
   wait(): void {
-    if (this.#answer === undefined) this.door.wait(this.block);
+    if (this.#outcome === undefined) this.door.wait(this.block);
   }
 
   cancel(): void {
-    if (this.#answer === undefined) this.onCancel();
+    if (this.#outcome === undefined) this.onCancel();
   }
 
   #capture(): { readonly status: number; readonly output: Uint8Array } {
-    this.#answer ??= { status: this.block.status, output: this.block.output() };
-    return this.#answer;
+    this.#outcome ??= { status: this.block.status, output: this.block.output() };
+    return this.#outcome;
   }
 }

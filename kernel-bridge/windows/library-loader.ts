@@ -32,7 +32,7 @@ const guidMembers = {
 
 let loader: Loader | undefined;
 
-/** Created once: koffi keeps every type and function that was declared to it, and a device may be opened repeatedly. */
+/** Created once, because koffi never frees a declared type or function, and a device may be opened repeatedly. */
 export function libraryLoader(): Loader {
   loader ??= bind(loadKoffi());
   return loader;

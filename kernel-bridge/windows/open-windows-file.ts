@@ -3,7 +3,7 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { WindowsDeviceFile } from './windows-device-file.js';
 import { windowsDoor } from './windows-door.js';
 
-/** Statuses of an open that say that there is no such device. */
+/** Statuses of opening a device that does not exist. */
 const absent: ReadonlySet<number> = new Set([
   Status.OBJECT_NAME_NOT_FOUND,
   Status.NO_SUCH_DEVICE,
@@ -13,7 +13,7 @@ const absent: ReadonlySet<number> = new Set([
 /**
  * Opens a device file of a Windows driver: `\\.\WinVerbs`, `\\.\ibat`, or an HCA's own, `\Device\ibal\<CA GUID>`.
  *
- * @throws StatusError: the system's status; OBJECT_NAME_NOT_FOUND with what has to be installed; NOT_SUPPORTED without koffi.
+ * @throws StatusError OBJECT_NAME_NOT_FOUND with what to install, NOT_SUPPORTED without koffi, or another status of Windows
  */
 export function openWindowsFile(name: string): DeviceFile {
   const door = windowsDoor();
@@ -26,13 +26,13 @@ export function openWindowsFile(name: string): DeviceFile {
     }
     throw new StatusError(
       Status.OBJECT_NAME_NOT_FOUND,
-      `Opening ${name}: no driver has this device. ${advice(name)}`,
+      `Opening ${name}: no driver provides this device. ${advice(name)}`,
       { cause: error },
     );
   }
 }
 
-/** The name in the system's namespace: `\\.\` is a folder of it. */
+/** Converts a name to the NT namespace, in which `\\.\` is the folder `\??\`. */
 function nativeName(name: string): string {
   if (/^\\\\\.\\[^\\]/.test(name)) return `\\??\\${name.slice(4)}`;
   if (/^\\[^\\]/.test(name)) return name;
@@ -41,6 +41,6 @@ function nativeName(name: string): string {
 
 function advice(name: string): string {
   return name.startsWith('\\\\.\\')
-    ? "Install the HCA's driver package with WinVerbs (WinOF, OFED for Windows), and see that its service runs (sc query winverbs)."
-    : 'Ask for the list of those that are there.';
+    ? "Install the HCA's driver package with WinVerbs (WinOF, OFED for Windows), and check that its service is running (sc query winverbs)."
+    : 'Query the list of devices again.';
 }

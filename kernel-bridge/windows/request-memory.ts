@@ -3,25 +3,25 @@ import type { Address, Handle, Native, NativeMemory } from './win32.js';
 
 /** IO_STATUS_BLOCK: NTSTATUS at 0, Information at 8. */
 const ioStatusSize = 16;
-/** The smallest block; the fixed part of every IOCTL fits in both directions. */
+/** Size of the smallest block, which fits the fixed input and output of every IOCTL. */
 const smallest = 512;
-/** Larger blocks are given back to the system after use. */
+/** Larger blocks are freed after use. */
 const largestKept = 65_536;
 
 /**
- * Memory of one request: its IO_STATUS_BLOCK, input and output, and an event. It belongs to the driver from the call that starts the
- * request until its completion was dequeued; only then it is used again.
+ * Memory of one request: its IO_STATUS_BLOCK, input and output, and an event. It belongs to the driver from the start of the request until
+ * its completion has been dequeued, and is reused only then.
  */
 export class RequestBlock {
   readonly ioStatus: Address;
   readonly #words: Int32Array;
-  /** Which list of free blocks it goes to. */
+  /** Size, which selects the list of free blocks. */
   readonly size: number;
   inputAt = 0;
   inputLength = 0;
   outputAt = 0;
   outputLength = 0;
-  /** Of the output, what has its place in the block. */
+  /** Bytes of output that are in the block. */
   #ownOutput = 0;
 
   constructor(
@@ -33,7 +33,7 @@ export class RequestBlock {
     this.#words = new Int32Array(memory.bytes.buffer, memory.bytes.byteOffset, ioStatusSize / 4);
   }
 
-  /** Puts a request in: its input, room for its output unless that goes elsewhere (`outputAt`), and PENDING. */
+  /** Initializes the block with the input, space for the output unless it is elsewhere (`outputAt`), and PENDING. */
   fill(input: Uint8Array | null, outputLength: number, outputAt: Address): void {
     this.inputLength = input?.length ?? 0;
     this.outputLength = outputLength;
@@ -51,12 +51,12 @@ export class RequestBlock {
     return Atomics.load(this.#words, 0) >>> 0;
   }
 
-  /** Keeps the status that the call itself answered. */
+  /** Stores the status that the call itself returned. */
   set status(value: number) {
     Atomics.store(this.#words, 0, value);
   }
 
-  /** A copy of what the driver wrote. A request that ended in an error has no output. */
+  /** Returns a copy of the output. A request that failed has none. */
   output(): Uint8Array {
     if (isError(this.status)) return new Uint8Array(0);
     const from = ioStatusSize + roundUp(this.inputLength);
@@ -64,7 +64,7 @@ export class RequestBlock {
   }
 }
 
-/** NT_ERROR: the severity whose requests have no output, and no packet where they end at once. */
+/** NT_ERROR. Requests with such a status have no output, and no packet if they end at once. */
 export function isError(status: number): boolean {
   return status >>> 30 === 3;
 }
@@ -79,17 +79,17 @@ export class RequestMemory {
 
   constructor(private readonly native: Native) {}
 
-  /** A block with the request in it. @throws StatusError INSUFFICIENT_RESOURCES */
-  take(input: Uint8Array | null, outputLength: number, outputAt: Address): RequestBlock {
+  /** Returns a block that is initialized for a request. @throws StatusError INSUFFICIENT_RESOURCES */
+  allocate(input: Uint8Array | null, outputLength: number, outputAt: Address): RequestBlock {
     const bytes = ioStatusSize + Math.ceil((input?.length ?? 0) / 16) * 16 + outputLength;
     const size = Math.max(smallest, 2 ** Math.ceil(Math.log2(bytes)));
-    const block = this.#free.get(size)?.pop() ?? this.#make(size);
+    const block = this.#free.get(size)?.pop() ?? this.#create(size);
     block.fill(input, outputLength, outputAt);
     return block;
   }
 
-  /** The driver has done with it. */
-  give(block: RequestBlock): void {
+  /** Releases a block that the driver no longer uses. */
+  release(block: RequestBlock): void {
     if (block.size > largestKept) {
       this.native.close(block.event);
       block.memory.free();
@@ -100,12 +100,12 @@ export class RequestMemory {
     else list.push(block);
   }
 
-  #make(size: number): RequestBlock {
+  #create(size: number): RequestBlock {
     const memory = this.native.allocate(size);
     const event = this.native.own(this.native.createEvent());
     if (event === 0) {
       memory.free();
-      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no event left for a request.');
+      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'Windows cannot create an event for the request.');
     }
     return new RequestBlock(memory, event);
   }

@@ -6,7 +6,7 @@ export type NativeFunction = ((...values: readonly unknown[]) => unknown) & {
   async(...values: readonly unknown[]): void;
 };
 
-/** What this folder uses of koffi. */
+/** The part of koffi that this folder uses. */
 export interface Koffi {
   load(path: string): {
     func(convention: string, name: string, result: string, parameters: readonly string[]): NativeFunction;
@@ -17,32 +17,32 @@ export interface Koffi {
   view(pointer: unknown, length: number): ArrayBuffer;
   struct(members: Readonly<Record<string, string>>): unknown;
   proto(convention: string, name: null, result: string, parameters: readonly unknown[]): unknown;
-  /** The function of a prototype at an address. */
+  /** Returns the function at an address. */
   decode(pointer: bigint, prototype: unknown): NativeFunction;
   /** The `napi_env` of this thread. */
   readonly node?: { readonly env: unknown };
 }
 
-/** A HANDLE. Those of Windows have 32 significant bits. */
+/** A HANDLE, which has 32 significant bits. */
 export type Handle = number;
 
 /** A native address, below 2^47. */
 export type Address = number;
 
-/** Memory outside V8's heap: it does not move, and stays until `free`. */
+/** Memory outside V8's heap, which does not move and remains allocated until `free`. */
 export interface NativeMemory {
   readonly address: Address;
   readonly bytes: Uint8Array;
   free(): void;
 }
 
-/** The functions of Windows that door 1 calls. Those that answer an NTSTATUS answer it unsigned. */
+/** The functions of Windows that device files use. NTSTATUS results are unsigned. */
 export interface Native {
-  /** Zeroed memory. @throws StatusError INSUFFICIENT_RESOURCES */
+  /** Allocates zeroed memory. @throws StatusError INSUFFICIENT_RESOURCES */
   allocate(bytes: number): NativeMemory;
-  /** Has a handle closed when this thread's environment ends without having closed it: `worker.terminate()`, `process.exit()`. */
+  /** Closes a handle when this thread's environment ends, as by `worker.terminate()` or `process.exit()`. Returns the handle. */
   own(handle: Handle): Handle;
-  /** `NtClose` of a handle that {@link own} got. */
+  /** Closes a handle that was passed to {@link own}. */
   close(handle: Handle): void;
   /** Registers a function of one pointer to be called when this thread's environment ends, in reverse order of registration. */
   atEnd(call: Address, argument: Address): void;
@@ -62,20 +62,20 @@ export interface Native {
     outputLength: number,
   ): number;
   readFile(file: Handle, context: number, ioStatus: Address, buffer: Address, length: number): number;
-  /** `NtCancelIoFileEx`; `ioStatus` 0 is all requests of the file. */
-  cancelIo(file: Handle, ioStatus: Address, answer: Address): number;
-  /** `timeoutAt` has a LARGE_INTEGER. */
+  /** `NtCancelIoFileEx`; `ioStatus` 0 selects all requests of the file. `resultAt` receives an IO_STATUS_BLOCK. */
+  cancelIo(file: Handle, ioStatus: Address, resultAt: Address): number;
+  /** `NtWaitForSingleObject`; `timeoutAt` is the address of a LARGE_INTEGER. */
   waitForSingleObject(handle: Handle, timeoutAt: Address): number;
 
-  /** A manual-reset event. 0: there is none left. */
+  /** Creates a manual-reset event. Returns 0 on failure. */
   createEvent(): Handle;
   clearEvent(event: Handle): void;
-  /** 0: there is none left. */
+  /** Creates a completion port. Returns 0 on failure. */
   createPort(): Handle;
-  /** Packets of the file go to the port, with this key. False: refused. */
+  /** Associates a file with a port and a completion key. Returns false on failure. */
   associate(file: Handle, port: Handle, key: number): boolean;
   post(port: Handle, key: number): void;
-  /** `GetQueuedCompletionStatusEx` that does not wait. */
+  /** `GetQueuedCompletionStatusEx` without waiting. Returns whether there were packets. */
   dequeue(port: Handle, entries: Address, count: number, removedAt: Address): boolean;
   /** `GetQueuedCompletionStatusEx` on a thread of libuv's pool. */
   dequeueAsync(
@@ -86,9 +86,9 @@ export interface Native {
     timeoutMs: number,
     done: (error: unknown, removed: number) => void,
   ): void;
-  /** A mutex of this name. The thread that waits for it has it until it ends. 0: there is none left. */
+  /** Opens or creates a named mutex. A thread that acquires it by waiting holds it until the thread ends. Returns 0 on failure. */
   createMutex(name: string): Handle;
-  /** A named pipe's server end for one local client. 0: refused. */
+  /** Creates the server end of a named pipe for one local client. Returns 0 on failure. */
   createPipe(name: string): Handle;
 }
 
@@ -98,19 +98,19 @@ const FILE_NON_DIRECTORY_FILE = 0x40;
 const PIPE_DUPLEX_OVERLAPPED_FIRST = 0x4008_0003;
 const PIPE_REJECT_REMOTE_CLIENTS = 8;
 const invalidHandle = -1;
-/** One buffer, at most. */
+/** Maximum bytes of a buffer. */
 const mostBytes = 1 << 30;
 
 const requireModule = createRequire(import.meta.url);
 
-/** The one package of this name that depends on koffi, and hands it on: package managers may hide it from this module. */
-const BRINGS_KOFFI = '@networkdirect/win32-x64';
+/** Depends on koffi and re-exports it, because package managers may hide koffi from this module. */
+const KOFFI_PACKAGE = '@networkdirect/win32-x64';
 
-/** @throws StatusError NOT_SUPPORTED: it is not installed. */
+/** @throws StatusError NOT_SUPPORTED if koffi is not installed */
 export function loadKoffi(): Koffi {
   let cause: unknown;
-  // A clone has koffi itself, as has a program on another architecture that depends on it.
-  for (const name of [`${BRINGS_KOFFI}/koffi.cjs`, 'koffi']) {
+  // Clones, and programs on other architectures, depend on koffi directly.
+  for (const name of [`${KOFFI_PACKAGE}/koffi.cjs`, 'koffi']) {
     try {
       return requireModule(name) as Koffi;
     } catch (error) {
@@ -119,11 +119,11 @@ export function loadKoffi(): Koffi {
   }
   const source =
     process.arch === 'x64'
-      ? `which ${BRINGS_KOFFI} brings; that is an optional dependency, and is not installed here`
-      : `which no package of networkdirect brings for ${process.arch}, and which is not installed here`;
+      ? `It is a dependency of the optional package ${KOFFI_PACKAGE}, which is not installed`
+      : `No package of networkdirect for ${process.arch} depends on it`;
   throw new StatusError(
     Status.NOT_SUPPORTED,
-    `The door to Windows drivers needs the package koffi, ${source}: npm install koffi.`,
+    `Windows drivers and providers require the package koffi. ${source}. Run npm install koffi.`,
     { cause },
   );
 }
@@ -131,21 +131,21 @@ export function loadKoffi(): Koffi {
 let native: Native | undefined;
 
 /**
- * The functions of Windows, loaded by the first call.
+ * Returns the functions of Windows, which the first call loads.
  *
- * @throws StatusError NOT_SUPPORTED: there is no koffi, or this is no 64-bit process.
+ * @throws StatusError NOT_SUPPORTED if koffi is not installed, or the process is not a 64-bit process
  */
 export function loadNative(): Native {
   native ??= bind(loadKoffi());
   return native;
 }
 
-/** Structures are laid out for 64 bits in this folder. */
+/** The layouts of structures in this folder require a 64-bit process. */
 function checkArchitecture(): void {
   if (process.arch === 'x64' || process.arch === 'arm64') return;
   throw new StatusError(
     Status.NOT_SUPPORTED,
-    `The door to Windows drivers takes a 64-bit Node.js; this one is for ${process.arch}.`,
+    `Windows drivers and providers require a 64-bit Node.js; this one is for ${process.arch}.`,
   );
 }
 
@@ -273,12 +273,12 @@ function allocate(koffi: Koffi, bytes: number): NativeMemory {
   try {
     if (bytes <= mostBytes) memory = koffi.alloc('uint8_t', bytes);
   } catch {
-    // As without memory.
+    // Reported below.
   }
   if (memory === undefined || memory === null) {
     throw new StatusError(
       Status.INSUFFICIENT_RESOURCES,
-      `There are no ${bytes} bytes for a request's buffers.`,
+      `Cannot allocate ${bytes} bytes for the buffers of a request.`,
     );
   }
   const view = new Uint8Array(koffi.view(memory, bytes)).fill(0);
@@ -286,8 +286,8 @@ function allocate(koffi: Koffi, bytes: number): NativeMemory {
 }
 
 /**
- * Handles that outlive a Worker would stay open in the process: a terminated Worker runs no JavaScript any more. Node.js calls
- * native functions then (`napi_add_env_cleanup_hook`), and `NtClose` is one that takes what such a function gets.
+ * Closes handles of a terminated Worker, which no longer runs JavaScript; they would otherwise remain open in the process. Node.js calls
+ * native functions at that time (`napi_add_env_cleanup_hook`), and `NtClose` has a suitable signature.
  */
 function endHooks(koffi: Koffi): {
   readonly ntClose: Address;
@@ -312,7 +312,7 @@ function endHooks(koffi: Koffi): {
       remove: (call, argument) => void remove(env, call, argument),
     };
   } catch {
-    // A program that embeds Node.js elsewhere than in its executable: what a Worker leaves open ends with the process.
+    // A program may embed Node.js outside its executable. Handles of Workers then remain open until the process ends.
     return { ntClose: 0, add: () => {}, remove: () => {} };
   }
 }

@@ -6,7 +6,7 @@ import type { RequestBlock } from './request-memory.js';
 import type { Handle } from './win32.js';
 import type { WindowsDoor } from './windows-door.js';
 
-/** A file of a Windows driver: `NtDeviceIoControlFile`, which answers the driver's own NTSTATUS, also where it fails at once. */
+/** A file of a Windows driver. It uses `NtDeviceIoControlFile`, which returns the driver's own NTSTATUS even if the call fails at once. */
 export class WindowsDeviceFile implements DeviceFile {
   readonly extended = false;
   readonly localOnly = false;
@@ -27,14 +27,14 @@ export class WindowsDeviceFile implements DeviceFile {
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) throw wrong;
     const { door } = this;
-    const block = door.memory.take(input, outputLength, outputAt);
-    // Without a context there is no packet, whether the driver completes it at once or later.
-    const answer = this.#control(block.event, 0, block, code);
-    if (answer === Status.PENDING) door.wait(block);
-    else block.status = answer;
+    const block = door.memory.allocate(input, outputLength, outputAt);
+    // A request without a context never causes a packet.
+    const returned = this.#control(block.event, 0, block, code);
+    if (returned === Status.PENDING) door.wait(block);
+    else block.status = returned;
     const { status } = block;
     const output = block.output();
-    door.memory.give(block);
+    door.memory.release(block);
     if (status !== Status.SUCCESS) throw failure(status, code, output);
     return output;
   }
@@ -53,7 +53,7 @@ export class WindowsDeviceFile implements DeviceFile {
     let request: IoRequest<T>;
     let context: number;
     try {
-      const block = door.memory.take(input, outputLength, outputAt);
+      const block = door.memory.allocate(input, outputLength, outputAt);
       const cancel = (): void => this.#cancel(block.ioStatus);
       request = new IoRequest<T>(door, block, code, decode, cancel);
       context = door.port.expect(() => {
@@ -65,14 +65,14 @@ export class WindowsDeviceFile implements DeviceFile {
       throw error;
     }
     const overlapped = new Overlapped<T>(request);
-    const answer = this.#control(request.block.event, context, request.block, code);
-    if (request.started(answer)) return overlapped;
+    const returned = this.#control(request.block.event, context, request.block, code);
+    if (request.started(returned)) return overlapped;
     door.port.forget(context);
-    door.memory.give(request.block);
-    return Overlapped.failed<T>(failure(answer, code));
+    door.memory.release(request.block);
+    return Overlapped.failed<T>(failure(returned, code));
   }
 
-  /** The system keeps what pending requests use until they have ended; so does this thread until their packets have come. */
+  /** Cancels pending requests. Their memory remains allocated until their packets have arrived. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -10,16 +10,16 @@ const unicodeStringSize = 16;
 const objectAttributesSize = 48;
 
 /**
- * How long a blocking wait stays in native code before it looks whether its thread is to end: `worker.terminate()` stops
- * JavaScript, not a wait.
+ * How long a blocking wait stays in native code, in ms. Between two such waits, `worker.terminate()` can end the thread,
+ * because it interrupts JavaScript but not native code.
  */
 const sliceMs = 100;
 
-/** What the Windows files of one thread share. */
+/** State shared by the Windows files of one thread. */
 export class WindowsDoor {
   readonly memory: RequestMemory;
   readonly port: CompletionPort;
-  /** An IO_STATUS_BLOCK for calls whose answer nobody reads. */
+  /** An IO_STATUS_BLOCK for calls whose result is not needed. */
   readonly scratch: Address;
   readonly #slice: Address;
 
@@ -36,7 +36,7 @@ export class WindowsDoor {
   /**
    * Opens a device by its native name.
    *
-   * @throws StatusError: the system's status
+   * @throws StatusError with the status of Windows
    */
   open(name: string): Handle {
     const text = Buffer.from(name, 'utf16le');
@@ -62,7 +62,7 @@ export class WindowsDoor {
     this.native.own(handle);
     if (!this.port.attach(handle)) {
       this.native.close(handle);
-      throw new StatusError(Status.NOT_SUPPORTED, 'The device takes no overlapped requests.');
+      throw new StatusError(Status.NOT_SUPPORTED, 'The device does not support overlapped requests.');
     }
     return handle;
   }
@@ -80,7 +80,7 @@ export class WindowsDoor {
 
 let door: WindowsDoor | undefined;
 
-/** The door of this thread. */
+/** Returns the door of this thread. */
 export function windowsDoor(): WindowsDoor {
   door ??= new WindowsDoor(loadNative());
   return door;

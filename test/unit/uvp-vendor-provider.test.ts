@@ -106,7 +106,7 @@ test('queues that the provider refuses leave no token', () => {
   const sizes = { maxWr: 4, maxSge: 1, srqLimit: 0 };
   for (let n = 0; n < 3; n++) {
     const error = refusal(() => verbs.preCreateSrq(pd, sizes, new UmvBuffer()));
-    assert.match(error.message, /pre_create_srq answered IB_INVALID_PARAMETER/);
+    assert.match(error.message, /pre_create_srq .*returned IB_INVALID_PARAMETER/);
     const qp = verbs.preCreateQp(pd, { ...qpCreate }, new UmvBuffer());
     assert.is(qp.token & 0xffff, 0, 'the first place is free again');
     assert.is(ca.tokens.find(qp.token), qp);

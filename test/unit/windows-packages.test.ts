@@ -26,20 +26,20 @@ function onWindows(arch: string, found: readonly string[], expression: string): 
   return stdout;
 }
 
-test('koffi is that of the package for Windows, otherwise the local one', () => {
+test('koffi is loaded from the package for Windows if it is installed, otherwise directly', () => {
   const brought = '@networkdirect/win32-x64/koffi.cjs';
   assert.is(onWindows('x64', [brought, 'koffi'], 'loadKoffi()'), `${brought}\n`);
   for (const arch of ['x64', 'arm64']) assert.is(onWindows(arch, ['koffi'], 'loadKoffi()'), 'koffi\n');
 });
 
-test('if koffi is missing, the error names the package that contains it, or reports that there is none', () => {
+test('a missing koffi is reported with the package that depends on it, or that none does', () => {
   assert.match(
     onWindows('x64', [], 'loadKoffi()'),
-    /needs the package koffi, which @networkdirect\/win32-x64 brings; .*: npm install koffi\.\n$/,
+    /require the package koffi\. It is a dependency of .* @networkdirect\/win32-x64, .*\. Run npm install koffi\.\n$/,
   );
   assert.match(
     onWindows('arm64', [], 'loadKoffi()'),
-    /needs the package koffi, which no package of networkdirect brings for arm64, .*: npm install koffi\.\n$/,
+    /require the package koffi\. No package of networkdirect for arm64 depends on it\. Run npm install koffi\.\n$/,
   );
 });
 

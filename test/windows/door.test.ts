@@ -185,7 +185,7 @@ test('a name that no driver has ends in a sentence, a malformed one in another',
     }
     throw new Error('it should have failed');
   };
-  assert.match(message('\\\\.\\NoSuchDevice'), /OBJECT_NAME_NOT_FOUND .*no driver has this device/);
+  assert.match(message('\\\\.\\NoSuchDevice'), /OBJECT_NAME_NOT_FOUND .*no driver provides this device/);
   assert.match(message('\\Device\\ibal\\0123456789abcdef'), /OBJECT_NAME_NOT_FOUND/);
   assert.match(message('WinVerbs'), /OBJECT_NAME_INVALID/);
 });

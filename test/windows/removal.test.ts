@@ -48,7 +48,7 @@ async function withoutKoffi(kernel?: 'auto' | 'driver' | 'soft'): Promise<string
   return said as string;
 }
 
-const needsKoffi = /^NOT_SUPPORTED: .*needs the package koffi.*npm install koffi/;
+const needsKoffi = /^NOT_SUPPORTED: .*require the package koffi.*npm install koffi/;
 
 test('where the driver is and koffi is not, the sentence says so, and the soft kernel does without', async () => {
   assert.match(await withoutKoffi(), needsKoffi);
@@ -138,7 +138,7 @@ test('where there is no driver, the sentence says what to install', () => {
   for (const open of opens) {
     assert.match(
       refusalText(open),
-      /^OBJECT_NAME_NOT_FOUND: .*no driver has this device.*WinVerbs.*sc query winverbs/,
+      /^OBJECT_NAME_NOT_FOUND: .*no driver provides this device.*WinVerbs.*sc query winverbs/,
     );
   }
 });

@@ -1,15 +1,15 @@
 /**
- * Structures of C that have pointers: one table, laid out for 32 and for 64 bits. Pads are where a C compiler puts them, so that the table need
- * not name those that only one of the widths has.
+ * C structures with pointers: one table for both 32 and 64 bits. Padding is inserted as by a C compiler, so that the table does not
+ * contain padding that only one of them requires.
  */
 import type { AnyField, AnyStruct, Fields, FieldType, Struct } from '../../ioctl/layout.js';
 import { reserved, struct } from '../../ioctl/layout.js';
 import { getUint, putUint } from '../../ioctl/layout-bytes.js';
 
-/** Bytes of a pointer. */
+/** Size of a pointer, in bytes. */
 export type PointerBytes = 4 | 8;
 
-/** An address or a handle of native code, as a number: those of user mode are below 2^48. */
+/** A native address or handle as a number. In user mode these are below 2^48. */
 export function address(size: PointerBytes): FieldType<number> {
   return {
     name: `address[${size}]`,
@@ -31,7 +31,7 @@ function gap(size: number, align: number): number {
   return (align - (size % align)) % align;
 }
 
-/** A structure with the pads that a C compiler adds. */
+/** Creates a structure with the padding that a C compiler adds. */
 export function cStruct<const F extends Fields>(name: string, table: F): Struct<F> {
   const padded: Record<string, AnyField> = {};
   let size = 0;
@@ -47,11 +47,11 @@ export function cStruct<const F extends Fields>(name: string, table: F): Struct<
     align = Math.max(align, type.align);
   }
   pad(gap(size, align));
-  // Pads are no part of a value, so the type of the values is the table's.
+  // Values do not contain padding, so they have the type of the table's values.
   return struct(name, padded as F);
 }
 
-/** A field of a structure, or of one within it, by its path in C: `grh.hop_limit`. */
+/** A field of a structure or of a nested one, by its path in C: `grh.hop_limit`. */
 export interface PlacedField {
   readonly path: string;
   readonly offset: number;
@@ -62,7 +62,7 @@ function isStruct(type: AnyField): type is AnyStruct {
   return 'fields' in type;
 }
 
-/** All fields of a structure but its pads, those of inner structures too. */
+/** Returns all fields of a structure and of nested ones, without padding. */
 export function placedFields(structure: AnyField, path = '', base = 0): PlacedField[] {
   if (!isStruct(structure)) return [];
   const { table } = structure;
@@ -74,9 +74,9 @@ export function placedFields(structure: AnyField, path = '', base = 0): PlacedFi
     ]);
 }
 
-/** The place of a field by its path, in bytes. @throws Error: there is no such field. */
+/** Returns the offset of a field by its path, in bytes. @throws Error if there is no such field */
 export function offsetIn(structure: AnyField & { readonly name: string }, path: string): number {
   const field = placedFields(structure).find((one) => one.path === path);
-  if (field === undefined) throw new Error(`${structure.name} has no ${path}`);
+  if (field === undefined) throw new Error(`${structure.name} does not have a field ${path}.`);
   return field.offset;
 }

@@ -6,19 +6,19 @@ import { layouts, writeAddress } from './uvp-layouts.js';
 import type { VendorHandle } from './vendor-queue-pair.js';
 
 const { umvBuf } = layouts;
-/** The largest of the attributes that a hook takes. */
+/** Size of the largest attributes of a hook, in bytes. */
 const attributeBytes = Math.max(layouts.avAttr.size, layouts.uvpQpCreate.size, layouts.srqAttr.size);
 const attributesAt = umvBuf.size;
 const handleAt = attributesAt + Math.ceil(attributeBytes / 8) * 8;
 const numberAt = handleAt + 8;
-/** More than any provider sends. */
+/** Maximum bytes that a hook exchanges with the driver, more than any known provider does. */
 const mostProviderBytes = 1 << 20;
 
-/** Arguments of hooks in native memory: `ci_umv_buf_t`, attributes, a handle and a number. Hooks do not nest, so one serves all. */
+/** Arguments of hooks in native memory: `ci_umv_buf_t`, attributes, a handle and a number. Hooks do not nest, so one instance suffices. */
 export class HookMemory {
   readonly #memory: SteadyMemory;
-  /** Held here, because during a copy native code alone has its address. */
-  #bytes: SteadyMemory | undefined = undefined;
+  /** Buffer for copies. It is referenced here, because only native code has its address during a copy. */
+  #buffer: SteadyMemory | undefined = undefined;
   readonly umv: number;
   readonly attributes: number;
   readonly handle: number;
@@ -37,7 +37,7 @@ export class HookMemory {
     return this.#memory.bytes.subarray(attributesAt, handleAt).fill(0);
   }
 
-  /** The same, as a hook has left them. */
+  /** The same bytes after a hook has written them. */
   get attributesLeft(): Uint8Array {
     return this.#memory.bytes.subarray(attributesAt, handleAt);
   }
@@ -50,7 +50,7 @@ export class HookMemory {
     this.#memory.words[numberAt / 4] = value;
   }
 
-  /** The pointer that a function has left at {@link handle}. */
+  /** The pointer that a function has written at {@link handle}. */
   get handleValue(): number {
     const { words } = this.#memory;
     return words[handleAt / 4]! + words[handleAt / 4 + 1]! * 2 ** 32;
@@ -62,13 +62,13 @@ export class HookMemory {
     writeAddress(words, handleAt / 4, value);
   }
 
-  /** Before a pre hook: no bytes, and no handle yet. A hook that the provider lacks leaves it so. */
+  /** Zeroes everything before a pre hook. If the provider lacks the hook, the driver receives no bytes and the handle remains 0. */
   clear(): void {
     this.#memory.bytes.fill(0);
   }
 
-  /** After a pre hook: what it sends to the driver, and its handle. */
-  takeUmv(umv: UmvBuffer, made?: VendorHandle): void {
+  /** Reads the hook's bytes for the driver and its handle after a pre hook. */
+  readUmv(umv: UmvBuffer, object?: VendorHandle): void {
     const { command, inputSize, outputSize, pInoutBuf } = umvBuf.decode(this.#memory.bytes);
     if (inputSize > mostProviderBytes || outputSize > mostProviderBytes) {
       throw new StatusError(
@@ -80,27 +80,27 @@ export class HookMemory {
     umv.outputSize = outputSize;
     umv.address = pInoutBuf;
     if (inputSize > 0) {
-      const sent = this.#room(inputSize);
+      const sent = this.#bufferOf(inputSize);
       this.native.copy(sent.address, pInoutBuf, inputSize);
       umv.input = sent.bytes.slice(0, inputSize);
     }
-    if (made !== undefined) made.address = this.handleValue;
+    if (object !== undefined) object.address = this.handleValue;
   }
 
-  #room(bytes: number): SteadyMemory {
-    if (this.#bytes === undefined || this.#bytes.bytes.length < bytes)
-      this.#bytes = this.native.memory(bytes);
-    return this.#bytes;
+  #bufferOf(bytes: number): SteadyMemory {
+    if (this.#buffer === undefined || this.#buffer.bytes.length < bytes)
+      this.#buffer = this.native.memory(bytes);
+    return this.#buffer;
   }
 
-  /** Before a post hook: what the driver has answered, and the handle. Answers the result that the hook is told. */
-  giveUmv(status: number, umv: UmvBuffer, made?: VendorHandle): number {
+  /** Writes the driver's reply and the handle before a post hook. Returns the result that the hook is passed. */
+  writeUmv(status: number, umv: UmvBuffer, object?: VendorHandle): number {
     this.clear();
     const { output } = umv;
     if (output.length > 0 && umv.address !== 0) {
-      const answer = this.#room(output.length);
-      answer.bytes.set(output);
-      this.native.copy(umv.address, answer.address, Math.min(output.length, umv.outputSize));
+      const reply = this.#bufferOf(output.length);
+      reply.bytes.set(output);
+      this.native.copy(umv.address, reply.address, Math.min(output.length, umv.outputSize));
     }
     umvBuf.encode(
       {
@@ -112,7 +112,7 @@ export class HookMemory {
       },
       this.#memory.bytes,
     );
-    this.handleValue = made?.address ?? 0;
+    this.handleValue = object?.address ?? 0;
     return resultOf(status);
   }
 }

@@ -1,7 +1,7 @@
-/** `ib_api_status_t`, the results of a provider's functions, in the one domain of statuses. */
+/** Converts `ib_api_status_t`, the results of a provider's functions, to statuses. */
 import { Status, StatusError, type StatusName } from '../../ioctl/status.js';
 
-/** Names and meanings, in the order of their numbers from 0 (`inc/iba/ib_types.h`); WinVerbs' own conversion, where the domain has no better word. */
+/** Names and statuses, in numerical order from 0 (`inc/iba/ib_types.h`). The conversion is that of WinVerbs unless a more exact status exists. */
 const table: readonly (readonly [name: string, status: StatusName])[] = [
   ['SUCCESS', 'SUCCESS'],
   ['INSUFFICIENT_RESOURCES', 'INSUFFICIENT_RESOURCES'],
@@ -65,35 +65,35 @@ function numberOf(name: string): number {
 }
 
 export const IB_SUCCESS = 0;
-/** A pre hook has done everything. */
+/** A pre hook has completed the operation, so that no IOCTL is required. */
 export const IB_VERBS_PROCESSING_DONE = numberOf('VERBS_PROCESSING_DONE');
 const IB_ERROR = numberOf('ERROR');
 const INSUFFICIENT_RESOURCES = numberOf('INSUFFICIENT_RESOURCES');
 
-/** The status of a provider's result. A provider's mistakes are not hidden: a result that there is not is UNKNOWN_ERROR. */
+/** Converts a provider's result. Invalid results become UNKNOWN_ERROR, so that defects of providers are visible. */
 export function statusOfIb(result: number): number {
   return Status[table[result]?.[1] ?? 'UNKNOWN_ERROR'];
 }
 
-/** What hooks are told of an IOCTL: WinVerbs tells no more than whether it has succeeded. */
+/** Returns the result of an IOCTL for hooks. As in WinVerbs, it only shows whether the IOCTL has succeeded. */
 export function resultOf(status: number): number {
   return status === Status.SUCCESS ? IB_SUCCESS : IB_ERROR;
 }
 
 function nameOfIb(result: number): string {
   const name = table[result]?.[0];
-  return name === undefined ? `${result}, which is no ib_api_status_t` : `IB_${name}`;
+  return name === undefined ? `${result}, which is not an ib_api_status_t` : `IB_${name}`;
 }
 
-/** The error of a function of the table that has not answered IB_SUCCESS. */
+/** Creates the error for a function of the table that did not return IB_SUCCESS. */
 export function ibFailure(slot: string, result: number, status = statusOfIb(result)): StatusError {
   return new StatusError(
     status,
-    `The device's provider refused: ${slot} answered ${nameOfIb(result)}. Its limits and the request's values are the first to look at.`,
+    `${slot} of the device's provider returned ${nameOfIb(result)}. Compare the request with the limits of the device.`,
   );
 }
 
-/** The error of a refused post; a provider's INSUFFICIENT_RESOURCES means that its queue is full. */
+/** Creates the error for a failed post. INSUFFICIENT_RESOURCES of a provider means that the queue is full. */
 export function postFailure(slot: string, result: number): StatusError {
   return ibFailure(
     slot,

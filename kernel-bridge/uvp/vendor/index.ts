@@ -4,9 +4,9 @@ import { loadUvpTable } from './native-library.js';
 import { VendorUserVerbs } from './vendor-user-verbs.js';
 
 /**
- * The user-mode verbs provider in a vendor's DLL, by the name that the device answers.
+ * Loads a user-mode verbs provider from a vendor's DLL by the name that the device returns.
  *
- * @throws StatusError NOT_SUPPORTED: there is none, it lies where it is not loaded from, or it lacks a function that every device needs.
+ * @throws StatusError NOT_SUPPORTED if there is none in the searched folders, or it lacks a mandatory function
  */
 export function loadVendorVerbs(library: string): UserVerbs {
   return new VendorUserVerbs(nativeBytes(), loadUvpTable(library));

@@ -1,6 +1,6 @@
 /**
- * A provider's DLL: where it may come from, and its functions. LIBRARY_QUERY answers a name, and code of that name runs in this process: only
- * an administrator may have put it there.
+ * Finds a provider's DLL and its functions. LIBRARY_QUERY returns its name. Because its code runs in this process, it is only loaded from
+ * folders of administrators.
  */
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { win32 } from 'node:path';
@@ -10,15 +10,15 @@ import { nativeBytes } from '../../windows/steady-memory.js';
 import type { Address, NativeFunction } from '../../windows/win32.js';
 import { type UvpSlotName, uvpSlots } from './uvp-slots.js';
 
-/** A driver answers at most 32 bytes, with ".dll" and the zero behind it (WV_MAX_LIB_NAME). */
+/** Maximum length of a name. A driver returns at most 32 bytes, which include ".dll" and the NUL (WV_MAX_LIB_NAME). */
 const longestName = 27;
 const plainName = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 
-/** What is asked of the file system. */
+/** The required functions of the file system. */
 export interface Folders {
-  /** The path of a file once all links are followed; undefined: there is no such file. */
+  /** Returns the path of a file after following all links; undefined if it does not exist. */
   file(path: string): string | undefined;
-  /** Names in a folder; none if there is no such folder. */
+  /** Returns the names in a folder; none if it does not exist. */
   list(folder: string): readonly string[];
 }
 
@@ -44,24 +44,23 @@ function refuse(message: string): never {
   throw new StatusError(Status.NOT_SUPPORTED, message);
 }
 
-/** Whether a file lies within a folder, as Windows compares names. */
+/** Whether a file is within a folder. Like Windows, ignores case. */
 function within(folder: string, path: string): boolean {
   const prefix = `${folder.toLowerCase().replace(/\\+$/, '')}\\`;
   return path.toLowerCase().startsWith(prefix);
 }
 
 /**
- * The path of the DLL of this name. It lies in the system's folder, or in one package of the driver store. Both belong to administrators. The
- * name is one plain word, so it names no other folder; a link that leads out of these folders is refused. Neither the current folder nor PATH
- * is looked at.
+ * Returns the path of a provider's DLL in the system folder or in a package of the driver store, which both belong to administrators. The
+ * name cannot contain a folder, and links to other folders are refused. Neither the current folder nor PATH is searched.
  *
- * @param system - the system's folder, `C:\Windows\System32`
- * @throws StatusError NOT_SUPPORTED: there is none, the name is none, or several packages have one.
+ * @param system - the system folder, `C:\Windows\System32`
+ * @throws StatusError NOT_SUPPORTED if the name is invalid, or none or several packages contain the DLL
  */
 export function libraryPath(name: string, system: string, folders: Folders = realFolders): string {
   if (!plainName.test(name) || name.length > longestName || name.includes('..')) {
     refuse(
-      `The device names '${name}' as its user-mode verbs provider; a name is at most ${longestName} letters, digits, '_', '-' and '.', without a folder.`,
+      `The name of the device's provider must be at most ${longestName} letters, digits, '_', '-' and '.', without a folder; got '${name}'.`,
     );
   }
   const file = `${name}.dll`;
@@ -73,30 +72,30 @@ export function libraryPath(name: string, system: string, folders: Folders = rea
     if (path === undefined) continue;
     if (!within(system, path)) {
       refuse(
-        `${win32.join(place, file)} leads to ${path}, outside of ${system}; a provider is not loaded from there.`,
+        `${win32.join(place, file)} is a link to ${path}. Providers are only loaded from ${system} and its subfolders.`,
       );
     }
-    // What the system's folder has is what the driver package has installed last.
+    // A DLL in the system folder belongs to the driver package that was installed last.
     if (place === system) return path;
     found.push(path);
   }
   if (found.length === 0) {
     refuse(
-      `The device's user-mode verbs provider ${file} is neither in ${system} nor in ${store}. Install the HCA's driver package again, with its user-mode part.`,
+      `The device's provider ${file} is neither in ${system} nor in ${store}. Reinstall the HCA's driver package with its user-mode part.`,
     );
   }
   if (found.length > 1) {
     refuse(
-      `Several driver packages have ${file}, and nothing says which belongs to the driver that runs: ${found.join(', ')}. Remove the old ones (pnputil /delete-driver).`,
+      `Several driver packages contain ${file}: ${found.join(', ')}. Remove the old ones (pnputil /delete-driver).`,
     );
   }
   return found[0]!;
 }
 
-/** The functions of a provider by their names; those that it lacks are missing. */
+/** The functions of a provider by name, without those that it lacks. */
 export type UvpTable = { readonly [K in UvpSlotName]?: NativeFunction };
 
-/** IID_UVP, {A1F1EA66-4D17-4D04-B910-893F658241D0}: the members of a GUID. */
+/** The members of IID_UVP, {A1F1EA66-4D17-4D04-B910-893F658241D0}. */
 const uvpInterface = {
   Data1: 0xa1f1ea66,
   Data2: 0x4d17,
@@ -107,9 +106,9 @@ const uvpInterface = {
 const pointerBytes = process.arch === 'ia32' ? 4 : 8;
 
 /**
- * Loads the provider of this name and asks it for its functions. It stays loaded until the process ends.
+ * Loads a provider and returns its functions. The DLL stays loaded until the process ends.
  *
- * @throws StatusError NOT_SUPPORTED: there is none, it cannot be loaded, or it lacks a function that every device needs.
+ * @throws StatusError NOT_SUPPORTED if there is none, it cannot be loaded, or it lacks a mandatory function
  */
 export function loadUvpTable(library: string): UvpTable {
   const windows = libraryLoader();
@@ -125,14 +124,14 @@ function readTable(windows: Loader, path: string, entry: Address): UvpTable {
   const memory = nativeBytes().memory(uvpSlots.length * pointerBytes);
   const result = Number(getInterface(uvpInterface, memory.address));
   if (result !== 0)
-    refuse(`${path} does not have the interface of WinVerbs: uvp_get_interface answered ${result}.`);
+    refuse(`${path} does not have the interface of WinVerbs: uvp_get_interface returned ${result}.`);
   const view = new DataView(memory.bytes.buffer);
   const table: { [K in UvpSlotName]?: NativeFunction } = {};
-  for (const [i, { name, result: answer, parameters }] of uvpSlots.entries()) {
+  for (const [i, { name, result: resultType, parameters }] of uvpSlots.entries()) {
     const at = i * pointerBytes;
     const address = pointerBytes === 8 ? view.getBigUint64(at, true) : BigInt(view.getUint32(at, true));
     if (address === 0n || parameters === undefined) continue;
-    table[name] = windows.functionAt(address, answer, parameters);
+    table[name] = windows.functionAt(address, resultType, parameters);
   }
   const missing = uvpSlots.filter(({ name, mandatory }) => mandatory && table[name] === undefined);
   if (missing.length > 0) {

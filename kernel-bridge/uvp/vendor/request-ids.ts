@@ -1,28 +1,28 @@
 /**
- * The requests of one work queue: what a completion's `wr_id` stands for. Its high word is the token of the queue's owner, its low word says
- * which queue, and where in it. A provider stores and returns it as it is.
+ * The requests of a work queue, identified by the `wr_id` of their completions. Its high word is the token of the queue's owner. Its low word
+ * contains the kind of queue and the position in it. A provider stores and returns it unchanged.
  */
 
-/** The lowest two bits of a `wr_id`. */
+/** The kind of queue, in the lowest two bits of a `wr_id`. */
 export const Queue = { SEND: 0, RECEIVE: 1, SHARED: 2, INVALIDATE: 3 } as const;
 
 const positions = 2 ** 30;
 const positionMask = positions - 1;
 
-/** The low word of a `wr_id`. */
+/** Creates the low word of a `wr_id`. */
 export function requestId(position: number, queue: number): number {
   return ((position << 2) | queue) >>> 0;
 }
 
-/** The position of a `wr_id`'s low word. */
+/** Returns the position in the low word of a `wr_id`. */
 export function positionOf(id: number): number {
   return id >>> 2;
 }
 
-/** Contexts of a queue whose requests complete in order; of unsignaled ones only a later completion tells. */
+/** Contexts of a queue whose requests complete in order. A completion also completes the unsignaled requests before it. */
 export class OrderedRequests {
   readonly #contexts: unknown[];
-  /** A provider need not say how long a send was. */
+  /** Lengths of the requests, because a provider need not report them for sends. */
   readonly #lengths: Float64Array;
   readonly #mask: number;
   #producer = 0;
@@ -44,7 +44,7 @@ export class OrderedRequests {
     return this.#producer;
   }
 
-  /** The next request was posted. */
+  /** Records that the next request was posted. */
   posted(context: unknown, length: number): void {
     const slot = this.#producer & this.#mask;
     this.#contexts[slot] = context;
@@ -52,7 +52,7 @@ export class OrderedRequests {
     this.#producer = (this.#producer + 1) & positionMask;
   }
 
-  /** Whether a request at this position is outstanding. One from before a reset is not. */
+  /** Whether the request at a position is outstanding. Requests from before a reset are not. */
   has(position: number): boolean {
     return ((position - this.#consumer) & positionMask) < ((this.#producer - this.#consumer) & positionMask);
   }
@@ -61,7 +61,7 @@ export class OrderedRequests {
     return this.#lengths[position & this.#mask]!;
   }
 
-  /** It has completed, and all before it; answers its context. */
+  /** Removes a completed request and all before it. Returns its context. */
   take(position: number): unknown {
     const slot = position & this.#mask;
     const context = this.#contexts[slot];
@@ -75,7 +75,7 @@ export class OrderedRequests {
     return context;
   }
 
-  /** None will complete any more. */
+  /** Removes all requests, because none will complete. */
   clear(): void {
     this.#contexts.fill(undefined);
     this.#consumer = this.#producer;

@@ -1,6 +1,6 @@
 /**
- * The structures that WinVerbs and a user-mode verbs provider share (`inc/user/iba/ib_uvp.h`, `inc/iba/ib_types.h` of WinOFED), for both widths
- * of a pointer. Names of types and fields are those of C. test/windows/layouts.ts compares each of them with what a C compiler makes of it.
+ * The structures that WinVerbs and a user-mode verbs provider share (`inc/user/iba/ib_uvp.h`, `inc/iba/ib_types.h` of WinOFED), for 32-bit
+ * and 64-bit pointers. Types and fields have their C names. test/windows/layouts.ts compares each with the layout of a C compiler.
  */
 import {
   bytes,
@@ -20,7 +20,7 @@ import { uvpSlots } from './uvp-slots.js';
 
 const localDs = cStruct('ib_local_ds_t', { vaddr: address(8), length: u32, lkey: u32 });
 
-/** A pointer that has the room of the longer width in both. */
+/** A pointer that occupies 8 bytes in both. */
 const longPointer = address(8);
 
 /** A work request of any kind. */
@@ -130,7 +130,7 @@ const umvBuf = cStruct('ci_umv_buf_t', {
   p_inout_buf: address(8),
 });
 
-/** All structures for one width of a pointer. */
+/** Returns all structures for one size of pointers. */
 export function uvpLayouts(pointerBytes: PointerBytes) {
   const pointer = address(pointerBytes);
   const uvpQpCreate = cStruct('uvp_qp_create_t', {
@@ -219,20 +219,20 @@ export const CompletionWord = {
   flags: word(layouts.wc, 'recv_opt'),
   immediate: word(layouts.wc, 'immediate_data'),
   remoteQpn: word(layouts.wc, 'remote_qp'),
-  /** P_Key index in its low half, the remote LID in network order in its high one. */
+  /** P_Key index in the low half, remote LID in network byte order in the high half. */
   pkeyAndLid: word(layouts.wc, 'pkey_index'),
-  /** Service level, then path bits. */
+  /** Service level in the lowest byte, path bits in the next. */
   slAndPath: word(layouts.wc, 'remote_sl'),
 } as const;
 
-/** The other order of a word's bytes. */
+/** Reverses the bytes of a word. */
 export function swapped(value: number): number {
   return ((value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24)) >>> 0;
 }
 
 const TWO_32 = 2 ** 32;
 
-/** Writes an address or a handle: two words, of which 32-bit code has the first. */
+/** Writes an address or a handle as two words; 32-bit code uses only the first. */
 export function writeAddress(words: Uint32Array, at: number, address: number): void {
   words[at] = address;
   if (pointerBytes === 8) words[at + 1] = address / TWO_32;

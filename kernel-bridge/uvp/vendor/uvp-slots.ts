@@ -1,6 +1,6 @@
 /** The functions of a user-mode verbs provider, in the order in which `uvp_get_interface` fills them in. */
 
-/** Kinds of arguments and results, as koffi names them: a handle, an address, a number of 32 bits, one of 64. */
+/** Types of arguments and results in koffi: handle, address, 32-bit integer, 64-bit integer. */
 const h = 'uintptr_t';
 const p = 'uintptr_t';
 const u32 = 'uint32_t';
@@ -10,13 +10,13 @@ const u64 = 'uint64_t';
 export interface UvpSlot {
   readonly name: string;
   readonly result: string;
-  /** Undefined: this library never calls it. */
+  /** Undefined if this library never calls the function. */
   readonly parameters: readonly string[] | undefined;
-  /** A provider without it is refused. */
+  /** Whether a provider without the function is refused. */
   readonly mandatory: boolean;
 }
 
-/** A function that answers an `ib_api_status_t`. */
+/** A function that returns an `ib_api_status_t`. */
 const hook = (...parameters: readonly string[]) => ({ result: u32, parameters, mandatory: false });
 const mandatory = (...parameters: readonly string[]) => ({ result: u32, parameters, mandatory: true });
 const procedure = (...parameters: readonly string[]) => ({ result: 'void', parameters, mandatory: false });

@@ -14,7 +14,7 @@ import {
   VendorSharedReceiveQueue,
 } from './vendor-queue-pair.js';
 
-/** Completions that one call of the provider returns at most. */
+/** Maximum completions of one call of the provider. */
 const batch = 32;
 const publicFlags = WvWc.IMMEDIATE | WvWc.GRH_VALID;
 
@@ -22,9 +22,9 @@ const publicFlags = WvWc.IMMEDIATE | WvWc.GRH_VALID;
 export class VendorCompletionQueue extends VendorHandle {
   readonly #memory: SteadyMemory;
   readonly #pollArray: NativeFunction;
-  /** The objects that a poll fills may be of the client, whose setters may poll again. */
+  /** Whether a poll is filling completions. They may be objects of the client, whose setters may poll again. */
   #filling = false;
-  /** Completions in the memory, and how many of them were read: all, unless a setter has thrown. */
+  /** Number of completions in the memory, and number of those that were read: all, unless a setter has thrown. */
   #got = 0;
   #read = 0;
 
@@ -36,11 +36,11 @@ export class VendorCompletionQueue extends VendorHandle {
   ) {
     super();
     this.#memory = native.memory(4 * CompletionWord.size * Math.min(entries, batch));
-    // The table was checked for it.
+    // Mandatory.
     this.#pollArray = table.poll_cq_array!;
   }
 
-  /** Takes at most `n` completions and returns their number; negative: the queue has failed. */
+  /** Polls at most `n` completions and returns their number; negative if the queue has failed. */
   poll(completions: UvpCompletion[], n: number): number {
     if (this.#filling) return 0;
     const { words } = this.#memory;
@@ -67,7 +67,7 @@ export class VendorCompletionQueue extends VendorHandle {
     }
   }
 
-  /** Asks the provider for at most `most` completions; answers how many there are, or less than 0. */
+  /** Polls the provider for at most `most` completions. Returns their number, or less than 0. */
   #fetch(most: number): number {
     const { words, address } = this.#memory;
     const got = this.#pollArray(
@@ -80,7 +80,7 @@ export class VendorCompletionQueue extends VendorHandle {
     return got;
   }
 
-  /** False: of a request that there is not any more. */
+  /** Fills a completion. Returns false if its request is no longer outstanding. */
   #fill(words: Uint32Array, at: number, completion: UvpCompletion): boolean {
     const id = words[at + CompletionWord.id]!;
     const owner = this.tokens.find(words[at + CompletionWord.id + 1]!);
@@ -109,7 +109,7 @@ export class VendorCompletionQueue extends VendorHandle {
           status === 0 ? length : 0,
         );
     } else return false;
-    // Some providers have statuses of their own behind the last one of WinVerbs.
+    // Some providers have additional statuses, which follow those of WinVerbs.
     completion.status = Math.min(status, WcStatus.ERROR);
     completion.vendorCode = status === 0 ? 0 : words[at + CompletionWord.vendor]!;
     return true;
@@ -138,7 +138,7 @@ export class VendorCompletionQueue extends VendorHandle {
   }
 }
 
-/** Providers leave the rest of a send's completion as it was. */
+/** Fills the completion of a send. Providers leave its other fields unchanged. */
 function fillSend(completion: UvpCompletion, opcode: number, length: number): void {
   completion.opcode = opcode;
   completion.length = length;

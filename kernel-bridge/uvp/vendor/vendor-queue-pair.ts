@@ -22,21 +22,21 @@ import type { UvpTable } from './native-library.js';
 import { OrderedRequests, Queue, requestId, SharedRequests } from './request-ids.js';
 import { BindWord, layouts, ReceiveWord, SendWord, swapped, writeAddress } from './uvp-layouts.js';
 
-/** An object of the provider: its handle there. */
+/** An object of the provider, with its handle. */
 export class VendorHandle {
   address = 0;
 }
 
 const sgeBytes = layouts.localDs.size;
 
-/** The bytes of an SGL, which {@link writeSgl} has checked. */
+/** Returns the total bytes of an SGL that {@link writeSgl} has checked. */
 function totalOf(sgl: readonly UvpSge[]): number {
   let total = 0;
   for (let i = 0; i < sgl.length; i++) total += sgl[i]!.length;
   return total;
 }
 
-/** The provider copies inline bytes as it finds them; a key guards only what the HCA reads. */
+/** Checks the bounds of inline data. The provider copies it without checks, and keys only protect accesses of the HCA. */
 function checkInline(sgl: readonly UvpSge[]): void {
   for (let i = 0; i < sgl.length; i++) {
     const { region, offset, length } = sgl[i]!;
@@ -45,12 +45,12 @@ function checkInline(sgl: readonly UvpSge[]): void {
   }
 }
 
-/** One request in native memory, its SGEs, and where the provider says which of a list it refused. */
+/** A request in native memory with its SGEs, and space for the provider's pointer to the first failed request. */
 class RequestBlock {
   readonly memory: SteadyMemory;
   readonly words: Uint32Array;
   readonly address: number;
-  /** Where the SGEs begin, in words. */
+  /** Offset of the SGEs, in words. */
   readonly sgl: number;
   readonly failed: number;
 
@@ -67,7 +67,7 @@ class RequestBlock {
   }
 }
 
-/** Receives of a queue pair or a shared receive queue, one `ib_recv_wr_t` at a time. */
+/** Posts Receives of a queue pair or a shared receive queue, one `ib_recv_wr_t` at a time. */
 class ReceivePoster {
   readonly #block: RequestBlock;
 
@@ -81,7 +81,7 @@ class ReceivePoster {
     writeAddress(this.#block.words, ReceiveWord.sgl, this.#block.sglAddress);
   }
 
-  /** @throws StatusError; then nothing is queued. */
+  /** @throws StatusError if the Receive was not queued */
   run(handle: number, id: number, token: number, sgl: readonly UvpSge[]): void {
     const { words, address, failed, sgl: at } = this.#block;
     words[ReceiveWord.sges] = writeSgl(words, at, sgl, this.sges);
@@ -98,7 +98,7 @@ export class VendorSharedReceiveQueue extends VendorHandle implements TokenOwner
   unread = 0;
   readonly requests: SharedRequests;
   readonly #poster: ReceivePoster | undefined;
-  /** Its depth once the modification that is under way has succeeded. */
+  /** The depth after the current modification, if it succeeds. */
   nextDepth = 0;
 
   constructor(
@@ -119,7 +119,7 @@ export class VendorSharedReceiveQueue extends VendorHandle implements TokenOwner
     this.requests.clear();
   }
 
-  /** The provider has destroyed it: whatever it still reports of its requests is dropped. */
+  /** Called when the provider has destroyed it. Completions that it still reports are dropped. */
   end(): void {
     this.tokens.remove(this);
   }
@@ -137,7 +137,7 @@ export class VendorMemoryWindow extends VendorHandle {
   rkey = 0;
 }
 
-/** What a completion's token names. */
+/** An object that a completion's token identifies. */
 export type VendorOwner = VendorQueuePair | VendorSharedReceiveQueue;
 
 /** A queue pair of a provider. */
@@ -172,7 +172,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     this.#maxInline = create.maxInlineSend;
     this.sends = new OrderedRequests(create.sendDepth);
     this.receives = new OrderedRequests(create.receiveDepth);
-    // The table was checked for these two.
+    // These two are mandatory.
     this.#postSend = table.post_send!;
     this.#receive = new ReceivePoster(native, 'post_recv', table.post_recv!, create.receiveSge);
     this.#send = new RequestBlock(native, SendWord.size, create.sendSge);
@@ -180,21 +180,22 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     this.token = tokens.add(this);
   }
 
-  /** No completions of what was posted follow. */
+  /** Removes all requests, because no completions follow. */
   forget(): void {
     this.sends.clear();
     this.receives.clear();
   }
 
-  /** The provider has destroyed it: whatever it still reports of its requests is dropped. */
+  /** Called when the provider has destroyed it. Completions that it still reports are dropped. */
   end(): void {
     this.tokens.remove(this);
   }
 
   postSend(request: UvpSendRequest): void {
     const { opcode, sgl, flags } = request;
-    // The opcodes behind it have calls of their own, or none here.
-    if (!(opcode <= WvOpcode.FETCH_ADD)) invalid(`Opcode ${opcode} is not a send request of this provider.`);
+    // Later opcodes have separate calls or are not supported.
+    if (!(opcode <= WvOpcode.FETCH_ADD))
+      invalid(`Opcode ${opcode} is not a send request that this provider supports.`);
     this.#checkRequest(opcode, flags);
     if (request.invalidate) noInvalidation();
     const { words, sgl: sglAt, address, failed } = this.#send;
@@ -221,16 +222,15 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
   #checkRequest(opcode: number, flags: number): void {
     const refused = this.#refused[opcode];
     if (refused === undefined || refused === NO_REQUEST) {
-      invalid(`A queue pair of this type has no request of opcode ${opcode}.`);
+      invalid(`A queue pair of this type does not support opcode ${opcode}.`);
     }
     const wrong = flags & ~SEND_FLAGS[opcode]!;
-    if (wrong !== 0)
-      invalid(`Flags 0x${(wrong >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);
+    if (wrong !== 0) invalid(`Flags 0x${(wrong >>> 0).toString(16)} are not valid for opcode ${opcode}.`);
     if (this.sends.full) full('send', this.sends.depth);
   }
 
   #writeDestination({ av, remoteQpn, remoteQkey }: UvpSendRequest): void {
-    if (!(av instanceof VendorHandle)) invalid('A datagram needs an address handle of its device.');
+    if (!(av instanceof VendorHandle)) invalid('`av` must be an address handle of the same device.');
     const { words } = this.#send;
     writeAddress(words, SendWord.av, av.address);
     words[SendWord.remoteQpn] = swapped(remoteQpn);
@@ -250,7 +250,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     if (request.opcode < WvOpcode.COMPARE_EXCHANGE) return;
     const { sgl } = request;
     if (sgl.length !== 1 || sgl[0]!.length !== 8) {
-      invalid('An atomic operation takes one SGE of 8 bytes for the value it returns.');
+      invalid('`sgl` of an atomic operation must be one SGE of 8 bytes, for the returned value.');
     }
     words[SendWord.compare] = swapped(request.compareHigh);
     words[SendWord.compare + 1] = swapped(request.compareLow);
@@ -273,7 +273,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
 
   bind(mw: VendorMemoryWindow, request: UvpBindRequest): number {
     const { region, offset, length, flags, access, context } = request;
-    void region.bytes; // throws where the program has lost the memory
+    void region.bytes; // throws if the buffer was detached
     this.#checkRequest(WvOpcode.BIND_WINDOW, flags);
     const start = region.address + offset;
     if (!(offset >= 0 && start <= MAX_ADDRESS && Number.isSafeInteger(start))) badRange('offset', offset);
@@ -281,7 +281,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     return this.#runBind(mw, Queue.SEND, context, flags, access, start, length, region.lkey);
   }
 
-  /** Binds to no bytes, which is how a window of this kind is unbound (IBA 1 §10.6.7.2). */
+  /** Unbinds a window by binding it to 0 bytes (IBA 1 §10.6.7.2). */
   invalidate(mw: VendorMemoryWindow, context: unknown, flags: number): void {
     this.#checkRequest(WvOpcode.INVALIDATE, flags);
     this.#runBind(mw, Queue.INVALIDATE, context, flags, 0, 0, 0, 0);
@@ -319,13 +319,13 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
 function noInvalidation(): never {
   throw new StatusError(
     Status.NOT_SUPPORTED,
-    "A provider of WinVerbs has no send that invalidates the peer's key; send, and let the peer invalidate it.",
+    'User-mode verbs providers do not support Send with Invalidate. Let the peer invalidate its own key.',
   );
 }
 
 function tooMuchInline(length: number, most: number): never {
   throw new StatusError(
     Status.BUFFER_OVERFLOW,
-    `The request has ${length} bytes; this queue pair sends at most ${most} inline.`,
+    `Inline requests of this queue pair must have at most ${most} bytes; got ${length}.`,
   );
 }

@@ -30,7 +30,7 @@ import {
 /** `ib_srq_attr_mask_t`: both attributes. */
 const SRQ_MAX_WR_AND_LIMIT = 3;
 
-/** `ib_qp_state_t` → WV_QP_STATE; what is not here is ERROR, as in WinVerbs. */
+/** `ib_qp_state_t` → WV_QP_STATE. As in WinVerbs, all others are ERROR. */
 const states: Readonly<Record<number, number>> = {
   1: QpState.RESET,
   2: QpState.INIT,
@@ -75,7 +75,7 @@ function qpValues(create: UvpQpCreate, token: number) {
       hSrq: addressOf(create.srq),
       sqSignaled: create.signalSends === true ? 1 : 0,
     },
-    // Completions bring it back.
+    // Returned in completions.
     context: token,
     maxInlineSend: create.maxInlineSend,
     initiatorDepth: create.initiatorDepth ?? 0,
@@ -83,7 +83,7 @@ function qpValues(create: UvpQpCreate, token: number) {
   };
 }
 
-/** A port's GID index has no place of its own in a GRH: WinVerbs puts it into the first reserved bytes, IBAL into the second. */
+/** A GRH does not have a field for a port's GID index. WinVerbs writes it to the first reserved bytes, IBAL to the second. */
 function avValues(av: UvpAddressVector) {
   const index = av.sourceGidIndex();
   return {
@@ -100,7 +100,7 @@ function avValues(av: UvpAddressVector) {
   };
 }
 
-/** A GUID as the bytes of the driver's answer, read as a number. */
+/** Converts a GUID to a number whose bytes in memory are in network byte order, as in the driver's reply. */
 function inNetworkOrder(guid: bigint): bigint {
   swapView.setBigUint64(0, guid, false);
   return swapView.getBigUint64(0, true);
@@ -108,14 +108,14 @@ function inNetworkOrder(guid: bigint): bigint {
 
 const swapView = new DataView(new ArrayBuffer(8));
 
-/** Throws the error of a function that has refused. */
+/** Throws the error for a function that has failed. */
 function check(slot: string, result: unknown): void {
   if (result !== undefined && result !== IB_SUCCESS) throw ibFailure(slot, result as number);
 }
 
 /**
- * The user-mode verbs provider of a vendor: a DLL's functions (`uvp_interface_t`), called through koffi. What a provider lacks of the optional
- * part of the speed path is undefined, and WinVerbs does without; a hook that it lacks does nothing.
+ * A vendor's user-mode verbs provider: the functions of a DLL (`uvp_interface_t`), called through koffi. Optional functions of the data path
+ * that a provider lacks are undefined, and WinVerbs manages without them. Missing hooks have no effect.
  */
 export class VendorUserVerbs implements UserVerbs {
   readonly postSrqReceive?: NonNullable<UserVerbs['postSrqReceive']>;
@@ -167,16 +167,16 @@ export class VendorUserVerbs implements UserVerbs {
     const memory = this.#memory;
     memory.clear();
     check('pre_open_ca', this.table.pre_open_ca?.(inNetworkOrder(guid), memory.umv, memory.handle));
-    memory.takeUmv(umv, ca);
+    memory.readUmv(umv, ca);
     return ca;
   }
 
   postOpenCa(guid: bigint, status: number, ca: VendorCa, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, ca);
-    const result = this.table.post_open_ca?.(inNetworkOrder(guid), told, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, ca);
+    const result = this.table.post_open_ca?.(inNetworkOrder(guid), ioctlResult, memory.handle, memory.umv);
     ca.address = memory.handleValue;
-    if (told === IB_SUCCESS) check('post_open_ca', result);
+    if (ioctlResult === IB_SUCCESS) check('post_open_ca', result);
   }
 
   preCloseCa(ca: VendorCa): void {
@@ -192,14 +192,14 @@ export class VendorUserVerbs implements UserVerbs {
     const memory = this.#memory;
     memory.clear();
     check('pre_allocate_pd', this.table.pre_allocate_pd?.(ca.address, memory.umv, memory.handle));
-    memory.takeUmv(umv, pd);
+    memory.readUmv(umv, pd);
     return pd;
   }
 
   postAllocatePd(ca: VendorCa, status: number, pd: VendorPd, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, pd);
-    this.table.post_allocate_pd?.(ca.address, told, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, pd);
+    this.table.post_allocate_pd?.(ca.address, ioctlResult, memory.handle, memory.umv);
     pd.address = memory.handleValue;
   }
 
@@ -220,7 +220,7 @@ export class VendorUserVerbs implements UserVerbs {
     const result = this.table.pre_create_cq?.(ca.address, memory.number, memory.umv, memory.handle);
     check('pre_create_cq', result);
     size.entries = memory.numberValue;
-    memory.takeUmv(umv, cq);
+    memory.readUmv(umv, cq);
     return cq;
   }
 
@@ -232,8 +232,8 @@ export class VendorUserVerbs implements UserVerbs {
     umv: UmvBuffer,
   ): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, cq);
-    this.table.post_create_cq?.(ca.address, told, entries, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, cq);
+    this.table.post_create_cq?.(ca.address, ioctlResult, entries, memory.handle, memory.umv);
     cq.address = memory.handleValue;
   }
 
@@ -243,13 +243,13 @@ export class VendorUserVerbs implements UserVerbs {
     memory.numberValue = size.entries;
     check('pre_resize_cq', this.table.pre_resize_cq?.(cq.address, memory.number, memory.umv));
     size.entries = memory.numberValue;
-    memory.takeUmv(umv);
+    memory.readUmv(umv);
   }
 
   postResizeCq(cq: VendorCompletionQueue, status: number, entries: number, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv);
-    this.table.post_resize_cq?.(cq.address, told, entries, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv);
+    this.table.post_resize_cq?.(cq.address, ioctlResult, entries, memory.umv);
   }
 
   preDestroyCq(cq: VendorCompletionQueue): void {
@@ -265,7 +265,7 @@ export class VendorUserVerbs implements UserVerbs {
   }
 
   rearmCq(cq: VendorCompletionQueue, solicitedOnly: boolean): number {
-    // The table was checked for it.
+    // Mandatory.
     return statusOfIb(this.table.rearm_cq!(cq.address, solicitedOnly ? 1 : 0) as number);
   }
 
@@ -279,7 +279,7 @@ export class VendorUserVerbs implements UserVerbs {
       layouts.srqAttr.encode(srqValues(attributes), memory.attributeBytes);
       const hook = this.table.pre_create_srq;
       check('pre_create_srq', hook?.(pd.address, memory.attributes, memory.umv, memory.handle));
-      memory.takeUmv(umv, srq);
+      memory.readUmv(umv, srq);
     } catch (error) {
       srq.end();
       throw error;
@@ -289,10 +289,10 @@ export class VendorUserVerbs implements UserVerbs {
 
   postCreateSrq(pd: VendorPd, status: number, srq: VendorSharedReceiveQueue, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, srq);
-    this.table.post_create_srq?.(pd.address, told, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, srq);
+    this.table.post_create_srq?.(pd.address, ioctlResult, memory.handle, memory.umv);
     srq.address = memory.handleValue;
-    if (told !== IB_SUCCESS) srq.end();
+    if (ioctlResult !== IB_SUCCESS) srq.end();
   }
 
   preModifySrq(srq: VendorSharedReceiveQueue, attributes: UvpSrqAttributes, umv: UmvBuffer): void {
@@ -302,21 +302,21 @@ export class VendorUserVerbs implements UserVerbs {
     const { attributes: at, umv: umvAt } = memory;
     check('pre_modify_srq', this.table.pre_modify_srq?.(srq.address, at, SRQ_MAX_WR_AND_LIMIT, umvAt));
     srq.nextDepth = attributes.maxWr;
-    memory.takeUmv(umv);
+    memory.readUmv(umv);
   }
 
   postModifySrq(srq: VendorSharedReceiveQueue, status: number, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv);
-    this.table.post_modify_srq?.(srq.address, told, memory.umv);
-    if (told === IB_SUCCESS) srq.requests.depth = srq.nextDepth;
+    const ioctlResult = memory.writeUmv(status, umv);
+    this.table.post_modify_srq?.(srq.address, ioctlResult, memory.umv);
+    if (ioctlResult === IB_SUCCESS) srq.requests.depth = srq.nextDepth;
   }
 
   preQuerySrq(srq: VendorSharedReceiveQueue, umv: UmvBuffer): void {
     const memory = this.#memory;
     memory.clear();
     check('pre_query_srq', this.table.pre_query_srq?.(srq.address, memory.umv));
-    memory.takeUmv(umv);
+    memory.readUmv(umv);
   }
 
   postQuerySrq(
@@ -326,10 +326,10 @@ export class VendorUserVerbs implements UserVerbs {
     umv: UmvBuffer,
   ): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv);
+    const ioctlResult = memory.writeUmv(status, umv);
     layouts.srqAttr.encode(srqValues(attributes), memory.attributeBytes);
-    this.table.post_query_srq?.(srq.address, told, memory.attributes, memory.umv);
-    if (told === IB_SUCCESS) Object.assign(attributes, layouts.srqAttr.decode(memory.attributesLeft));
+    this.table.post_query_srq?.(srq.address, ioctlResult, memory.attributes, memory.umv);
+    if (ioctlResult === IB_SUCCESS) Object.assign(attributes, layouts.srqAttr.decode(memory.attributesLeft));
   }
 
   preDestroySrq(srq: VendorSharedReceiveQueue): void {
@@ -348,10 +348,10 @@ export class VendorUserVerbs implements UserVerbs {
     memory.clear();
     try {
       layouts.uvpQpCreate.encode(qpValues(create, qp.token), memory.attributeBytes);
-      // The table was checked for it.
+      // Mandatory.
       const hook = this.table.wv_pre_create_qp!;
       check('wv_pre_create_qp', hook(pd.address, memory.attributes, memory.umv, memory.handle));
-      memory.takeUmv(umv, qp);
+      memory.readUmv(umv, qp);
     } catch (error) {
       qp.end();
       throw error;
@@ -361,12 +361,12 @@ export class VendorUserVerbs implements UserVerbs {
 
   postCreateQp(pd: VendorPd, status: number, qp: VendorQueuePair, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, qp);
-    const result = this.table.post_create_qp?.(pd.address, told, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, qp);
+    const result = this.table.post_create_qp?.(pd.address, ioctlResult, memory.handle, memory.umv);
     qp.address = memory.handleValue;
-    if (told === IB_SUCCESS && (result ?? IB_SUCCESS) === IB_SUCCESS) return;
+    if (ioctlResult === IB_SUCCESS && (result ?? IB_SUCCESS) === IB_SUCCESS) return;
     qp.end();
-    if (told === IB_SUCCESS) check('post_create_qp', result);
+    if (ioctlResult === IB_SUCCESS) check('post_create_qp', result);
   }
 
   preDestroyQp(qp: VendorQueuePair): void {
@@ -378,11 +378,11 @@ export class VendorUserVerbs implements UserVerbs {
     qp.end();
   }
 
-  /** The driver writes the state where the provider reads it; nothing has to be handed on. */
+  /** The driver writes the state to memory of the provider, so that nothing must be passed on. */
   ndModifyQp(qp: VendorQueuePair): UvpQpState {
     const memory = this.#memory;
     memory.clear();
-    // The table was checked for it.
+    // Mandatory.
     this.table.nd_modify_qp!(qp.address, memory.handle, memory.number);
     return {
       size: memory.numberValue,
@@ -413,15 +413,15 @@ export class VendorUserVerbs implements UserVerbs {
     if (umv.processingDone) made.address = memory.handleValue;
     else {
       check('pre_create_av', result);
-      memory.takeUmv(umv, made);
+      memory.readUmv(umv, made);
     }
     return made;
   }
 
   postCreateAv(pd: VendorPd, status: number, av: VendorHandle, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, av);
-    this.table.post_create_av?.(pd.address, told, memory.handle, memory.umv);
+    const ioctlResult = memory.writeUmv(status, umv, av);
+    this.table.post_create_av?.(pd.address, ioctlResult, memory.handle, memory.umv);
     av.address = memory.handleValue;
   }
 
@@ -439,15 +439,15 @@ export class VendorUserVerbs implements UserVerbs {
     const memory = this.#memory;
     memory.clear();
     check('pre_create_mw', this.table.pre_create_mw?.(pd.address, memory.umv, memory.handle));
-    memory.takeUmv(umv, mw);
+    memory.readUmv(umv, mw);
     return mw;
   }
 
   postCreateMw(pd: VendorPd, status: number, rkey: number, mw: VendorMemoryWindow, umv: UmvBuffer): void {
     const memory = this.#memory;
-    const told = memory.giveUmv(status, umv, mw);
+    const ioctlResult = memory.writeUmv(status, umv, mw);
     mw.rkey = rkey;
-    this.table.post_create_mw?.(pd.address, told, swapped(rkey), memory.handle, memory.umv);
+    this.table.post_create_mw?.(pd.address, ioctlResult, swapped(rkey), memory.handle, memory.umv);
     mw.address = memory.handleValue;
   }
 

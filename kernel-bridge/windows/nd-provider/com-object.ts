@@ -18,7 +18,7 @@ interface Functions {
 
 /** Scratch memory for output pointers and vtables. Calls do not nest, so one suffices. */
 let scratch: SteadyMemory | undefined;
-/** Functions by vtable and interface, because koffi keeps every function that was declared to it. */
+/** Functions by vtable and interface, because koffi never frees a declared function. */
 const known = new Map<string, Functions>();
 const iids = new Map<InterfaceName, SteadyMemory>();
 

@@ -100,7 +100,7 @@ class ProviderRequest implements OverlappedSource<void> {
   forget(): void {
     const { port, memory } = this.arrivals.door;
     port.forgetAt(this.block.ioStatus);
-    memory.give(this.block);
+    memory.release(this.block);
   }
 
   /** Handles a packet. Only GetOverlappedResult has the status, because another phase of the request may have begun. */
@@ -113,7 +113,7 @@ class ProviderRequest implements OverlappedSource<void> {
       return;
     }
     this.#status = status;
-    this.arrivals.door.memory.give(this.block);
+    this.arrivals.door.memory.release(this.block);
     this.object.ended(this);
     this.arrivals.add(this);
   }
@@ -187,7 +187,7 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
     const { door } = arrivals;
     const bytes = new Uint8Array(inputAt - 16 + (input?.length ?? 0));
     if (input !== undefined) bytes.set(input, inputAt - 16);
-    const block = door.memory.take(bytes, 0, 0);
+    const block = door.memory.allocate(bytes, 0, 0);
     // A HANDLE has 32 significant bits.
     new DataView(block.memory.bytes.buffer, block.memory.bytes.byteOffset).setUint32(
       eventAt,
