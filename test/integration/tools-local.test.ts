@@ -40,7 +40,7 @@ test('adapterinfo: every value of Query by its name, flags by their constants; J
   assert.equal(JSON.parse(json.stdout), info1);
 });
 
-long(needing(test, '::1'), 'cat without a role checks the list of addresses', async () => {
+long(needing(test, '::1'), 'cat without a role checks the address list', async () => {
   const [good, json, bad] = await Promise.all([
     runNd('cat', '127.0.0.1'),
     runNd('cat', '--spi', 'v1', '--json', '::1'),
@@ -52,7 +52,7 @@ long(needing(test, '::1'), 'cat without a role checks the list of addresses', as
   );
   assert.ok((JSON.parse(json.stdout) as { addresses: string[] }).addresses.includes('127.0.0.1'));
   assert.equal([bad.code, bad.stdout], [1, '']);
-  assert.match(bad.stderr, /^nd cat: The address 203\.0\.113\.9 is not one of an adapter\./);
+  assert.match(bad.stderr, /^nd cat: The address 203\.0\.113\.9 is not an address of an adapter\./);
 });
 
 for (const [server, client] of [

@@ -212,7 +212,7 @@ export class TargetQueue {
   }
 
   #sent(response: Response): void {
-    if (response.buffer !== undefined) this.#giveBack(response.buffer);
+    if (response.buffer !== undefined) this.#releaseBuffer(response.buffer);
     response.buffer = undefined;
     const next = this.#responseWaiters.shift();
     if (next === undefined) this.#freeResponses.push(response);
@@ -314,7 +314,7 @@ export class TargetQueue {
     return new Promise((resolve) => this.#bufferWaiters.push(resolve));
   }
 
-  #giveBack(buffer: number): void {
+  #releaseBuffer(buffer: number): void {
     const next = this.#bufferWaiters.shift();
     if (next === undefined) this.#freeBuffers.push(buffer);
     else next(buffer);

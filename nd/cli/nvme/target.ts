@@ -261,8 +261,8 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     if (keepAliveTimeout > 0 && keepAliveTimeout < LEAST_KEEP_ALIVE) {
       throw new CommandError(NvmeStatus.KEEP_ALIVE_TIMEOUT_INVALID);
     }
-    const asked = ConnectData.parse(data);
-    const controller = queueId === 0 ? this.#newController(queue, asked) : this.#ownController(asked);
+    const request = ConnectData.parse(data);
+    const controller = queueId === 0 ? this.#newController(queue, request) : this.#ownController(request);
     if (controller.queues.has(queueId)) throw new CommandError(NvmeStatus.COMMAND_SEQUENCE_ERROR);
     queue.size = queueSize + 1;
     queue.withoutFlowControl = (attributes & NO_FLOW_CONTROL) !== 0;
@@ -276,7 +276,10 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     return BigInt(controller.id);
   }
 
-  #newController(queue: TargetQueue, { subsystem, host, hostId, controllerId }: Asked): TargetController {
+  #newController(
+    queue: TargetQueue,
+    { subsystem, host, hostId, controllerId }: ConnectValues,
+  ): TargetController {
     const chosen = this.subsystems.find((one) => one.nqn === subsystem);
     if (chosen === undefined) throw parameter(ConnectData.fields.subsystem.at, true);
     if (host === '') throw parameter(ConnectData.fields.host.at, true);
@@ -291,7 +294,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
   }
 
   /** Finds the controller for an I/O queue. It must belong to the same host. */
-  #ownController({ subsystem, host, hostId, controllerId }: Asked): TargetController {
+  #ownController({ subsystem, host, hostId, controllerId }: ConnectValues): TargetController {
     const controller = this.#controllers.get(controllerId);
     if (controller === undefined) throw parameter(ConnectData.fields.controllerId.at, true);
     if (controller.subsystem.nqn !== subsystem) throw parameter(ConnectData.fields.subsystem.at, true);
@@ -308,7 +311,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
 const NO_FLOW_CONTROL = 0x04;
 const LAST_ID = 0xffef;
 
-type Asked = ReturnType<typeof ConnectData.parse>;
+type ConnectValues = ReturnType<typeof ConnectData.parse>;
 
 /** Error for an invalid parameter of Connect. The result gives its offset. */
 function parameter(offset: number, inData = false): CommandError {

@@ -33,7 +33,7 @@ function hex(value: number | bigint): string {
   return value.toString(16).toUpperCase().padStart(8, '0');
 }
 
-/** A line for each value, by its name in the SPI, and one for each flag. */
+/** Returns a line for each value, with its name in the SPI, and one for each flag. */
 function* lines(info: NdAdapterInfo | Nd2AdapterInfo): Generator<string> {
   for (const [key, value] of Object.entries(info) as [string, number | bigint][]) {
     const name = key[0]!.toUpperCase() + key.slice(1);
@@ -52,7 +52,7 @@ function* lines(info: NdAdapterInfo | Nd2AdapterInfo): Generator<string> {
 }
 
 export const adapterinfoCommand = tool(
-  new Command('adapterinfo').description('limits and abilities of an adapter'),
+  new Command('adapterinfo').description('show the limits and features of an adapter'),
   z.object(commonOptions),
   { banner: false },
   async (one, address, { spi }) => {

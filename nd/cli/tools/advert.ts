@@ -1,10 +1,10 @@
-/** A side's description of memory that it has opened: 16 bytes, little-endian. */
+/** The description of memory that a side gives its peer access to: 16 bytes, little-endian. */
 import { MAX_BYTES } from './measure-options.js';
 import type { Link, Memory, Remote } from './tool-side.js';
 
 export const ADVERT_BYTES = 16;
 
-/** Opens `memory` to the peer and writes its description: token (4), Reads that may be in flight (4), address (8). */
+/** Gives the peer access to `memory` and writes its description: token (4), maximum Reads in flight (4), address (8). */
 export function advertise(link: Link, memory: Memory, reads: number, into: Uint8Array): void {
   const { address, token } = link.side.open(memory.registered);
   const view = new DataView(into.buffer, into.byteOffset, ADVERT_BYTES);

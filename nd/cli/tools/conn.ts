@@ -1,4 +1,4 @@
-/** `nd conn`: connections per second that are established, used for one message, and ended. */
+/** `nd conn`: measures connections per second. Each is established, used for one message, and ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -29,10 +29,10 @@ import {
 const PORT = 54_321;
 const QUEUES = { receives: 1, initiators: 1, sge: 1 };
 const CLIENT_SECONDS = 60;
-/** The server runs longer, and the client begins later, so that they need not be started at the same time. */
+/** The server runs longer and the client starts later, so that they need not be started at the same time. */
 const SERVER_SECONDS = 65;
 const DELAY_SECONDS = 5;
-/** So many failures one after the other mean that the server is gone. */
+/** After this many consecutive failures, the server is considered lost. */
 const LOST_AFTER = 100;
 
 const seconds = z.coerce.number('must be a number of seconds').min(0).max(86_400);
@@ -48,7 +48,7 @@ const connOptions = z
   .refine(oneRole, ONE_ROLE);
 type Options = z.output<typeof connOptions>;
 
-/** Counts connections, and decides when there are enough. */
+/** Counts connections and decides when to stop. */
 class Tally {
   readonly #end: number;
   /** Start of the first connection and end of the last one. */
@@ -62,7 +62,7 @@ class Tally {
   made = 0;
   failures = 0;
   timeouts = 0;
-  /** Aborts when no more connections should begin. */
+  /** Aborts when no more connections should be started. */
   readonly over: AbortSignal;
   readonly #over = new AbortController();
   readonly #timer: NodeJS.Timeout;
@@ -80,14 +80,14 @@ class Tally {
     this.over = AbortSignal.any([this.#over.signal, tool.signal]);
   }
 
-  /** Whether one more should begin; counts it. */
+  /** Returns whether another connection should be started, and counts it. */
   begin(): boolean {
     if (this.over.aborted || this.#begun >= this.#most || performance.now() >= this.#end) return false;
     this.#begun += 1;
     return true;
   }
 
-  /** Runs a phase of a connection. */
+  /** Measures a phase of a connection. */
   async phase(name: string, work: PromiseLike<void>): Promise<void> {
     const start = performance.now();
     this.#first ??= start;
@@ -95,7 +95,7 @@ class Tally {
     this.#phases.set(name, this.#phases.get(name)! + performance.now() - start);
   }
 
-  /** The server does not serve any more. */
+  /** Whether the server is lost. */
   get lost(): boolean {
     return this.#failuresInARow >= LOST_AFTER;
   }
@@ -143,7 +143,7 @@ class Tally {
   }
 }
 
-/** Serves one connection: accepts, receives a message, and ends it together with the client. */
+/** Serves one connection: accepts it, receives a message, and disconnects after the client. */
 async function serveOne(tool: Tool, tally: Tally, link: Link): Promise<void> {
   await tally.phase('Accept', link.side.accept().abortOn(tool.signal));
   while ((await link.next()).kind !== Kind.RECEIVE);
@@ -184,7 +184,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
   if (tool.signal.aborted) throw new Interrupted();
 }
 
-/** One connection of the client. */
+/** Runs one connection of the client. */
 async function connectOne(tool: Tool, tally: Tally, side: Side, peer: SocketAddress): Promise<void> {
   await using link = side.link(tool, 'blocking', QUEUES);
   await tally.phase('Connect', link.side.connect(peer).abortOn(tool.signal));
@@ -207,7 +207,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
         tally.succeeded();
       } catch (error) {
         if (tool.signal.aborted) return;
-        // Without a single success there is probably no server.
+        // No connection has succeeded, so there is probably no server.
         if (tally.made === 0) throw missingServer(tool, error, peer);
         tally.failed(error);
       }
@@ -226,11 +226,11 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
 export const connCommand = tool(
   withRole(
     new Command('conn')
-      .description('connections per second: made, used for a message, ended')
-      .option('-t, --threads <n>', 'connections made at the same time (default: 2)')
-      .option('--seconds <n>', `how long (default: client ${CLIENT_SECONDS}, server ${SERVER_SECONDS})`)
-      .option('--delay <n>', `seconds that the client waits before it begins (default: ${DELAY_SECONDS})`)
-      .option('--connections <n>', 'end after so many'),
+      .description('measure connections per second, with one message on each')
+      .option('-t, --threads <n>', 'concurrent connections (default: 2)')
+      .option('--seconds <n>', `duration (default: client ${CLIENT_SECONDS}, server ${SERVER_SECONDS})`)
+      .option('--delay <n>', `delay before the client starts, in seconds (default: ${DELAY_SECONDS})`)
+      .option('--connections <n>', 'stop after this many connections'),
   ),
   connOptions,
   { port: PORT, banner: false },

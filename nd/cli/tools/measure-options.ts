@@ -1,15 +1,15 @@
-/** Options of the tools that measure: sizes and iterations, and those of transfers. */
+/** Options of tools that measure: sizes, iterations, and those of transfers. */
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { count } from '../argument-schemas.js';
 import { commonOptions, ONE_ROLE, oneRole, roleOptions, upperCase, withRole } from './tool.js';
 
-/** The longest message of all tools. */
+/** Maximum bytes of a message of any tool. */
 export const MAX_BYTES = 4_194_304;
 
 const sizeList = z
   .string()
-  .regex(/^\d+(,\d+)*$/, 'must be sizes in bytes, as in 1,64,4096')
+  .regex(/^\d+(,\d+)*$/, 'must be sizes in bytes such as 1,64,4096')
   .transform((text) => text.split(',').map(Number))
   .refine(
     (sizes) => sizes.every((size) => size >= 1 && size <= MAX_BYTES),
@@ -19,7 +19,7 @@ const sizeList = z
 /** 1, 2, 4 … 4 MiB. */
 const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** power);
 
-/** The sizes, and the maximum number of iterations. */
+/** Sizes to measure, and the maximum iterations of each. */
 export const sweepOptions = {
   sizes: sizeList.default(allSizes),
   iterations: count(1, 1e9).optional(),
@@ -27,11 +27,11 @@ export const sweepOptions = {
 
 export function withSweep(command: Command, iterations: number): Command {
   return command
-    .option('--sizes <list>', 'sizes in bytes, as in 1,64,4096 (default: powers of 2 up to 4194304)')
-    .option('--iterations <n>', `of a size, at most (default: ${iterations})`);
+    .option('--sizes <list>', 'sizes in bytes such as 1,64,4096 (default: powers of 2 up to 4194304)')
+    .option('--iterations <n>', `maximum iterations of each size (default: ${iterations})`);
 }
 
-/** The command line of ping, pingpong, rping and rpingpong. */
+/** The options of ping, pingpong, rping and rpingpong. */
 export const transferShape = {
   ...commonOptions,
   ...roleOptions,
@@ -48,18 +48,21 @@ export const transferOptions = z
   .refine(oneRole, ONE_ROLE)
   .refine(
     ({ blocking, polling }) => !(blocking && polling),
-    '-b (blocking) and -p (polling) exclude each other',
+    '-b (blocking) and -p (polling) are mutually exclusive',
   );
 export type TransferOptions = z.output<typeof transferOptions>;
 
-/** Adds them to a command. */
+/** Adds {@link transferOptions} to a command. */
 export function withTransfer(command: Command, iterations: number): Command {
   withRole(command)
     .option('-b, --blocking', 'wait for completions by notification')
     .option('-p, --polling', 'wait for completions by polling (the default)')
-    .option('-n, --nSge <n>', 'scatter/gather entries of a transfer (default: 1)')
-    .option('-q, --pipeline <n>', 'requests in flight (default: 128)');
+    .option('-n, --nSge <n>', 'scatter/gather entries of each transfer (default: 1)')
+    .option('-q, --pipeline <n>', 'maximum requests in flight (default: 128)');
   return upperCase(withSweep(command, iterations), '-B', '-P', '-N <n>', '-Q <n>')
-    .option('--volume <bytes>', 'bytes of all transfers of a size, at most (default: 2097152000)')
-    .option('--warmup <n>', 'transfers before the table; a rest of 1 s follows; 0: neither (default: 1000)');
+    .option('--volume <bytes>', 'maximum total bytes of each size (default: 2097152000)')
+    .option(
+      '--warmup <n>',
+      'transfers before the measurement, followed by a pause of 1 s; 0: none (default: 1000)',
+    );
 }

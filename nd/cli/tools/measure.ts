@@ -1,32 +1,32 @@
-/** The clock and the table of the tools that measure. */
+/** Measures times and prints tables, for all tools that measure. */
 import { cpus } from 'node:os';
 import type { TransferOptions } from './measure-options.js';
 import { format, type Tool } from './tool.js';
 import { type Link, modeOf, type Side } from './tool-side.js';
 
-/** Bytes of a warm-up message, and of all but the last entry of a list. */
+/** Bytes of a warm-up message. */
 export const WARM_BYTES = 40;
-/** Receives that a side posts for short control messages. */
+/** Number of Receives that a side posts for short control messages. */
 export const CONTROL_RECEIVES = 16;
 
-/** Refuses more scatter/gather entries than the adapter has. */
+/** Throws if the adapter does not support this many scatter/gather entries. */
 export function checkSge(side: Side, entries: number, most = side.limits.sge): void {
   if (entries > most) {
-    throw new Error(`This adapter takes at most ${most} scatter/gather entries, not ${entries}.`);
+    throw new Error(`--nSge must be at most ${most} for this adapter; got ${entries}.`);
   }
 }
 
 /** A measured period. */
 export class Stopwatch {
-  readonly #processors = busyTime();
+  readonly #cpus = busyTime();
   readonly #start = performance.now();
 
-  /** Seconds since it was made, and the machine's load: 100 is one processor. */
+  /** Returns the seconds since its creation, and the CPU load of the machine in % of one core. */
   stop(): { seconds: number; cpu: number } {
     const seconds = (performance.now() - this.#start) / 1000;
     const now = busyTime();
-    const all = now.all - this.#processors.all;
-    const busy = now.busy - this.#processors.busy;
+    const all = now.all - this.#cpus.all;
+    const busy = now.busy - this.#cpus.busy;
     return { seconds, cpu: all > 0 ? (busy / all) * 100 * cpus().length : 0 };
   }
 }
@@ -45,38 +45,38 @@ function busyTime(): { busy: number; all: number } {
 export interface Row {
   readonly size: number;
   readonly iterations: number;
-  /** Microseconds; the tool documents of what. */
+  /** In microseconds; its meaning depends on the tool. */
   readonly latency: number;
   readonly cpu: number;
   readonly bytesPerSecond: number;
 }
 
-/** The iterations of a size that are over. */
+/** Completed iterations of a size. */
 export interface Round {
   done: number;
 }
 
 /** The meaning of a tool's columns. */
 export interface Columns {
-  /** Maximum of iterations of a size. */
+  /** Maximum iterations of a size. */
   readonly iterations: number;
-  /** Latencies per iteration: 2 for half round trips. */
+  /** Latencies per iteration; 2 if the latency is half a round trip. */
   readonly halves: 1 | 2;
-  /** Counted transfers per iteration. */
+  /** Counted transfers per iteration, one for each direction. */
   readonly directions: 1 | 2;
 }
 
-/** Decimals in a column. */
+/** Formats a number for a column. */
 export function column(value: number, width: number, decimals = 0): string {
   return value.toFixed(decimals).padStart(width);
 }
 
-/** The machine and its clock, as Node.js reports them. */
+/** Returns the line about the machine and its clock, in the format of the original tools. */
 export function machineLine(): string {
   return `Using ${cpus().length} processors. Sender Frequency is 1000000000`;
 }
 
-/** Runs `transfer` for each size, and prints the table. An interrupted size has the iterations that `transfer` has counted. */
+/** Runs `transfer` for each size and prints the table. The row of an interrupted size covers the completed iterations. */
 export async function sweep(
   tool: Tool,
   side: Side,
@@ -106,7 +106,7 @@ export async function sweep(
       const timer = setTimeout(resolve, 1000);
       tool.signal.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true });
     });
-    await link.rest();
+    await link.yieldToLoop();
   }
   tool.line(machineLine());
   tool.line();
@@ -120,7 +120,7 @@ export async function sweep(
     try {
       await transfer(size, wanted, round);
     } finally {
-      // A lost peer was noticed late, perhaps: the time up to then is no measurement.
+      // A lost peer may be detected late, so the time is not a valid measurement.
       if (round.done === wanted || (round.done > 0 && tool.signal.aborted))
         add(size, round.done, watch.stop());
     }

@@ -1,4 +1,4 @@
-/** `nd mrlat`: the time to register and deregister memory, waiting in two ways. */
+/** `nd mrlat`: measures the time to register and deregister memory, with two methods of waiting. */
 import { Command } from 'commander';
 import * as z from 'zod';
 import { memoryFor } from '../sides/connected-side.js';
@@ -9,7 +9,7 @@ import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
 
 const ITERATIONS = 10_000;
 
-/** Averages of a size, in microseconds; of an interrupted one over the iterations that it has had. */
+/** Averages of a size over the completed iterations, in microseconds. */
 interface Row {
   readonly size: number;
   readonly iterations: number;
@@ -20,7 +20,7 @@ interface Row {
   readonly cpu: number;
 }
 
-/** The sections: the thread blocks until a request has completed; the event loop delivers its completion. */
+/** The sections by name. True: the thread blocks until the request has completed. False: the event loop delivers the completion. */
 const sections = { 'Event Driven': true, IOCP: false } as const;
 
 async function measure(
@@ -67,7 +67,7 @@ async function measure(
 export const mrlatCommand = tool(
   withSweep(
     new Command('mrlat').description(
-      'latency of memory registration, in µs; call: in the call, total: until it is done',
+      'measure the latency of memory registration in µs; call: time of the call, total: time until completion',
     ),
     ITERATIONS,
   ),

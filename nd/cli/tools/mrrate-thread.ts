@@ -1,24 +1,24 @@
-/** A thread of `nd mrrate`: registers and deregisters one buffer many times, on each order. */
+/** A thread of `nd mrrate`. It registers and deregisters a buffer many times, as its orders request. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
 import { openRegistrar, type Registration } from './registrar.js';
 
-/** The data with which a thread is started. */
+/** The data of a new thread. */
 export interface ThreadData {
   readonly spi: 'v1' | 'v2';
   readonly address: SocketAddress;
 }
 
-/** Orders for a thread; it answers each with an error's text, or null. */
+/** Orders for a thread, which replies to each with the text of an error, or null. */
 export type ThreadOrder =
   | { readonly step: 'prepare'; readonly size: number; readonly count: number }
   | { readonly step: 'register' | 'deregister' | 'end' };
 
-/** Requests in flight. */
+/** Maximum requests in flight. */
 const IN_FLIGHT = 128;
 
-/** Makes all requests, a limited number at a time, and waits for them. */
+/** Starts all requests, a limited number at a time, and waits for them. */
 async function all(requests: Iterable<Overlapped<unknown>>): Promise<void> {
   let flight: Overlapped<unknown>[] = [];
   for (const request of requests) {
@@ -40,7 +40,7 @@ ndStartup();
 const registrar = openRegistrar(spi, address);
 let registrations: Registration[] = [];
 
-async function obey(order: ThreadOrder): Promise<void> {
+async function execute(order: ThreadOrder): Promise<void> {
   switch (order.step) {
     case 'prepare': {
       const buffer = memoryFor(order.size);
@@ -61,7 +61,7 @@ async function obey(order: ThreadOrder): Promise<void> {
 }
 
 port.on('message', (order: ThreadOrder) => {
-  obey(order).then(
+  execute(order).then(
     () => port.postMessage(null),
     (error: unknown) => port.postMessage(error instanceof Error ? error.message : String(error)),
   );

@@ -1,4 +1,4 @@
-/** `nd mrrate`: memory registrations per second, of one or several threads. */
+/** `nd mrrate`: measures the rate of memory registrations of one or more threads. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { Command } from 'commander';
@@ -14,7 +14,7 @@ const ITERATIONS = 10_000;
 /** Maximum total bytes of all registrations of a size. */
 const VOLUME = 8_388_608_000;
 
-/** A thread that executes orders one after the other. */
+/** A thread that executes one order at a time. */
 class Thread {
   readonly #worker: Worker;
 
@@ -22,7 +22,7 @@ class Thread {
     this.#worker = new Worker(new URL('./mrrate-thread.js', import.meta.url), { workerData: data });
   }
 
-  async tell(order: ThreadOrder, signal?: AbortSignal): Promise<void> {
+  async execute(order: ThreadOrder, signal?: AbortSignal): Promise<void> {
     this.#worker.postMessage(order);
     const [error] = (await once(this.#worker, 'message', signal === undefined ? {} : { signal })) as [
       string | null,
@@ -35,19 +35,21 @@ class Thread {
   }
 }
 
-/** Gives all threads an order; returns microseconds per registration and the machine's load. */
+/** Makes all threads execute an order. Returns the microseconds per registration and the CPU load. */
 async function timed(threads: readonly Thread[], order: ThreadOrder, times: number, signal: AbortSignal) {
   const watch = new Stopwatch();
-  await Promise.all(threads.map((thread) => thread.tell(order, signal)));
+  await Promise.all(threads.map((thread) => thread.execute(order, signal)));
   const { seconds, cpu } = watch.stop();
   return { usec: (seconds * 1e6) / times, cpu };
 }
 
 export const mrrateCommand = tool(
   withSweep(
-    new Command('mrrate').description('rate of memory registration; usec: per registration of a thread'),
+    new Command('mrrate').description(
+      'measure the rate of memory registration; usec: time per registration and thread',
+    ),
     ITERATIONS,
-  ).option('-t, --threads <n>', 'threads that register at once (default: 1)'),
+  ).option('-t, --threads <n>', 'concurrent threads (default: 1)'),
   z.object({ ...commonOptions, ...sweepOptions, threads: count(1, 64).default(1) }),
   {},
   async (one, address: SocketAddress, { spi, sizes, iterations = ITERATIONS, threads }) => {
@@ -66,7 +68,7 @@ export const mrrateCommand = tool(
         const times = Math.min(iterations, Math.max(Math.floor(VOLUME / size), 1));
         one.progress(`${size} bytes, ${times} times`);
         await Promise.all(
-          workers.map((worker) => worker.tell({ step: 'prepare', size, count: times }, one.signal)),
+          workers.map((worker) => worker.execute({ step: 'prepare', size, count: times }, one.signal)),
         );
         const register = await timed(workers, { step: 'register' }, times, one.signal);
         const deregister = await timed(workers, { step: 'deregister' }, times, one.signal);
@@ -74,7 +76,7 @@ export const mrrateCommand = tool(
         const first = `${column(size, 9)} ${column(times, 9)} ${column(register.usec, 9, 2)} ${column(register.cpu, 9, 2)}`;
         one.line(`${first}  ${column(deregister.usec, 9, 2)} ${column(deregister.cpu, 9, 2)}`);
       }
-      await Promise.all(workers.map((worker) => worker.tell({ step: 'end' }, one.signal)));
+      await Promise.all(workers.map((worker) => worker.execute({ step: 'end' }, one.signal)));
     } catch (error) {
       throw one.signal.aborted ? new Interrupted() : error;
     } finally {

@@ -1,7 +1,7 @@
 /**
- * `nd ping`: messages per second from a client. The server grants credits, so that every message finds a Receive: their
- * number with Accept, then half of them in a message of 1 byte for each half that it has received. A message of 0 bytes
- * is answered by one when all messages before it have arrived; a second one in a row is the end.
+ * `nd ping`: measures messages per second from client to server. The server grants credits, so that every message finds a
+ * Receive. Accept contains their number, and each message of 1 byte grants another half of them. The server replies to a
+ * message of 0 bytes, which arrives after all others, with one of its own. A second one in succession ends the test.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
@@ -18,7 +18,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   using side = await openSide(options.spi, address);
   checkSge(side, options.nSge);
   const { receiveDepth, completionDepth } = side.limits;
-  // More than twice the pipeline would never be used. One Receive is for the message of 0 bytes.
+  // The client never uses more than twice its pipeline. One Receive is reserved for the message of 0 bytes.
   const credits = Math.min(
     2 * options.pipeline,
     2 * Math.floor((receiveDepth - 1) / 2),
@@ -40,13 +40,13 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await link.side.accept({ privateData: offer }).abortOn(tool.signal);
 
   let received = 0;
-  for (let answered = false; ; ) {
+  for (let replied = false; ; ) {
     const { kind, bytes } = link.poll() ?? (await link.next());
     if (kind !== Kind.RECEIVE) continue;
-    if (bytes === 0 && answered) break;
+    if (bytes === 0 && replied) break;
     link.receive(0, full);
-    answered = bytes === 0;
-    if (answered) {
+    replied = bytes === 0;
+    if (replied) {
       link.send([]);
       continue;
     }
@@ -76,7 +76,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   const offer = link.side.privateData;
   let credits = new DataView(offer.buffer, offer.byteOffset).getUint32(0, true);
   const half = Math.floor(credits / 2);
-  if (half < 1) throw new Error(`${peer.address}, port ${peer.port} is not a server of ${tool.name}.`);
+  if (half < 1) throw new Error(`${peer.address}, port ${peer.port}, is not a server of ${tool.name}.`);
   await link.side.completeConnect();
 
   await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);
@@ -99,7 +99,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
       }
     }
     link.send([]);
-    // Our Send and the answer; credits may come before it.
+    // The Send and the reply, before which credits may arrive.
     for (let left = 2; left > 0; ) {
       const { kind, bytes } = link.poll() ?? (await link.next());
       if (kind === Kind.RECEIVE) link.receive(0, control);
@@ -112,7 +112,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const pingCommand = tool(
   withTransfer(
     new Command('ping').description(
-      'messages per second from client to server; Latency: time per message, Bytes/Sec: one direction',
+      'measure messages per second from client to server; Latency: time per message, Bytes/Sec: one direction',
     ),
     ITERATIONS,
   ),

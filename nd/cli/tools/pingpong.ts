@@ -1,5 +1,6 @@
 /**
- * `nd pingpong`: the time of a message. The client sends, and the server answers with as many bytes. A message of 0 bytes is the end.
+ * `nd pingpong`: measures the latency of messages. The server replies to each message with one of the same length. A
+ * message of 0 bytes ends the test.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
@@ -23,17 +24,17 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await awaitClient(tool, side, link, address.port);
   await link.side.accept().abortOn(tool.signal);
 
-  let answer: Piece[] = [];
+  let reply: Piece[] = [];
   for (let length = 0; ; ) {
     const { kind, bytes } = link.poll() ?? (await link.next());
     if (kind !== Kind.RECEIVE) continue;
     if (bytes === 0) break;
     if (bytes !== length) {
-      answer = memory.list(MAX_BYTES, bytes, options.nSge);
+      reply = memory.list(MAX_BYTES, bytes, options.nSge);
       length = bytes;
     }
     link.receive(0, full);
-    link.send(answer);
+    link.send(reply);
   }
   await link.peerGone();
   tool.result({ tool: tool.name, spi: options.spi, mode: modeOf(options), local: side.address.address });
@@ -54,11 +55,11 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
     const message = memory.list(MAX_BYTES, size, options.nSge);
     for (let i = 0; i < iterations; i += 1) {
       link.send(message);
-      // The answer, and our Send, in either order.
+      // The reply and the Send complete in either order.
       for (let left = 2; left > 0; left -= 1) {
         const { kind, bytes } = link.poll() ?? (await link.next());
         if (kind !== Kind.RECEIVE) continue;
-        if (bytes !== size) throw new Error(`The server answered ${size} bytes with ${bytes}.`);
+        if (bytes !== size) throw new Error(`The reply must have ${size} bytes; got ${bytes}.`);
         link.receive(0, full);
       }
       round.done += 1;
@@ -70,7 +71,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const pingpongCommand = tool(
   withTransfer(
     new Command('pingpong').description(
-      'messages back and forth; Latency: half a round trip, Bytes/Sec: both directions',
+      'measure messages back and forth; Latency: half a round trip, Bytes/Sec: both directions',
     ),
     ITERATIONS,
   ),

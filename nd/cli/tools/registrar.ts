@@ -1,4 +1,4 @@
-/** The measurements of `nd mrlat` and `nd mrrate`, in both versions: registrations of one buffer. */
+/** Memory registration for `nd mrlat` and `nd mrrate`, with both versions of the SPI. */
 import {
   Nd2MrFlag,
   type NdMemoryHandle,
@@ -8,10 +8,10 @@ import {
   type SocketAddress,
 } from '../../index.js';
 
-/** A registration before it is made. */
+/** A registration that can be performed. */
 export interface Registration {
   register(): Overlapped<unknown>;
-  /** After {@link register} has completed. */
+  /** Call after {@link register} has completed. */
   deregister(): Overlapped<unknown>;
   [Symbol.dispose](): void;
 }

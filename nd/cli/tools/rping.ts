@@ -1,6 +1,6 @@
 /**
- * `nd rping`: RDMA Writes or Reads per second of a client. The server opens its memory, sends its address and token,
- * and waits for a message of 0 bytes; meanwhile it does nothing.
+ * `nd rping`: measures RDMA Writes or Reads per second. The server gives the client access to its memory, sends its
+ * address and token, and waits for a message of 0 bytes, which ends the test.
  */
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -15,10 +15,10 @@ import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards } from './t
 const PORT = 54_326;
 const ITERATIONS = 500_000;
 
-const ways = { read: z.boolean().default(false), write: z.boolean().default(false) };
+const operations = { read: z.boolean().default(false), write: z.boolean().default(false) };
 const rpingOptions = transferOptions
-  .and(z.object({ ...transferShape, ...ways }))
-  .refine(({ read, write }) => !(read && write), '-r (read) and -w (write) exclude each other');
+  .and(z.object({ ...transferShape, ...operations }))
+  .refine(({ read, write }) => !(read && write), '-r (read) and -w (write) are mutually exclusive');
 type Options = z.output<typeof rpingOptions>;
 
 async function server(tool: Tool, address: SocketAddress, options: Options): Promise<void> {
@@ -40,7 +40,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   using side = await openTowards(options.spi, peer);
   const { limits } = side;
   if (limits.inOrder === false) {
-    throw new Error('This adapter does not write in order; the measurement would not be one.');
+    throw new Error('The adapter must place data in order; otherwise the measurement is not valid.');
   }
   checkSge(side, options.nSge, options.read ? limits.readSge : limits.sge);
   const memory = await side.register(memoryFor(MAX_BYTES));
@@ -51,7 +51,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   await link.side.completeConnect();
   const { bytes } = link.poll() ?? (await link.next());
   if (bytes !== ADVERT_BYTES)
-    throw new Error(`${peer.address}, port ${peer.port} is not a server of ${tool.name}.`);
+    throw new Error(`${peer.address}, port ${peer.port}, is not a server of ${tool.name}.`);
   const { remote, reads } = peersMemory(link, memory.bytes);
   const limit = options.read ? Math.min(depth, limits.outboundReads, reads) : depth;
 
@@ -76,9 +76,9 @@ export const rpingCommand = tool(
   withTransfer(
     new Command('rping')
       .description(
-        'RDMA Writes or Reads per second; Latency: time per request, Bytes/Sec: one direction; -q limits those in flight',
+        'measure RDMA Writes or Reads per second; Latency: time per request, Bytes/Sec: one direction',
       )
-      .option('-w, --write', 'RDMA Writes (the default); a server allows both')
+      .option('-w, --write', 'RDMA Writes (the default); the server permits both')
       .option('-r, --read', 'RDMA Reads'),
     ITERATIONS,
   ),

@@ -1,7 +1,6 @@
 /**
- * `nd rpingpong`: the time until memory that a peer writes has changed, there and back. Each side spins on the last
- * byte of the message, which a Write changes last. Before each size the client announces it; a message of 0 bytes is
- * the end.
+ * `nd rpingpong`: measures the latency of RDMA Writes back and forth. Each side polls the last byte of the message, which
+ * is written last. The client announces each size in a message. A message of 0 bytes ends the test.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
@@ -27,21 +26,21 @@ import {
 const PORT = 54_327;
 const ITERATIONS = 100_000;
 const INITIATORS = 16;
-/** The last byte of a message, by its writer. */
+/** The last byte of a message, which identifies its sender. */
 const FROM_CLIENT = 'X'.charCodeAt(0);
 const FROM_SERVER = 'Y'.charCodeAt(0);
 
 /** One side of the ping-pong. */
 class Player {
-  /** Control messages are received here, and sent from its second half. */
+  /** Buffer for control messages: received ones in the first half, sent ones in the second. */
   #control!: Memory;
-  /** The peer writes here. */
+  /** Target of the peer's Writes. */
   #incoming!: Memory;
   #outgoing!: Memory;
   #remote!: Remote;
   #unfinished = 0;
-  /** Length of a received message that was not processed yet. */
-  #heard: number | undefined;
+  /** Length of a received message that has not been processed yet. */
+  #received: number | undefined;
 
   private constructor(
     readonly link: Link,
@@ -51,7 +50,7 @@ class Player {
   static async create(tool: Tool, side: Side, mode: Mode, { nSge }: TransferOptions): Promise<Player> {
     if (side.limits.inOrder === false) {
       throw new Error(
-        'The adapter must place data in order, because the tool polls on the last byte of each message.',
+        'The adapter must place data in order, because the tool polls the last byte of each message.',
       );
     }
     checkSge(side, nSge);
@@ -68,59 +67,61 @@ class Player {
     this.link.receive(0, this.#control.list(0, ADVERT_BYTES));
   }
 
-  /** Exchanges addresses and tokens of memory. */
-  async meet(): Promise<void> {
+  /** Exchanges addresses and tokens of memory with the peer. */
+  async exchange(): Promise<void> {
     const { bytes } = this.#control;
     advertise(this.link, this.#incoming, 0, bytes.subarray(ADVERT_BYTES));
-    this.#say(ADVERT_BYTES);
-    if ((await this.hear()) !== ADVERT_BYTES) throw new Error('The peer is not nd rpingpong.');
+    this.#send(ADVERT_BYTES);
+    if ((await this.nextLength()) !== ADVERT_BYTES)
+      throw new Error('The peer must be nd rpingpong; it sent a message of another length.');
     this.#remote = peersMemory(this.link, bytes).remote;
     this.#expect();
   }
 
-  /** Announces the next step; without arguments: the end. */
+  /** Announces the next size, or the end if no size is given. */
   async announce(size?: number, iterations = 0): Promise<void> {
     await this.settle();
     const view = new DataView(this.#control.bytes.buffer, ADVERT_BYTES);
     view.setUint32(0, size ?? 0, true);
     view.setUint32(4, iterations, true);
-    this.#say(size === undefined ? 0 : 8);
+    this.#send(size === undefined ? 0 : 8);
   }
 
-  /** The peer's announcement; undefined: the end. */
+  /** Waits for the peer's announcement; undefined means the end. */
   async announced(): Promise<{ size: number; iterations: number } | undefined> {
-    if ((await this.hear()) === 0) return undefined;
+    if ((await this.nextLength()) === 0) return undefined;
     const view = new DataView(this.#control.bytes.buffer);
     const size = view.getUint32(0, true);
     this.#expect();
-    if (size < 1 || size > MAX_BYTES) throw new Error(`The client announced messages of ${size} bytes.`);
+    if (size < 1 || size > MAX_BYTES)
+      throw new Error(`The announced size must be from 1 to ${MAX_BYTES}; got ${size}.`);
     return { size, iterations: view.getUint32(4, true) };
   }
 
-  #say(length: number): void {
+  #send(length: number): void {
     this.link.send(this.#control.list(ADVERT_BYTES, length));
     this.#unfinished += 1;
   }
 
-  /** The length of the next message. */
-  async hear(): Promise<number> {
-    while (this.#heard === undefined) this.#account(this.link.poll() ?? (await this.link.next()));
-    const length = this.#heard;
-    this.#heard = undefined;
+  /** Waits for a message and returns its length. */
+  async nextLength(): Promise<number> {
+    while (this.#received === undefined) this.#account(this.link.poll() ?? (await this.link.next()));
+    const length = this.#received;
+    this.#received = undefined;
     return length;
   }
 
   #account({ kind, bytes }: { kind: number; bytes: number }): void {
-    if (kind === Kind.RECEIVE) this.#heard = bytes;
+    if (kind === Kind.RECEIVE) this.#received = bytes;
     else this.#unfinished -= 1;
   }
 
-  /** Waits for all own requests. */
+  /** Waits until all requests of this side have completed. */
   async settle(): Promise<void> {
     while (this.#unfinished > 0) this.#account(this.link.poll() ?? (await this.link.next()));
   }
 
-  /** Writes and waits for the answer, or the other way round, `iterations` times. */
+  /** Runs `iterations` round trips. The client writes first, then waits for the server's Write. */
   async play(
     size: number,
     iterations: number,
@@ -135,25 +136,25 @@ class Player {
     this.#outgoing.bytes[last] = mine;
     const leads = mine === FROM_CLIENT;
     for (let i = 0; i < iterations; i += 1) {
-      if (!leads) await this.#watch(incoming, last, theirs);
+      if (!leads) await this.#pollByte(incoming, last, theirs);
       if (this.#unfinished === INITIATORS) await this.settle();
       link.write(list, this.#remote, 0);
       this.#unfinished += 1;
-      if (leads) await this.#watch(incoming, last, theirs);
+      if (leads) await this.#pollByte(incoming, last, theirs);
       round.done += 1;
     }
     await this.settle();
-    // In longer messages this byte must not look like their end.
+    // A longer message must not contain the value of its last byte here.
     this.#outgoing.bytes[last] = 0;
   }
 
-  /** Spins until the byte has the value, and resets it. */
-  async #watch(bytes: Uint8Array, at: number, value: number): Promise<void> {
-    // The compiler does not know of the peer's writes.
+  /** Polls until the byte has the value, and resets it. */
+  async #pollByte(bytes: Uint8Array, at: number, value: number): Promise<void> {
+    // An ordinary read could be optimized, because the compiler cannot know of the peer's Writes.
     while (Atomics.load(bytes, at) !== value) {
-      const done = this.link.glance();
+      const done = this.link.pollOnce();
       if (done !== undefined) this.#account(done);
-      else if (this.link.tired) await this.link.rest();
+      else if (this.link.mustYield) await this.link.yieldToLoop();
     }
     bytes[at] = 0;
   }
@@ -165,7 +166,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await using link = player.link;
   await awaitClient(tool, side, link, address.port);
   await link.side.accept().abortOn(tool.signal);
-  await player.meet();
+  await player.exchange();
   for (let next = await player.announced(); next !== undefined; next = await player.announced()) {
     await player.play(next.size, next.iterations, FROM_SERVER, FROM_CLIENT);
   }
@@ -179,7 +180,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await using link = player.link;
   await connectTo(tool, link, peer);
   await link.side.completeConnect();
-  await player.meet();
+  await player.exchange();
   const columns = { iterations: ITERATIONS, halves: 1, directions: 1 } as const;
   await sweep(tool, side, link, options, columns, async (size, iterations, round) => {
     await player.announce(size, iterations);
@@ -192,7 +193,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const rpingpongCommand = tool(
   withTransfer(
     new Command('rpingpong').description(
-      'RDMA Writes back and forth, seen by spinning on memory; Latency: a whole round trip, Bytes/Sec: one direction',
+      'measure RDMA Writes back and forth, detected by polling memory; Latency: a whole round trip, Bytes/Sec: one direction',
     ),
     ITERATIONS,
   ),

@@ -1,4 +1,4 @@
-/** An adapter and its connections as the tools use them, by ND SPI v1 or v2 (`sides/`). */
+/** Adapters and connections for the tools, over ND SPI v1 or v2 (`sides/`). */
 import {
   Nd2AdapterFlag,
   type Nd2AdapterInfo,
@@ -21,10 +21,10 @@ import { format, Interrupted, type Tool } from './tool.js';
 
 export { ConnectionEnded };
 
-/** What a completed request was. */
+/** The type of a completed request. */
 export const Kind = Nd2RequestType;
 
-/** Registered memory: the bytes, and pieces of them for requests. */
+/** Registered memory and scatter/gather lists of its parts. */
 export class Memory {
   constructor(readonly registered: Registered) {}
 
@@ -32,7 +32,7 @@ export class Memory {
     return this.registered.bytes;
   }
 
-  /** A list of at most `entries` entries of 40 bytes each, the last of which takes the rest. */
+  /** Returns a list of at most `entries` entries. All but the last have 40 bytes. */
   list(offset: number, length: number, entries = 1): Piece[] {
     const list: Piece[] = [];
     let at = 0;
@@ -55,15 +55,15 @@ export function modeOf({ blocking }: { blocking: boolean }): Mode {
 
 /** Queue sizes of a connection. */
 export interface LinkSize {
-  /** Maximum of outstanding Receives. */
+  /** Maximum outstanding Receives. */
   receives: number;
-  /** Maximum of other outstanding requests. */
+  /** Maximum other outstanding requests. */
   initiators: number;
-  /** Scatter/gather entries of a request. */
+  /** Maximum scatter/gather entries of a request. */
   sge: number;
 }
 
-/** Limits and abilities of an adapter. */
+/** Limits and features of an adapter. */
 export interface SideLimits {
   readonly queueDepth: number;
   readonly receiveDepth: number;
@@ -72,7 +72,7 @@ export interface SideLimits {
   readonly readSge: number;
   readonly inboundReads: number;
   readonly outboundReads: number;
-  /** Whether a Write's last byte is written last; undefined if the SPI does not say. */
+  /** Whether the last byte of a Write is placed last; undefined if the SPI does not report it. */
   readonly inOrder: boolean | undefined;
 }
 
@@ -139,7 +139,7 @@ export class Listening implements Disposable {
     return this.listener.address;
   }
 
-  /** Gives the next request for a connection to `link`. */
+  /** Passes the next connection request to `link`. */
   request(link: Link): Overlapped<void> {
     return this.listener.request(link.side);
   }
@@ -149,17 +149,17 @@ export class Listening implements Disposable {
   }
 }
 
-/** Bytes of an entry where there are several. */
+/** Bytes of all but the last entry of a list. */
 const ENTRY = 40;
-/** Looks at the clock are this many polls apart. */
+/** Number of polls between two reads of the clock. */
 const POLLS = 2048;
-/** How long the event loop may be blocked. */
-const PATIENCE_MS = 50;
+/** Maximum time that the event loop is blocked, in ms. */
+const MAX_BLOCKED_MS = 50;
 
-/** One connection, with a completion queue for everything. */
+/** A connection with one completion queue for all requests. */
 export class Link implements AsyncDisposable {
   #polls = 0;
-  #rested = performance.now();
+  #yielded = performance.now();
 
   constructor(
     readonly tool: Tool,
@@ -189,7 +189,7 @@ export class Link implements AsyncDisposable {
   }
 
   /**
-   * The next completion, if it comes soon. Otherwise the event loop must run: await {@link next} then.
+   * Polls for the next completion. If it returns undefined, the event loop must run: await {@link next}.
    *
    * @example
    * ```ts
@@ -202,58 +202,58 @@ export class Link implements AsyncDisposable {
       this.#polls += 1;
       if (this.#polls >= POLLS) {
         this.#polls = 0;
-        if (performance.now() - this.#rested > PATIENCE_MS) return undefined;
+        if (performance.now() - this.#yielded > MAX_BLOCKED_MS) return undefined;
       }
-      if (this.#taken()) return this.side.done;
+      if (this.#take()) return this.side.done;
     }
     return undefined;
   }
 
-  /** The next completion, while the event loop runs: by notification, or in turns with polling. */
+  /** Waits for the next completion while the event loop runs, by notification or by polling at intervals. */
   async next(mode: Mode = this.mode): Promise<Done> {
     for (;;) {
-      await this.rest();
-      if (this.#taken()) return this.side.done;
+      await this.yieldToLoop();
+      if (this.#take()) return this.side.done;
       if (mode === 'blocking') {
         await this.side
           .notify('inbound')
           .abortOn(this.tool.signal)
           .recover(({ status }) => (status === Status.CANCELED ? null : undefined));
       } else {
-        for (let i = 0; i < POLLS; i += 1) if (this.#taken()) return this.side.done;
+        for (let i = 0; i < POLLS; i += 1) if (this.#take()) return this.side.done;
       }
     }
   }
 
-  /** A completion, if there is one right now. */
-  glance(): Done | undefined {
-    return this.#taken() ? this.side.done : undefined;
+  /** Polls once. */
+  pollOnce(): Done | undefined {
+    return this.#take() ? this.side.done : undefined;
   }
 
-  /** Tells a server, whose last messages were answered, by a message of 0 bytes that the test is over. */
+  /** Ends the test with a message of 0 bytes. Call when the server has replied to all messages. */
   async sendEnd(): Promise<void> {
     this.send([]);
     while ((this.poll() ?? (await this.next())).kind !== Kind.SEND);
   }
 
-  /** Waits until the peer has ended the connection. @throws Interrupted */
+  /** Waits until the peer ends the connection. @throws Interrupted */
   async peerGone(): Promise<void> {
     await this.side.notifyDisconnect().abortOn(this.tool.signal);
   }
 
   /** Lets the event loop run once. @throws Interrupted */
-  async rest(): Promise<void> {
+  async yieldToLoop(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    this.#rested = performance.now();
+    this.#yielded = performance.now();
     if (this.tool.signal.aborted) throw new Interrupted();
   }
 
-  /** Whether the event loop has been blocked for some time. */
-  get tired(): boolean {
-    return performance.now() - this.#rested > PATIENCE_MS;
+  /** Whether the event loop has been blocked for too long. */
+  get mustYield(): boolean {
+    return performance.now() - this.#yielded > MAX_BLOCKED_MS;
   }
 
-  #taken(): boolean {
+  #take(): boolean {
     if (!this.side.take('inbound')) return false;
     const { status } = this.side.done;
     if (status === Status.SUCCESS) return true;
@@ -272,19 +272,19 @@ export async function openSide(spi: 'v1' | 'v2', address: SocketAddress): Promis
   }
 }
 
-/** The adapter from which the host's routes lead to a peer. */
+/** Opens the adapter from which the host's routes lead to a peer. */
 export function openTowards(spi: 'v1' | 'v2', peer: SocketAddress): Promise<Side> {
   return openSide(spi, ndResolveAddress(peer));
 }
 
-/** Waits for a connection request, and passes it to `link`. */
+/** Waits for a connection request and passes it to `link`. */
 export async function awaitClient(tool: Tool, side: Side, link: Link, port: number): Promise<void> {
   using listening = side.listen(port);
   tool.note(`Listening on ${format(listening.address)}`);
   await listening.request(link).abortOn(tool.signal);
 }
 
-/** Connects; if nobody answers, the error says what to do. */
+/** Connects. If there is no server, the error contains the command that starts one. */
 export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Promise<void> {
   try {
     await link.side.connect(peer).abortOn(tool.signal);
@@ -293,20 +293,20 @@ export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Pr
   }
 }
 
-/** An understandable error for those that a missing server causes; others unchanged. */
+/** Converts errors that a missing server causes to understandable ones; others are returned unchanged. */
 export function missingServer(tool: Tool, error: unknown, peer: SocketAddress): unknown {
   if (!(error instanceof NdError)) return error;
   const { address, port } = peer;
   if (error.status === Status.CONNECTION_REFUSED) {
     return new Error(
-      `No server answers at ${address}, port ${port}. Start one there first: ${tool.name} -s ${format(peer)}`,
+      `No server responds at ${address}, port ${port}. Start one there first: ${tool.name} -s ${format(peer)}`,
       { cause: error },
     );
   }
   if (error.status === Status.TIMEOUT || error.status === Status.IO_TIMEOUT) {
     return new Error(
-      `${address} does not answer. Is it up, with the server running and UDP port 4791 open in its firewall? ` +
-        `The server would be: ${tool.name} -s ${format(peer)}`,
+      `${address} does not respond. Check that it is up, that ${tool.name} -s ${format(peer)} is running there, ` +
+        'and that its firewall permits UDP port 4791.',
       { cause: error },
     );
   }

@@ -13,23 +13,23 @@ const flag = z.boolean().default(false);
 /** Options of every tool. */
 export const commonOptions = { spi: z.enum(['v1', 'v2'], 'must be v1 or v2').default('v2'), json: flag };
 
-/** The role of this process; exactly one of the two. */
+/** The role of this process. Exactly one of the two is set. */
 export const roleOptions = { server: flag, client: flag };
 
 export function oneRole({ server, client }: { server: boolean; client: boolean }): boolean {
   return server !== client;
 }
-export const ONE_ROLE = 'give one of -s (server) and -c (client)';
+export const ONE_ROLE = 'requires either -s (server) or -c (client)';
 
 /** Adds the options of every tool. */
 export function withCommon(command: Command): Command {
   return command
     .option('--spi <version>', 'version of the SPI: v1 or v2 (default: v2)')
     .option('--json', 'print JSON')
-    .option('-l, --logFile <file>', 'print into a file');
+    .option('-l, --logFile <file>', 'write the output to a file');
 }
 
-/** Adds `-s` and `-c`; upper case works too. */
+/** Adds `-s` and `-c`, also in upper case. */
 export function withRole(command: Command): Command {
   return upperCase(
     command.option('-s, --server', 'wait for a client').option('-c, --client', 'connect to a server'),
@@ -44,7 +44,7 @@ export function upperCase(command: Command, ...flags: string[]): Command {
   return command;
 }
 
-/** The long names of the options that may be given in upper case. */
+/** Long names of the options that are also accepted in upper case. */
 const upperCaseNames: Readonly<Record<string, string>> = {
   S: 'server',
   C: 'client',
@@ -56,15 +56,15 @@ const upperCaseNames: Readonly<Record<string, string>> = {
 
 export { Interrupted };
 
-/** A running tool's output, and its stop signal. */
+/** The output of a running tool, and the signal that stops it. */
 export class Tool {
   readonly #abort = new AbortController();
   readonly #log: number | undefined;
   #progress = false;
-  #told = false;
+  #hasResult = false;
   #muted = false;
 
-  /** Prints what was measured, if the tool is interrupted. */
+  /** Prints the results so far. Called when the tool is interrupted. */
   partial: () => void = () => {};
 
   constructor(
@@ -84,37 +84,37 @@ export class Tool {
     this.#abort.abort();
   }
 
-  /** Ends the tool because its standard output cannot be written. */
-  unread(): void {
+  /** Ends the tool without further output, because its standard output cannot be written. */
+  mute(): void {
     this.#muted = true;
     this.interrupt();
   }
 
   /** Whether a result was printed. */
-  get told(): boolean {
-    return this.#told;
+  get hasResult(): boolean {
+    return this.#hasResult;
   }
 
-  /** A line for people; nothing with `--json`. */
+  /** Prints a line of the text output; nothing with `--json`. */
   line(text = ''): void {
     if (!this.json) this.#write(process.stdout, `${text}\n`);
   }
 
-  /** The whole result, for programs; nothing without `--json`. */
+  /** Prints the whole result as JSON; nothing without `--json`. */
   result(value: unknown): void {
     const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? one.toString() : one);
     if (!this.json) return;
-    this.#told = true;
+    this.#hasResult = true;
     this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
   }
 
-  /** A line besides the results. */
+  /** Prints a line that is not part of the results. */
   note(text: string): void {
     this.progress('');
     this.#write(process.stderr, `${text}\n`);
   }
 
-  /** The progress, on a terminal only; the next text replaces it, and an empty one removes it. */
+  /** Shows the progress on a terminal. The next output replaces it, and an empty text removes it. */
   progress(text: string): void {
     if (!process.stderr.isTTY || this.#log !== undefined || (text === '' && !this.#progress)) return;
     this.#progress = text !== '';
@@ -136,7 +136,7 @@ export class Tool {
   }
 }
 
-/** `<name>` and `<name>:<port>` with the name's address; other texts as they are. */
+/** Replaces the host name in `<name>` or `<name>:<port>` by its address. Other texts are returned unchanged. */
 async function withAddress(text: string): Promise<string> {
   const [, name = '', port = ''] = /^([^:]*)(:\d+)?$/.exec(text) ?? [];
   if (!isHostName(name)) return text;
@@ -145,35 +145,37 @@ async function withAddress(text: string): Promise<string> {
 }
 
 /**
- * The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or with the name of a host; or an error text.
+ * Parses the address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or a host name in
+ * place of the IP address. Returns the text of an error if it is invalid.
  *
- * @throws Error: no host has the name
+ * @throws Error if the host name cannot be resolved
  */
 async function addressOf(given: string, defaultPort: number): Promise<SocketAddress | string> {
-  const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1, or the name of a host';
   const text = await withAddress(given);
   try {
     const { port, ...address } = parseSocketAddress(text, defaultPort);
-    if (/^[0:.]*$/.test(address.address)) return `it names no host; ${right}`;
+    if (/^[0:.]*$/.test(address.address)) return `the address must be that of a single host; got '${given}'`;
     return { ...address, port: port === 0 ? defaultPort : port };
   } catch (error) {
-    return error instanceof StatusError && error.status === Status.INVALID_PARAMETER ? error.message : right;
+    return error instanceof StatusError && error.status === Status.INVALID_PARAMETER
+      ? error.message
+      : `the address must be an IP address such as 192.0.2.1 or 2001:db8::1, or a host name; got '${given}'`;
   }
 }
 
-/** An address in its usual text form. */
+/** Formats an address, with its port unless that is 0. */
 export function format({ family, address, port }: SocketAddress): string {
   if (port === 0) return address;
   return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /**
- * Completes a command: an address as last argument, checked options, and `run`. Wrong arguments exit with code 2 and
- * the usage, failures with 1 and a message, a peer that is lost with 3, and an interrupt with 130 after the connection was ended. With
- * `--json` the error is a line of JSON as well.
+ * Completes a command with common options, an address as its last argument, and an action that checks the options. Exit
+ * codes: 2 for wrong arguments, with the usage; 1 for failures; 3 for a lost peer; 130 for an interrupt, after the
+ * connection has been ended. With `--json`, errors are also printed as a line of JSON.
  *
- * @param port - default of the address; 0 for tools that have no peer
- * @param banner - print the lines with which the tool begins and ends
+ * @param port - default port of the address; 0 for tools without a peer
+ * @param banner - whether to print the first and last line of the test
  */
 export function tool<T>(
   command: Command,
@@ -185,7 +187,7 @@ export function tool<T>(
   return withCommon(command)
     .argument(
       port === 0 ? '<host>' : '<host[:port]>',
-      port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
+      port === 0 ? 'address of the adapter' : `address of the server; default port ${port}`,
     )
     .allowExcessArguments(false)
     .action(async (text: string) => {
@@ -197,10 +199,10 @@ export function tool<T>(
       try {
         address = await addressOf(text, port);
       } catch (error) {
-        // The command line is well-formed: its usage would not help.
+        // The usage would not help, because the command line is well-formed.
         return wrongArguments([messageOf(error)]);
       }
-      if (typeof address === 'string') return wrongArguments([`Bad address '${text}': ${address}`], command);
+      if (typeof address === 'string') return wrongArguments([address], command);
       const parsed = options.safeParse(given);
       if (!parsed.success) return wrongOptions(parsed.error, command);
       const { json = false, logFile } = given as { json?: boolean; logFile?: string };
@@ -224,8 +226,8 @@ async function runTool(
     return;
   }
   using _ = onInterrupt(() => one.interrupt());
-  // The reader of the output may have closed it.
-  process.stdout.once('error', () => one.unread());
+  // For example, the reader of a pipe has closed it.
+  process.stdout.once('error', () => one.mute());
   try {
     if (banner) one.line(`Beginning test: ${name}`);
     ndStartup();
@@ -235,7 +237,7 @@ async function runTool(
     const error = meaningOf(thrown);
     if (one.signal.aborted) {
       one.partial();
-      if (json && !one.told) one.result(JSON.parse(errorLine(name, new Interrupted())));
+      if (json && !one.hasResult) one.result(JSON.parse(errorLine(name, new Interrupted())));
       one.note(`${name}: interrupted`);
       process.exitCode = EXIT_INTERRUPTED;
     } else {
