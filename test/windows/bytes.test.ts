@@ -1,5 +1,5 @@
-// The same bytes through the door of Windows as through the soft kernel's: each recorded request is carried to the stand-in driver, which
-// has its recorded answer; what the driver got and what the caller got are compared byte by byte.
+// The device files of Windows transfer the same bytes as those of the soft kernel. Each recorded request is sent to the stand-in driver,
+// which replies as recorded. The bytes that the driver and the caller receive are compared.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -19,12 +19,12 @@ const requests = readRequests(process.env.ND_WINDOWS_REQUESTS!);
 const standin = new Standin();
 const NO_BYTES = new Uint8Array(0);
 
-interface Answer {
+interface Reply {
   readonly status: number;
   readonly output: Uint8Array;
 }
 
-async function ask(file: DeviceFile, request: RecordedRequest, wait: boolean): Promise<Answer> {
+async function send(file: DeviceFile, request: RecordedRequest, wait: boolean): Promise<Reply> {
   const { code, input, outputLength } = request;
   try {
     if (!request.overlapped) {
@@ -39,20 +39,20 @@ async function ask(file: DeviceFile, request: RecordedRequest, wait: boolean): P
   }
 }
 
-test('every IOCTL was recorded, and real answers of most', () => {
+test('every IOCTL was recorded, most of them with success', () => {
   const recorded = new Set(requests.map(({ code }) => code));
   const all = [...ioctlTable, ...ibatTable, ...hcaFileTable];
   assert.equal(
     all.filter(({ code }) => !recorded.has(code)).map(({ name }) => name),
     [],
   );
-  const answered = new Set(
+  const succeeded = new Set(
     requests.filter(({ status }) => status === Status.SUCCESS).map(({ code }) => code),
   );
-  assert.ok(answered.size >= 40, `${answered.size} IOCTLs have succeeded`);
+  assert.ok(succeeded.size >= 40, `${succeeded.size} IOCTLs have succeeded`);
 });
 
-test('input, output and status are the same through both doors', async () => {
+test('input, output and status are the same as with the soft kernel', async () => {
   const files: Record<Door, DeviceFile> = {
     winverbs: openDeviceFile(WINVERBS),
     ibat: openDeviceFile(IBAT),
@@ -62,12 +62,12 @@ test('input, output and status are the same through both doors', async () => {
   for (const [i, request] of requests.entries()) {
     const { code, input, outputLength, status, output } = request;
     const where = `request ${i}, ${ioctlName(code)}`;
-    // Half of the overlapped ones wait first.
+    // Half of the overlapped requests pend first.
     const wait = request.overlapped && i % 2 === 1;
     standin.script(code, status, output, wait);
-    const answer = await ask(files[request.door], request, wait);
-    assert.is(answer.status, status, where);
-    assert.equal(answer.output, output, where);
+    const reply = await send(files[request.door], request, wait);
+    assert.is(reply.status, status, where);
+    assert.equal(reply.output, output, where);
     assert.equal(standin.log(), [{ code, outputLength, input: input ?? NO_BYTES }], where);
   }
   assert.is(standin.stats().scripted, 0);

@@ -1,4 +1,4 @@
-// Door 1 of Windows against the stand-in driver: statuses, bytes, completion, cancelling, closing.
+// Device files of Windows with the stand-in driver: statuses, bytes, completion, cancelling, closing.
 import { createRequire } from 'node:module';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,7 +12,7 @@ const standin = new Standin();
 const { file } = standin;
 const same = (bytes: Uint8Array): Uint8Array => bytes;
 
-/** Handles that this process has. */
+/** Returns the number of handles of this process. */
 const handles = (() => {
   const koffi = createRequire(import.meta.url)('koffi');
   const count = koffi
@@ -25,7 +25,7 @@ const handles = (() => {
   };
 })();
 
-test('what the driver answers at once arrives whole: error, warning, information, success', async () => {
+test('a reply at once is returned unchanged: error, warning, information, success', async () => {
   const statuses = [
     Status.INSUFFICIENT_RESOURCES,
     Status.NOT_FOUND,
@@ -41,7 +41,7 @@ test('what the driver answers at once arrives whole: error, warning, information
   }
 });
 
-test('a warning carries its output, an error none', () => {
+test('a warning has output, an error has none', () => {
   const failure = (status: number): StatusError => {
     try {
       file.ioctl(FAIL, u32(status, 8), 12);
@@ -54,7 +54,7 @@ test('a warning carries its output, an error none', () => {
   assert.is(failure(Status.NOT_FOUND).output, undefined);
 });
 
-test('bytes of all lengths go there and back', async () => {
+test('inputs and outputs of all lengths', async () => {
   for (const length of [0, 1, 15, 16, 17, 495, 496, 497, 4096, 65_536, 1 << 20]) {
     const input = Uint8Array.from({ length }, (_, i) => (i * 7) & 0xff);
     assert.equal(file.ioctl(ECHO, length === 0 ? null : input, length), input, `${length} bytes`);
@@ -63,7 +63,7 @@ test('bytes of all lengths go there and back', async () => {
   }
 });
 
-test('a request that waits ends on the event loop, in a blocking wait, and as the driver says', async () => {
+test('a pending request completes in the event loop, in a blocking wait, and with the status of the driver', async () => {
   const awaited = file.ioctlOverlapped(PEND, u32(0, 1), 8, words);
   assert.is(awaited.completed, false);
   assert.is(awaited.status, Status.PENDING);
@@ -75,7 +75,7 @@ test('a request that waits ends on the event loop, in a blocking wait, and as th
 
   const failed = file.ioctlOverlapped(PEND, u32(0), 4, words);
   standin.complete(1, Status.CONNECTION_REFUSED);
-  assert.ok(failed.completed, 'it is there without a call');
+  assert.ok(failed.completed, 'completed is true without a call');
   assert.is(await statusOf(() => failed), Status.CONNECTION_REFUSED);
 
   const timedOut = file.ioctlOverlapped(PEND, u32(0), 4, words);
@@ -83,11 +83,11 @@ test('a request that waits ends on the event loop, in a blocking wait, and as th
   assert.is(await statusOf(() => timedOut), Status.TIMEOUT);
 });
 
-test('a blocking request that waits returns when it has ended', () => {
+test('a blocking request returns when it has completed', () => {
   assert.equal(words(file.ioctl(PEND, u32(150, 9), 8)), [150, 9]);
 });
 
-test('the input is copied, and the buffers stay where they are while the heap moves', async () => {
+test('the input is copied, and garbage collection does not move the buffers', async () => {
   const input = u32(0, 77);
   const pending = file.ioctlOverlapped(PEND, input, 8, words);
   input.fill(0xff);
@@ -99,7 +99,7 @@ test('the input is copied, and the buffers stay where they are while the heap mo
   assert.equal(await pending, [0, 77]);
 });
 
-test('cancelling ends one request, or those of a file, and no others', async () => {
+test('cancelling completes one request, or those of a file, and no others', async () => {
   const before = standin.stats();
   const [first, second, third] = [1, 2, 3].map((n) => file.ioctlOverlapped(PEND, u32(0, n), 8, words));
   second!.cancel();
@@ -124,14 +124,14 @@ test('cancelling ends one request, or those of a file, and no others', async () 
   assert.is(standin.stats().cancelled, before.cancelled + 2);
 });
 
-test('a signal cancels', async () => {
+test('an AbortSignal cancels a request', async () => {
   const controller = new AbortController();
   const pending = file.ioctlOverlapped(PEND, u32(0), 4, words).abortOn(controller.signal);
   controller.abort();
   assert.is(await statusOf(() => pending), Status.CANCELED);
 });
 
-test('a request that the driver does not let go of outlives its file, and its memory with it', async () => {
+test('a request that the driver does not cancel outlives its file, and so does its memory', async () => {
   standin.stubborn(true);
   const other = openDeviceFile(WINVERBS);
   const pending = other.ioctlOverlapped(PEND, u32(0, 5), 8, words);
@@ -139,14 +139,14 @@ test('a request that the driver does not let go of outlives its file, and its me
   other.close();
   assert.ok(other.closed);
   standin.stubborn(false);
-  // Wine cancels it in its own server when the file goes; Windows leaves it to the driver.
+  // Wine's server cancels it when the file is closed; Windows leaves that to the driver.
   standin.complete(1);
   const status = await statusOf(() => pending);
   assert.ok(status === Status.SUCCESS || status === Status.CANCELED, statusName(status));
   assert.equal(words(file.ioctl(ECHO, u32(1, 2), 8)), [1, 2]);
 });
 
-test('a closed file takes no requests', async () => {
+test('a closed file does not accept requests', async () => {
   const other = openDeviceFile(IBAT);
   other.close();
   other.close();
@@ -154,7 +154,7 @@ test('a closed file takes no requests', async () => {
   assert.is(await statusOf(() => other.ioctlOverlapped(ECHO, null, 0, same)), Status.INVALID_HANDLE);
 });
 
-test('what is no request ends in INVALID_PARAMETER', async () => {
+test('invalid requests end in INVALID_PARAMETER', async () => {
   const wrong: [number, unknown, number][] = [
     [-1, null, 0],
     [2 ** 32, null, 0],
@@ -170,13 +170,13 @@ test('what is no request ends in INVALID_PARAMETER', async () => {
   }
 });
 
-test('more memory than there is ends in a status', async () => {
+test('an output that cannot be allocated ends in INSUFFICIENT_RESOURCES', async () => {
   assert.is(await statusOf(() => file.ioctl(ECHO, null, 0xffff_ffff)), Status.INSUFFICIENT_RESOURCES);
   const overlapped = file.ioctlOverlapped(ECHO, null, 0xffff_ffff, same);
   assert.is(await statusOf(() => overlapped), Status.INSUFFICIENT_RESOURCES);
 });
 
-test('a name that no driver has ends in a sentence, a malformed one in another', () => {
+test('opening a device that does not exist, or with a malformed name, reports that', () => {
   const message = (name: string): string => {
     try {
       openDeviceFile(name);
@@ -196,7 +196,7 @@ test("an HCA's own device opens by its native name", () => {
   hca.close();
 });
 
-test('requests are delivered in the order in which they ended, whenever they are awaited', async () => {
+test('requests are delivered in the order of their completion, whenever they are awaited', async () => {
   const order: number[] = [];
   const pending = Array.from({ length: 20 }, (_, i) =>
     file.ioctlOverlapped(PEND, u32(0), 4, () => order.push(i)),
@@ -211,7 +211,7 @@ test('requests are delivered in the order in which they ended, whenever they are
   );
 });
 
-test('1,000 requests wait at once and all end', async () => {
+test('1,000 pending requests all complete', async () => {
   const count = 1000;
   const before = standin.stats().waiting;
   const pending = Array.from({ length: count }, (_, i) => file.ioctlOverlapped(PEND, u32(0, i), 8, words));
@@ -226,7 +226,7 @@ test('1,000 requests wait at once and all end', async () => {
   assert.is(windowsDoor().port.due, 0);
 });
 
-test('opening, asking, waiting and closing again and again leaves no handle', async () => {
+test('cycles of opening, requests and closing leave no handle open', async () => {
   const cycles = quick ? 1000 : 10_000;
   const cycle = async (): Promise<void> => {
     const other = openDeviceFile(WINVERBS);
@@ -245,7 +245,7 @@ test('opening, asking, waiting and closing again and again leaves no handle', as
   assert.is(after.closes - closes, cycles);
 });
 
-test('how long a completion takes to its promise', async () => {
+test('the latency from completion to promise', async () => {
   const times: number[] = [];
   for (let i = 0; i < 300; i++) {
     const begun = performance.now();

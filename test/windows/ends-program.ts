@@ -1,4 +1,4 @@
-// A process or a Worker that ends with requests outstanding: ends-program.js WAY.
+// A process or a Worker that ends with pending requests: ends-program.js WAY.
 import { Worker } from 'node:worker_threads';
 import { openDeviceFile } from '../../kernel-bridge/index.js';
 import { TestCode, u32, WINVERBS } from './standin.js';

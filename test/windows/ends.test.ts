@@ -1,4 +1,4 @@
-// Requests that wait keep no process and no Worker from ending, whichever way it ends, and leave nothing behind.
+// Pending requests do not prevent a process or a Worker from ending in any way, and leave no files or requests behind.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +22,7 @@ function start(way: string): { child: ChildProcess; ended: Promise<number | null
   return { child, ended: once(child, 'exit').then(([code]) => code as number | null) };
 }
 
-/** Nothing of it waits or is open any more. */
+/** Waits until no request is pending and no file is open that was not before. */
 async function nothingLeft(before: ReturnType<Standin['stats']>): Promise<void> {
   await until(() => {
     const now = standin.stats();
@@ -36,7 +36,7 @@ test('a process that calls process.exit', async () => {
   await nothingLeft(before);
 });
 
-test('a process that ends by itself once its requests have ended', async () => {
+test('a process that ends by itself when its requests have completed', async () => {
   const before = standin.stats();
   const { ended } = start('natural');
   await until(() => standin.stats().waiting === before.waiting + 10);
@@ -86,13 +86,13 @@ test('a Worker that calls process.exit, and one that ends by itself', async () =
   await nothingLeft(before);
 });
 
-test('a process whose Workers wait', async () => {
+test('a process whose Workers have pending requests', async () => {
   const before = standin.stats();
   assert.is(await inTime('the process', start('workers').ended), 7);
   await nothingLeft(before);
 });
 
-test('more Workers than libuv has threads: all get their completions, and all end', async () => {
+test('more Workers than libuv has threads: all receive their completions and end', async () => {
   const before = standin.stats();
   const workers = Array.from({ length: 8 }, () => new Worker(program, { argv: ['natural'] }));
   const first = workers.slice(0, 4).map((worker) => once(worker, 'exit'));
@@ -107,7 +107,7 @@ test('more Workers than libuv has threads: all get their completions, and all en
   await nothingLeft(before);
 });
 
-test('the thread that asks goes on afterwards', async () => {
+test('this thread can still send requests afterwards', async () => {
   const pending = standin.file.ioctlOverlapped(TestCode.PEND, u32(50, 3), 8, words);
   assert.equal(await pending, [50, 3]);
 });

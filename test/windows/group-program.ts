@@ -1,7 +1,7 @@
-// A multicast group over the wire: group-program.js ROLE ADDRESS GROUP. ROLE: `members`, which prints LISTENING, has UDP port 4791 and
-// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process receives. The owner of the
-// port joins the group for the other process once it has heard from it. No event reports that, so the sender repeats its datagrams until
-// the test kills it.
+// A multicast group over the network: group-program.js ROLE ADDRESS GROUP. `members` prints LISTENING, owns UDP port 4791, and starts a
+// process without the port that joins the group. `sender` runs on another host, and that process receives its datagrams. The port's owner
+// joins the group for the other process when it has received its request. No event reports that, so the sender repeats its datagrams
+// until the test kills it.
 import { type ChildProcess, fork } from 'node:child_process';
 import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import { HANG_MS } from '../helpers/within.js';
 const options = { kernel: 'soft', startTimeoutMs: 60_000 } as const;
 const TEXTS = ['one', 'two', 'three'];
 
-interface Told {
+interface MemberEvent {
   readonly ready?: number;
   readonly text?: string;
   readonly counters?: ReturnType<typeof readCounters>;
@@ -21,10 +21,10 @@ interface Told {
 
 const [role, address, group] = process.argv.slice(2) as [string, string, string];
 
-/** The member's news, in order. */
-async function* newsOf(child: ChildProcess): AsyncGenerator<Told> {
-  for await (const [news] of on(child, 'message', { signal: AbortSignal.timeout(HANG_MS) })) {
-    yield news as Told;
+/** Yields the member's messages in order. */
+async function* eventsOf(child: ChildProcess): AsyncGenerator<MemberEvent> {
+  for await (const [event] of on(child, 'message', { signal: AbortSignal.timeout(HANG_MS) })) {
+    yield event as MemberEvent;
   }
 }
 
@@ -34,19 +34,19 @@ async function members(): Promise<string> {
     env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
   });
   try {
-    // Datagrams of a round received in order. Any datagram may be lost.
-    let heard = 0;
-    for await (const { ready, text, counters } of newsOf(child)) {
+    // Number of datagrams of a round that were received in order. Any datagram may be lost.
+    let received = 0;
+    for await (const { ready, text, counters } of eventsOf(child)) {
       if (ready !== undefined) console.log('LISTENING');
-      if (text !== undefined && heard < TEXTS.length) {
-        if (text !== TEXTS[heard]) heard = 0;
-        if (text === TEXTS[heard]) heard += 1;
-        if (heard === TEXTS.length) child.send('counters');
+      if (text !== undefined && received < TEXTS.length) {
+        if (text !== TEXTS[received]) received = 0;
+        if (text === TEXTS[received]) received += 1;
+        if (received === TEXTS.length) child.send('counters');
       }
       if (counters === undefined) continue;
       const { slot_rx_forwarded: forwarded } = counters.hca as Record<string, number>;
-      if (forwarded === 0) throw new Error('the owner of the port passed on no datagram');
-      return `${forwarded} datagrams came from the process that has the port`;
+      if (forwarded === 0) throw new Error('the owner of the port did not forward a datagram');
+      return `${forwarded} datagrams were forwarded by the port's owner`;
     }
     throw new Error('the member has ended');
   } finally {
@@ -68,6 +68,6 @@ const send = (): void => {
 };
 send();
 const { wire_tx_packets: sent } = readCounters({ kernel: 'soft' }).hca as Record<string, number>;
-if (sent! < TEXTS.length) throw new Error(`${sent} packets went by the wire`);
+if (sent! < TEXTS.length) throw new Error(`${sent} packets were sent over the network`);
 console.log(`PASSED: ${sent} packets sent`);
 setInterval(send, 100);

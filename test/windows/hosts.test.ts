@@ -1,4 +1,4 @@
-// Several processes of one host.
+// Several processes of one host: observation, and the owner of UDP port 4791.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -6,11 +6,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readProcesses } from '../../kernel-bridge/index.js';
 import { HANG_MS } from '../helpers/within.js';
-import type { PortNews, PortOrder } from './port-program.js';
+import type { PortEvent, PortOrder } from './port-program.js';
 
-/** How many processes that have the port are killed. */
+/** Number of processes that are killed while they own the port. */
 const KILLS = Number(process.env.ND_WINDOWS_KILLS ?? 5);
-/** Where one is killed: before this step of a connection between two others. */
+/** The steps of a connection between two others before which an owner is killed. */
 const STEPS = ['connect', ...Array.from({ length: 12 }, (_, n) => `message ${n}`), 'disconnect'];
 
 const running = new Set<ChildProcess>();
@@ -27,14 +27,14 @@ function start(program: string, options: object = {}): ChildProcess {
   return child;
 }
 
-test('a process reads what the others of its user have', async () => {
+test('a process reads the statistics of the other processes of its user', async () => {
   const program = '../helpers/observed-program.js';
   const children = [start(program), start(program), start(program, { statistics: false })];
   await Promise.all(children.map((child) => once(child, 'message')));
   const seen = await readProcesses({ timeoutMs: 60_000 });
   for (const [n, { pid }] of children.entries()) {
     const one = seen.find((kernel) => kernel.pid === pid);
-    assert.ok(one, `process ${pid} is not seen`);
+    assert.ok(one, `process ${pid} is not listed`);
     if (n === 2) {
       assert.equal([one.problem, one.statistics], ['refused', undefined]);
       continue;
@@ -49,47 +49,47 @@ test('a process reads what the others of its user have', async () => {
 /** A process of port-program.ts. */
 class Peer {
   readonly child = start('./port-program.js');
-  readonly #news: PortNews[] = [];
+  readonly #events: PortEvent[] = [];
   #closed = false;
-  #look = (): void => undefined;
+  #wake = (): void => undefined;
 
   constructor() {
-    this.child.on('message', (news: PortNews) => {
-      this.#news.push(news);
-      this.#look();
+    this.child.on('message', (event: PortEvent) => {
+      this.#events.push(event);
+      this.#wake();
     });
-    // 'exit' may come before the last messages.
+    // 'exit' may be emitted before the last messages.
     this.child.on('close', () => {
       this.#closed = true;
-      this.#look();
+      this.#wake();
     });
   }
 
   /** Starts the HCA, which takes the port if it is free. */
   async open(): Promise<this> {
-    this.tell({ order: 'open' });
-    await this.hear('ready');
+    this.send({ order: 'open' });
+    await this.waitFor('ready');
     return this;
   }
 
-  tell(order: PortOrder): void {
+  send(order: PortOrder): void {
     this.child.send(order);
   }
 
-  /** The next news; the step `until`, if it is given, or the last. */
-  async hear(wanted: PortNews['news'], step?: string): Promise<PortNews> {
+  /** Waits for the next event of a kind and, for a step, with this name. */
+  async waitFor(wanted: PortEvent['event'], step?: string): Promise<PortEvent> {
     const timer = setTimeout(() => this.child.kill('SIGKILL'), HANG_MS);
     try {
       for (;;) {
-        for (let news = this.#news.shift(); news !== undefined; news = this.#news.shift()) {
-          if (news.news === 'failed') throw new Error(news.reason);
-          if (news.news === wanted && (news.news !== 'step' || news.step === step)) return news;
+        for (let one = this.#events.shift(); one !== undefined; one = this.#events.shift()) {
+          if (one.event === 'failed') throw new Error(one.reason);
+          if (one.event === wanted && (one.event !== 'step' || one.step === step)) return one;
         }
         if (this.#closed) {
           throw new Error(`Process ${this.child.pid} has ended before ${step ?? wanted}`);
         }
         await new Promise<void>((resolve) => {
-          this.#look = resolve;
+          this.#wake = resolve;
         });
       }
     } finally {
@@ -98,9 +98,9 @@ class Peer {
   }
 
   async counters(): Promise<Record<string, number>> {
-    this.tell({ order: 'counters' });
-    const news = await this.hear('counters');
-    return news.news === 'counters' ? news.counters : {};
+    this.send({ order: 'counters' });
+    const reply = await this.waitFor('counters');
+    return reply.event === 'counters' ? reply.counters : {};
   }
 
   async kill(): Promise<void> {
@@ -109,25 +109,25 @@ class Peer {
   }
 }
 
-/** The one that has the port; waits until one of them has. */
+/** Waits until one of them owns the port, and returns it. */
 async function ownerOf(peers: readonly Peer[]): Promise<Peer> {
   for (const end = performance.now() + HANG_MS; performance.now() < end; ) {
     const owners: Peer[] = [];
     for (const peer of peers) if ((await peer.counters()).wire_port_taken! > 0) owners.push(peer);
-    assert.ok(owners.length < 2, `${owners.length} processes have the port`);
+    assert.ok(owners.length < 2, `${owners.length} processes own the port`);
     if (owners[0] !== undefined) return owners[0];
   }
-  throw new Error('nobody has taken the port over');
+  throw new Error('no process has taken over the port');
 }
 
-/** The first of them has the port. */
+/** Starts three processes, the first of which owns the port. */
 async function threePeers(): Promise<Peer[]> {
   const [first, ...others] = [new Peer(), new Peer(), new Peer()] as const;
   await first.open();
   return [first, ...(await Promise.all(others.map((peer) => peer.open())))];
 }
 
-/** A connection between two of them by the port of a third, which `atStep` is told of. */
+/** Runs a connection between two of them through the port of a third. Calls `atStep` before the given step. */
 async function connection(
   server: Peer,
   client: Peer,
@@ -135,15 +135,15 @@ async function connection(
   step: string,
   atStep: () => void,
 ): Promise<void> {
-  server.tell({ order: 'serve', port });
-  await server.hear('listening');
-  client.tell({ order: 'call', port });
-  await client.hear('step', step);
+  server.send({ order: 'serve', port });
+  await server.waitFor('listening');
+  client.send({ order: 'call', port });
+  await client.waitFor('step', step);
   atStep();
-  await Promise.all([client.hear('called'), server.hear('served')]);
+  await Promise.all([client.waitFor('called'), server.waitFor('served')]);
 }
 
-test(`connections of the others go on when the process that has the port is killed, at ${KILLS} points`, async () => {
+test(`connections of other processes continue when the port's owner is killed, at ${KILLS} points`, async () => {
   const peers = await threePeers();
   let forwarded = 0;
   let owner = peers[0]!;
@@ -168,26 +168,26 @@ test(`connections of the others go on when the process that has the port is kill
       after.reduce((sum, { rx_icrc_errors: count }) => sum + count!, 0),
       0,
     );
-    // A process that starts would take a free port as well: the others have to have it before.
+    // A new process would also take a free port, so one of the others must own it first.
     peers.splice(peers.indexOf(owner), 1);
     owner = await ownerOf(peers);
     peers.push(await reserve.shift()!.open());
     reserve.push(new Peer());
   }
-  assert.ok(forwarded > KILLS, `${forwarded} packets came by the port's owner`);
-  console.log(`Windows (Wine): ${KILLS} processes with the port killed, ${forwarded} packets handed on`);
+  assert.ok(forwarded > KILLS, `${forwarded} packets were forwarded by the port's owner`);
+  console.log(`Windows (Wine): ${KILLS} owners of the port killed, ${forwarded} packets forwarded`);
 });
 
-test('the process that has the port ends in order', async () => {
+test('the owner of the port exits normally', async () => {
   const peers = await threePeers();
   const owner = await ownerOf(peers);
   assert.is(owner, peers[0]);
-  owner.tell({ order: 'end' });
+  owner.send({ order: 'end' });
   const [code] = await once(owner.child, 'exit');
   assert.is(code, 0);
   const left = peers.slice(1) as [Peer, Peer];
-  const heir = await ownerOf(left);
-  assert.ok(left.includes(heir));
+  const successor = await ownerOf(left);
+  assert.ok(left.includes(successor));
   await connection(left[0], left[1], 54_390, 'message 3', () => undefined);
 });
 

@@ -1,5 +1,5 @@
-// Compares the layouts of a provider's structures with what the C compilers for 32-bit and 64-bit Windows make of uvp/uvp-types.h. Runs on Linux:
-// the compilers' assembly tells the numbers, so that nothing has to run.
+// Compares the layouts of a provider's structures with those of uvp/uvp-types.h according to the C compilers for 32-bit and 64-bit Windows.
+// Runs on Linux: the numbers are read from the compilers' assembly, so that no program must run.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Fields, Struct } from '../../kernel-bridge/ioctl/layout.js';
@@ -29,9 +29,9 @@ function expected(structure: Struct<Fields>): Expected[] {
   ];
 }
 
-/** The values of constant expressions, as the compiler puts them into its data. */
+/** Returns the values of constant expressions from the compiler's data section. */
 function compiled(compiler: string, expressions: readonly string[]): number[] {
-  // No value is 0, which the assembly might shorten.
+  // No value is 0, because the assembly may abbreviate zeros.
   const values = expressions.map((expression) => `1 + (unsigned)${expression}`).join(',\n  ');
   const source = `#include <stddef.h>\n#include "${header}"\nconst unsigned values[] = {\n  ${values}};\n`;
   const { status, stdout, stderr } = spawnSync(compiler, ['-std=c11', '-S', '-o', '-', '-x', 'c', '-'], {
@@ -51,7 +51,8 @@ for (const pointerBytes of [4, 8] as const) {
     compilers[pointerBytes],
     all.map(({ expression }) => expression),
   );
-  if (values.length !== all.length) throw new Error(`${values.length} values for ${all.length} questions`);
+  if (values.length !== all.length)
+    throw new Error(`The compiler must emit ${all.length} values; got ${values.length}.`);
   for (const [i, { what, value }] of all.entries()) {
     if (values[i] === value) continue;
     wrong++;

@@ -1,4 +1,4 @@
-// The control path of both versions of the NetworkDirect SPI through the door of Windows, as far as a driver without hardware can answer.
+// The control path of both versions of the NetworkDirect SPI with the stand-in driver, as far as it works without an HCA.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError } from '../../nd/index.js';

@@ -1,4 +1,4 @@
-/** A UVP that posts nothing: for the control path. Each hook sends bytes to the driver, which answers them inverted, and checks that. */
+/** A user-mode provider for tests of the control path. Each hook sends bytes to the driver and checks that it returns them inverted. */
 import * as assert from 'uvu/assert';
 import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/door/user-verbs.js';
 import { openDeviceFile, Status } from '../../kernel-bridge/index.js';
@@ -13,7 +13,7 @@ function send(umv: UmvBuffer): UvpHandle {
   return {};
 }
 
-/** The driver's answer, if the IOCTL has succeeded. */
+/** Checks the driver's reply, if the IOCTL has succeeded. */
 function check(status: number, umv: UmvBuffer): void {
   if (status !== Status.SUCCESS) return;
   assert.is(umv.status, 0x5a);
@@ -24,7 +24,7 @@ function check(status: number, umv: UmvBuffer): void {
 }
 
 export class PlainVerbs implements UserVerbs {
-  /** Hooks in the order of their calls. */
+  /** The calls of hooks, in order. */
   readonly calls: string[] = [];
   #address = 0x10_0000;
 
@@ -77,7 +77,7 @@ export class PlainVerbs implements UserVerbs {
     this.#post('srq', status, umv);
 }
 
-/** WinVerbs over the door of Windows, with a UVP of the test. */
+/** Opens WinVerbs over the stand-in driver with a user-mode provider of the test. */
 export function openPlain(verbs: UserVerbs = new PlainVerbs()): WVProvider {
   return new WVProvider({ openFile: (name) => openDeviceFile(name), loadUserVerbs: () => verbs });
 }

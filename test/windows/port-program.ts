@@ -1,6 +1,6 @@
-// One of several processes of one host, whose packets all go by UDP port 4791: asked by messages (PortOrder), it serves a connection,
-// calls another process, or tells its counters. It says each step before it takes it. It opens its HCA when it is told to: starting
-// takes most of the time.
+// One of several processes of a host, which all send packets to UDP port 4791. As ordered by messages (PortOrder), it serves a connection,
+// connects to another process, or reports its counters. It reports each step before it executes it. It opens its HCA on an order, because
+// the start takes most of the time.
 
 import { readCounters } from '../../kernel-bridge/index.js';
 import { fillPattern, firstDifference } from '../../nd/cli/pattern.js';
@@ -8,24 +8,24 @@ import { acceptSide, type Side, socketAddress, type Which } from '../../nd/cli/s
 import { HostWv } from '../../nd/cli/sides/winverbs-side.js';
 import { HANG_MS } from '../helpers/within.js';
 
-/** What it is asked for. */
+/** A message to the process. */
 export type PortOrder =
   | { readonly order: 'serve' | 'call'; readonly port: number }
   | { readonly order: 'open' | 'counters' | 'end' };
 
-/** What it says. */
-export type PortNews =
-  | { readonly news: 'ready' | 'listening' | 'served' | 'called' }
-  | { readonly news: 'step'; readonly step: string }
-  | { readonly news: 'counters'; readonly counters: Record<string, number> }
-  | { readonly news: 'failed'; readonly reason: string };
+/** A message of the process. */
+export type PortEvent =
+  | { readonly event: 'ready' | 'listening' | 'served' | 'called' }
+  | { readonly event: 'step'; readonly step: string }
+  | { readonly event: 'counters'; readonly counters: Record<string, number> }
+  | { readonly event: 'failed'; readonly reason: string };
 
 const ADDRESS = '127.0.0.1';
-/** Of a packet, of several, of many; a message of the last size takes some time. */
+/** Sizes of messages, from one packet to many. */
 const SIZES = [1, 64, 5000, 40_000];
 export const MESSAGES = 12;
 const LARGE = 1 << 16;
-/** A message that was lost with the port is repeated soon, and often enough for a busy machine. */
+/** Packets that are lost with the port are retransmitted soon, and often enough for a busy machine. */
 const options = {
   kernel: 'soft',
   link: 'wire',
@@ -35,14 +35,14 @@ const options = {
 } as const;
 
 let host: HostWv;
-const say = (news: PortNews): void => void process.send!(news);
+const report = (event: PortEvent): void => void process.send!(event);
 
 async function done(side: Side, which: Which): Promise<void> {
   while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(HANG_MS));
   if (side.done.status !== 0) throw new Error(`${which}: ${side.statusName(side.done.status)}`);
 }
 
-/** Messages both ways, every byte compared. */
+/** Exchanges messages in both directions and compares every byte. */
 async function exchange(
   side: ReturnType<typeof host.side>,
   join: () => Promise<unknown>,
@@ -51,10 +51,10 @@ async function exchange(
   const memory = await side.host.register(new Uint8Array(2 * LARGE));
   const [out, into] = [memory.bytes.subarray(0, LARGE), memory.bytes.subarray(LARGE)];
   const receive = (): void => side.receive('message', memory.sge(LARGE, LARGE));
-  const heard = async (n: number, size: number): Promise<void> => {
+  const receiveMessage = async (n: number, size: number): Promise<void> => {
     await done(side, 'inbound');
     if (side.done.bytes !== size)
-      throw new Error(`message ${n} has ${side.done.bytes} bytes, and not ${size}`);
+      throw new Error(`message ${n} must have ${size} bytes; got ${side.done.bytes}`);
     const expected = new Uint8Array(size);
     fillPattern(expected, n);
     const at = firstDifference(into.subarray(0, size), expected);
@@ -65,7 +65,7 @@ async function exchange(
   const send = async (n: number, size: number): Promise<void> => {
     fillPattern(out.subarray(0, size), n);
     side.send('message', memory.sge(0, size));
-    // The peer has had the last one when it disconnects; what acknowledges it may be lost with the port.
+    // The peer disconnects after it has received the last message, whose ACK may be lost with the port.
     if (isCaller || n < MESSAGES - 1) await done(side, 'outbound');
   };
   receive();
@@ -73,11 +73,11 @@ async function exchange(
   for (let n = 0; n < MESSAGES; n++) {
     const size = SIZES[n % SIZES.length]!;
     if (isCaller) {
-      say({ news: 'step', step: `message ${n}` });
+      report({ event: 'step', step: `message ${n}` });
       await send(n, size);
-      await heard(n, size);
+      await receiveMessage(n, size);
     } else {
-      await heard(n, size);
+      await receiveMessage(n, size);
       await send(n, size);
     }
   }
@@ -88,7 +88,7 @@ async function exchange(
     },
   );
   if (isCaller) {
-    say({ news: 'step', step: 'disconnect' });
+    report({ event: 'step', step: 'disconnect' });
     await side.disconnect();
   }
   await ended;
@@ -100,34 +100,36 @@ async function exchange(
 async function serve(port: number): Promise<void> {
   const side = host.side();
   const listener = host.listen(port);
-  say({ news: 'listening' });
+  report({ event: 'listening' });
   await exchange(side, () => acceptSide(listener, side), false);
   listener.release();
-  say({ news: 'served' });
+  report({ event: 'served' });
 }
 
 async function call(port: number): Promise<void> {
   const side = host.side();
-  say({ news: 'step', step: 'connect' });
+  report({ event: 'step', step: 'connect' });
   await exchange(side, () => side.establish(socketAddress(ADDRESS, port)), true);
-  say({ news: 'called' });
+  report({ event: 'called' });
 }
 
-async function obey(order: PortOrder): Promise<void> {
+async function execute(order: PortOrder): Promise<void> {
   if (order.order === 'open') {
     host = HostWv.open(ADDRESS, options);
-    return say({ news: 'ready' });
+    return report({ event: 'ready' });
   }
   if (order.order === 'serve') return await serve(order.port);
   if (order.order === 'call') return await call(order.port);
   if (order.order === 'counters') {
     const counters = readCounters({ kernel: 'soft' }).hca as Record<string, number>;
-    return say({ news: 'counters', counters });
+    return report({ event: 'counters', counters });
   }
   host.release();
   process.exit(0);
 }
 
 process.on('message', (order: PortOrder) => {
-  obey(order).catch((error: unknown) => say({ news: 'failed', reason: String((error as Error).stack) }));
+  execute(order).catch((error: unknown) =>
+    report({ event: 'failed', reason: String((error as Error).stack) }),
+  );
 });

@@ -1,4 +1,4 @@
-// A provider that refuses, lacks functions, lies elsewhere or loses its device; and whether anything is left after many cycles.
+// Providers that fail, lack functions, are in other folders or lose their device, and leaks after many cycles.
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -33,7 +33,7 @@ function clean(name: string, run: () => unknown): void {
   });
 }
 
-/** WinVerbs with the provider as it is loaded now. */
+/** Opens WinVerbs with the provider as it is loaded now. */
 function openWith(library = 'standin'): WVProvider {
   const verbs = loadVendorVerbs(library);
   return new WVProvider({ openFile: (name) => openDeviceFile(name), loadUserVerbs: () => verbs });
@@ -42,7 +42,7 @@ function openWith(library = 'standin'): WVProvider {
 const IB_INSUFFICIENT_MEMORY = 2;
 const IB_UNSUPPORTED = 10;
 
-clean('a hook that refuses: its status and its name, and nothing is left', async () => {
+clean('a failed hook is reported with its status and name and leaves no objects', async () => {
   const provider = openProvider();
   const device = provider.openDevice(GUID);
   const pd = device.allocateProtectionDomain();
@@ -84,7 +84,7 @@ clean('a hook that refuses: its status and its name, and nothing is left', async
   for (const object of [srq, cq, pd, device, provider]) object.release();
 });
 
-clean('a post that is refused leaves its queue as it was', async () => {
+clean('a failed post does not change its queue', async () => {
   const { a, b, release } = await pairOf();
   const window = a.pd.allocateMemoryWindow();
   const posts: [UvpSlotName, () => void][] = [
@@ -112,7 +112,7 @@ clean('a post that is refused leaves its queue as it was', async () => {
   release();
 });
 
-clean('hooks that fail at the end of an object change nothing', async () => {
+clean('failures of hooks when an object is destroyed have no effect', async () => {
   for (const slot of [
     'pre_destroy_qp',
     'pre_destroy_cq',
@@ -128,7 +128,7 @@ clean('hooks that fail at the end of an object change nothing', async () => {
   }
 });
 
-clean('a provider that lacks what every device needs is refused with the names', () => {
+clean('a provider without a mandatory function is refused with the name', () => {
   for (const slot of [
     'post_send',
     'poll_cq_array',
@@ -146,7 +146,7 @@ clean('a provider that lacks what every device needs is refused with the names',
   }
 });
 
-clean('a provider without the rest: what needs it is not supported, and all else works', async () => {
+clean('without an optional function, what requires it is not supported and all else works', async () => {
   const lacking = [
     'peek_cq',
     'rearm_n_cq',
@@ -171,14 +171,14 @@ clean('a provider without the rest: what needs it is not supported, and all else
   const qp = pd.createConnectQueuePair(shape);
   assert.is(qp.state, QpState.RESET);
   qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
-  assert.is(qp.state, QpState.INIT, 'asked of the driver');
+  assert.is(qp.state, QpState.INIT, 'as reported by the driver');
   const window = pd.allocateMemoryWindow();
   const region = pd.registerMemory(allocate(64), WvAccess.MW_BIND);
   assert.is(await statusOf(() => qp.bindMemoryWindow(window, 1, region, 0, 8, 0, 0)), Status.NOT_SUPPORTED);
   for (const object of [window, qp, cq, pd, device, provider]) object.release();
 });
 
-test('a provider comes from the system folder or the driver store, and from nowhere else', () => {
+test('a provider is loaded from the system folder or the driver store only', () => {
   const system = 'C:\\windows\\system32';
   const store = `${system}\\DriverStore\\FileRepository`;
   const load = (name: string) => () => loadVendorVerbs(name);
@@ -192,12 +192,9 @@ test('a provider comes from the system folder or the driver store, and from nowh
     'a:b',
     '.hidden',
   ]) {
-    assert.match(
-      refusalText(load(name)),
-      /^NOT_SUPPORTED: The device names .* as its user-mode verbs provider/,
-    );
+    assert.match(refusalText(load(name)), /^NOT_SUPPORTED: The name of the device's provider must be/);
   }
-  // Neither the current folder nor PATH counts.
+  // Neither the current folder nor PATH is searched.
   copyFileSync(`${system}\\standin.dll`, 'elsewhere.dll');
   process.env.PATH = `${process.cwd()};${process.env.PATH}`;
   assert.match(
@@ -206,7 +203,7 @@ test('a provider comes from the system folder or the driver store, and from nowh
   );
   rmSync('elsewhere.dll');
   for (const folder of ['one', 'two']) mkdirSync(`${store}\\${folder}`, { recursive: true });
-  // A loaded file stays until the process ends.
+  // A loaded file cannot be removed until the process ends.
   const stored = `stored${process.pid}`;
   copyFileSync(`${system}\\standin.dll`, `${store}\\one\\${stored}.dll`);
   load(stored)();
@@ -224,7 +221,7 @@ test('a provider comes from the system folder or the driver store, and from nowh
   assert.match(refusalText(load('text')), /^NOT_SUPPORTED: .*text\.dll cannot be loaded \(error 193/);
 });
 
-clean('only memory that cannot go away is registered', async () => {
+clean('only memory that cannot be detached is registered', async () => {
   const provider = openProvider();
   const device = provider.openDevice(GUID);
   const pd = device.allocateProtectionDomain();
@@ -238,7 +235,7 @@ clean('only memory that cannot go away is registered', async () => {
   const region = pd.registerMemory(memory, WvAccess.LOCAL_WRITE);
   assert.is(region.address % 4096, 0);
   assert.ok(memory.every((byte) => byte === 0));
-  // Nothing takes it away, whether it is refused or copied.
+  // These fail or copy the memory, but do not detach it.
   const stream = new ReadableStream({
     type: 'bytes',
     pull: (controller) => controller.byobRequest?.respond(1),
@@ -263,13 +260,13 @@ async function attempt(run: () => unknown): Promise<void> {
   try {
     await run();
   } catch {
-    // It was refused.
+    // As expected.
   }
 }
 
-clean('many cycles leave neither files nor memory', async () => {
+clean('many cycles leak neither files nor memory', async () => {
   const cycles = quick ? 50 : 200;
-  // Its own, so that only what the library takes is counted.
+  // Allocated once, so that only the library's memory is measured.
   const bytes = allocate(8192);
   const cycle = async (): Promise<void> => {
     const { a, b, release } = await pairOf({ bytes });
@@ -279,7 +276,7 @@ clean('many cycles leave neither files nor memory', async () => {
     release();
   };
   const taken = async () => {
-    // What is due is collected in a later turn.
+    // Some objects are collected in a later turn of the event loop.
     for (let i = 0; i < 5; i++) {
       await new Promise((resolve) => setImmediate(resolve));
       globalThis.gc?.();
@@ -295,10 +292,10 @@ clean('many cycles leave neither files nor memory', async () => {
   for (const what of ['files', 'objects', 'live'] as const) assert.is(after[what], before[what], what);
   const each = (what: 'arrayBuffers' | 'heapUsed' | 'rss') =>
     Math.round((after[what] - before[what]) / cycles);
-  // A queue pair's requests alone take 2 KiB.
-  assert.ok(each('arrayBuffers') < 200, `${each('arrayBuffers')} bytes of buffers stay of each connection`);
-  assert.ok(each('heapUsed') < 2000, `${each('heapUsed')} bytes of objects stay of each connection`);
-  console.log(`Windows (Wine): ${cycles} connections leave ${each('rss')} bytes each`);
+  // The requests of a queue pair alone use 2 KiB.
+  assert.ok(each('arrayBuffers') < 200, `${each('arrayBuffers')} bytes of buffers leaked per connection`);
+  assert.ok(each('heapUsed') < 2000, `${each('heapUsed')} bytes of objects leaked per connection`);
+  console.log(`Windows (Wine): ${cycles} connections, RSS grows by ${each('rss')} bytes each`);
 });
 
 test.run();

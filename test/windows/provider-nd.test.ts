@@ -1,4 +1,4 @@
-// Both versions of the NetworkDirect SPI whole on Windows: ND, WinVerbs, IOCTLs and a vendor's DLL, down to the stand-ins.
+// Both versions of the NetworkDirect SPI on Windows, through all layers: ND, WinVerbs, IOCTLs and a provider DLL, down to the stand-ins.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Host, Side } from '../../nd/cli/sides/connected-side.js';
@@ -27,7 +27,7 @@ function clean(name: string, run: (host: AnyHost) => Promise<void>): void {
   }
 }
 
-/** The next completion of a side. */
+/** Waits for the next completion of a side. */
 async function next(side: Side, which: 'inbound' | 'outbound') {
   while (!side.take(which)) await side.notify(which);
   return { ...side.done };
@@ -37,16 +37,16 @@ function options() {
   return { bytes: allocate(4096) };
 }
 
-/** One begins, the other hears of it and answers. */
+/** Disconnects: one side starts, and the other is notified and follows. */
 async function disconnect(active: Side, passive: Side): Promise<void> {
-  const heard = passive.notifyDisconnect();
+  const notified = passive.notifyDisconnect();
   const ending = active.disconnect();
-  await statusOf(() => heard);
+  await statusOf(() => notified);
   await passive.disconnect();
   await ending;
 }
 
-clean('messages both ways, with private data and notifications', async (host) => {
+clean('messages in both directions, private data and notifications', async (host) => {
   const [a, b] = [host.side(options()), host.side(options())];
   let request = '';
   await host.join(a, b, {
@@ -74,7 +74,7 @@ clean('messages both ways, with private data and notifications', async (host) =>
   b.release(true);
 });
 
-clean('a window, Writes and Reads through it', async (host) => {
+clean('a window, and Writes and Reads through it', async (host) => {
   const [a, b] = [host.side(options()), host.side(options())];
   await host.join(a, b);
   const far = allocate(8192);
@@ -97,7 +97,7 @@ clean('a window, Writes and Reads through it', async (host) => {
   own.release();
 });
 
-clean('what is outstanding at a disconnect is reported as canceled, in order', async (host) => {
+clean('requests outstanding at a disconnect are canceled, in order', async (host) => {
   const [a, b] = [host.side(options()), host.side(options())];
   await host.join(a, b);
   for (let i = 0; i < 10; i++) {
@@ -105,7 +105,7 @@ clean('what is outstanding at a disconnect is reported as canceled, in order', a
     a.send(`s${i}`, a.sge(0, 10));
     b.receive(`p${i}`, b.sge(0, 5));
   }
-  // The first message is too long for its receive, so nothing of this connection goes on.
+  // The first message is too long for its Receive, so the connection fails.
   assert.is.not((await next(a, 'outbound')).status, Status.SUCCESS);
   await statusOf(() => a.disconnect().abortOn(AbortSignal.timeout(1)));
   await statusOf(() => b.disconnect());
@@ -119,7 +119,7 @@ clean('what is outstanding at a disconnect is reported as canceled, in order', a
   b.release(true);
 });
 
-clean('a request that nobody accepts, and memory that cannot be registered', async (host) => {
+clean('a connection request that is not accepted, and memory that cannot be registered', async (host) => {
   const [a, b] = [host.side(options()), host.side(options())];
   const requested = host.listening.request(b);
   const connecting = a.connect(host.listening.address);

@@ -1,5 +1,5 @@
-// The whole way of WinVerbs on Windows: IOCTLs to the stand-in driver, and requests through a vendor's DLL to a stand-in provider. Both check
-// what they get, and data moves between two queue pairs of this process.
+// WinVerbs on Windows through all layers: IOCTLs to the stand-in driver, and requests through a DLL to a stand-in provider. Both check
+// their arguments, and data is transferred between two queue pairs of this process.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -23,7 +23,7 @@ import { disconnectPair, pairOf, StandinProvider } from './standin-provider.js';
 const standin = new Standin();
 const uvp = new StandinProvider();
 
-/** As for the driver; the provider has found nothing wrong, and nothing of it is left either. */
+/** As for the driver. In addition, the provider must not have found a fault, and no objects of it may be left. */
 function clean(name: string, run: () => unknown): void {
   cleanDriver(test, standin, name, async () => {
     const before = uvp.live;
@@ -33,7 +33,7 @@ function clean(name: string, run: () => unknown): void {
   });
 }
 
-clean('a connection, its private data, and a message each way', async () => {
+clean('a connection, its private data, and a message in each direction', async () => {
   const { a, b, atA, atB, release } = await pairOf();
   assert.is(Buffer.from(atB.privateData).toString().replace(/\0+$/, ''), 'from a');
   assert.is(Buffer.from(atA.privateData).toString().replace(/\0+$/, ''), 'from b');
@@ -97,7 +97,7 @@ clean('RDMA Write, Write with immediate data, Read, and both atomics', async () 
   release();
 });
 
-clean('lists of pieces, inline requests, and silent ones that a later one completes', async () => {
+clean('scatter/gather lists, inline requests, and silent requests that a later one completes', async () => {
   const { a, b, release } = await pairOf();
   for (let i = 0; i < 256; i++) a.memory[i] = i;
   const pieces = [0, 100, 7].map((offset, i) => ({ region: a.region, offset, length: 10 + i }));
@@ -118,13 +118,13 @@ clean('lists of pieces, inline requests, and silent ones that a later one comple
     a.qp.send(i, a.sge(0, 100), WvSend.INLINE | (i % 8 === 7 ? WvSend.SIGNALED : 0));
     a.memory[0] = 255;
     assert.is((await take(b.cq, 1))[0]!.context, i);
-    assert.is(b.memory[1000], i, 'an inline request keeps its bytes');
+    assert.is(b.memory[1000], i, 'inline bytes are copied when posting');
     if (i % 8 === 7) assert.is((await take(a.cq, 1))[0]!.context, i);
   }
   release();
 });
 
-clean('a request that finds no receive waits for it', async () => {
+clean('a Send without a posted Receive waits for one', async () => {
   const { a, b, release } = await pairOf();
   a.memory.write('late', 0);
   a.qp.send(1, a.sge(0, 4), WvSend.SIGNALED);
@@ -135,7 +135,7 @@ clean('a request that finds no receive waits for it', async () => {
   release();
 });
 
-clean('disconnecting flushes what is outstanding on both sides', async () => {
+clean('disconnecting flushes outstanding requests of both sides', async () => {
   const { a, b, release } = await pairOf();
   for (let i = 0; i < 8; i++) {
     a.qp.postReceive(`a${i}`, a.sge(0, 64));
@@ -147,7 +147,7 @@ clean('disconnecting flushes what is outstanding on both sides', async () => {
   const flushed: WvCompletion[] = [];
   const count = a.cq.poll(flushed, 64);
   const contexts = flushed.slice(0, count).map(({ context, status }) => [context, status]);
-  // The second of the two sends that b took was signaled.
+  // The second of the two Sends that b received was signaled.
   assert.equal(contexts[0], ['s1', WcStatus.SUCCESS]);
   assert.equal(
     contexts
@@ -162,7 +162,7 @@ clean('disconnecting flushes what is outstanding on both sides', async () => {
   release();
 });
 
-clean('what a peer may not do ends the connection with a status at both ends', async () => {
+clean('accesses without rights end the connection with a status on both sides', async () => {
   const tries: [(sides: Awaited<ReturnType<typeof pairOf>>) => void, number][] = [
     [({ a, b }) => a.qp.write(1, a.sge(0, 8), WvSend.SIGNALED, b.remote, 8190), WcStatus.REMOTE_ACCESS_ERROR],
     [
@@ -198,7 +198,7 @@ clean('what a peer may not do ends the connection with a status at both ends', a
   }
 });
 
-clean('a shared receive queue serves two queue pairs, in whatever order', async () => {
+clean('a shared receive queue serves two queue pairs in any order', async () => {
   const provider = openProvider();
   const device = provider.openDevice(GUID);
   const pd = device.allocateProtectionDomain();
@@ -213,7 +213,7 @@ clean('a shared receive queue serves two queue pairs, in whatever order', async 
   const qps = [0, 1, 2, 3].map((i) =>
     pd.createConnectQueuePair(i < 2 ? { ...shape, srq, context: `q${i}` } : { ...shape, context: `q${i}` }),
   );
-  // Two pairs, connected by hand: 2 to 0, 3 to 1.
+  // Two pairs, connected without connection management: 2 to 0, 3 to 1.
   for (const [i, qp] of qps.entries()) {
     qp.modify({ qpState: QpState.INIT, portNumber: 1, pkeyIndex: 0, accessFlags: 0 }, QpAttr.STATE);
     qp.modify({ qpState: QpState.RTR, destinationQpn: qps[i ^ 2]!.qpn, portNumber: 1 }, QpAttr.STATE);
@@ -242,7 +242,7 @@ clean('a shared receive queue serves two queue pairs, in whatever order', async 
   for (const object of [...qps, srq, cq, pd, device, provider]) object.release();
 });
 
-clean('memory windows: bound, used, bound again, unbound', async () => {
+clean('memory windows: bound, used, rebound, unbound', async () => {
   const { a, b, release } = await pairOf();
   const window = b.pd.allocateMemoryWindow();
   const first = b.qp.bindMemoryWindow(
@@ -273,7 +273,7 @@ clean('memory windows: bound, used, bound again, unbound', async () => {
   release();
 });
 
-clean('datagrams, by address handles that need no kernel and by those that do', async () => {
+clean('datagrams with address handles that are created with and without an IOCTL', async () => {
   const provider = openProvider();
   const device = provider.openDevice(GUID);
   const pd = device.allocateProtectionDomain();
@@ -311,13 +311,13 @@ clean('datagrams, by address handles that need no kernel and by those that do', 
   for (const object of [from, to, cq, pd, device, provider]) object.release();
 });
 
-clean('notifications: any, solicited, a number of them, and those that came before', async () => {
+clean('notifications: any, solicited, after several completions, and of earlier completions', async () => {
   const { a, b, release } = await pairOf();
   const any = b.cq.notify('any');
   b.qp.postReceive(1, b.sge(0, 8));
   a.qp.send(1, a.sge(0, 8), 0);
   await any;
-  // The completion was not polled yet, so it is announced again.
+  // The completion has not been polled, so it is notified again.
   await b.cq.notify('any');
   assert.is(b.cq.peek(), 1);
   await take(b.cq, 1);
@@ -341,7 +341,7 @@ clean('notifications: any, solicited, a number of them, and those that came befo
   release();
 });
 
-clean('queues that are full, resized, overrun and reset', async () => {
+clean('full queues, resizing, overrun and reset', async () => {
   const { a, b, release } = await pairOf();
   for (let i = 0; i < 16; i++) a.qp.send(i, a.sge(0, 8), WvSend.SIGNALED);
   assert.is(await statusOf(() => a.qp.send(16, a.sge(0, 8), 0)), Status.NO_MORE_ENTRIES);
@@ -354,7 +354,7 @@ clean('queues that are full, resized, overrun and reset', async () => {
   for (let i = 0; i < 16; i++) b.qp.postReceive(i, b.sge(0, 8));
   assert.is(await statusOf(() => b.qp.postReceive(16, b.sge(0, 8))), Status.NO_MORE_ENTRIES);
   assert.is(a.cq.peek(), 16);
-  assert.is(a.cq.entries, 65, 'the provider has made it larger');
+  assert.is(a.cq.entries, 65, 'the provider has enlarged it');
   a.cq.resize(200);
   assert.is(a.cq.entries, 200);
   const done = await take(a.cq, 16);
@@ -394,26 +394,27 @@ clean('posting and polling allocate nothing', async () => {
     for (let i = 0; i < count; i++) {
       b.qp.postReceive(b, receiveList);
       a.qp.send(a, list, WvSend.SIGNALED);
-      if (a.cq.poll(done, 1) + b.cq.poll(done, 1) !== 2) throw new Error('both have completed');
+      if (a.cq.poll(done, 1) + b.cq.poll(done, 1) !== 2)
+        throw new Error('Both requests must have completed.');
     }
   };
   const rounds = 2000;
-  // Until the engine has compiled it.
+  // Until V8 has compiled it.
   run(5 * rounds);
   let least = Number.POSITIVE_INFINITY;
-  // What the engine compiles meanwhile is of its heap, too.
+  // Code that V8 compiles meanwhile is also in its heap.
   for (let i = 0; i < 8; i++) {
     globalThis.gc?.();
     const before = process.memoryUsage().heapUsed;
     run(rounds);
     least = Math.min(least, process.memoryUsage().heapUsed - before);
   }
-  // Four calls a round: one object in each would be at least 64 bytes.
+  // A round has four calls. One object in each of them would use at least 64 bytes.
   assert.ok(least / rounds < 32, `${Math.round(least / rounds)} bytes a round`);
   release();
 });
 
-clean('releasing in any order, with everything outstanding', async () => {
+clean('releasing in any order with outstanding requests', async () => {
   const { a, b, release } = await pairOf();
   for (let i = 0; i < 4; i++) {
     a.qp.postReceive(i, a.sge(0, 8));

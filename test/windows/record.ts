@@ -1,5 +1,5 @@
-// Records, on the soft kernel, what the library asks and what it is answered: `record.js FILE`. Every IOCTL is among it, those that a
-// program here does not come to with bytes of a pattern.
+// Records the library's requests to the soft kernel and their replies: `record.js FILE`. Every IOCTL is included. Those that this program
+// does not use are sent with patterns of bytes.
 import {
   type DeviceFile,
   hcaFileName,
@@ -23,11 +23,11 @@ const ignore = async (request: PromiseLike<unknown>): Promise<void> => {
   try {
     await request;
   } catch {
-    // Its status is recorded.
+    // The status is recorded.
   }
 };
 
-/** What a device answers about itself, and what it makes. */
+/** Queries a device and creates its objects. */
 async function device({ device, pd, cq, qp }: Side): Promise<void> {
   device.query();
   device.queryPort(1);
@@ -68,7 +68,7 @@ async function connections(provider: WVProvider): Promise<void> {
   b.release();
 }
 
-/** Every IOCTL of the tables, with bytes of a pattern. */
+/** Sends every IOCTL of the tables with patterns of bytes. */
 async function patterns(guid: bigint): Promise<void> {
   const files: [DeviceFile, readonly NamedIoctlRow[]][] = [
     [openFile(WINVERBS), ioctlTable],
@@ -87,7 +87,7 @@ async function patterns(guid: bigint): Promise<void> {
       try {
         file.ioctl(code, bytes.subarray(0, 4), room);
       } catch {
-        // Its status is recorded.
+        // The status is recorded.
       }
     }
     file.close();

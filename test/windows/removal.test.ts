@@ -1,4 +1,4 @@
-// The driver goes while files are open, and comes back; what a program is told where there is none.
+// The driver is stopped while files are open and started again. Errors without a driver or without koffi.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -28,7 +28,7 @@ async function startDriver(): Promise<void> {
   });
 }
 
-/** What a thread is told that opens a provider and cannot find koffi: the devices, or the error. */
+/** Opens a provider in a thread that cannot find koffi. Returns the devices or the error. */
 async function withoutKoffi(kernel?: 'auto' | 'driver' | 'soft'): Promise<string> {
   const run = `
     const Module = require('node:module');
@@ -44,19 +44,19 @@ async function withoutKoffi(kernel?: 'auto' | 'driver' | 'soft'): Promise<string
       provider.release();
     }).catch((error) => parentPort.postMessage(error.code + ': ' + error.message));`;
   const module = new URL('../../winverbs/index.js', import.meta.url).href;
-  const [said] = await once(new Worker(run, { eval: true, workerData: { module, kernel } }), 'message');
-  return said as string;
+  const [reply] = await once(new Worker(run, { eval: true, workerData: { module, kernel } }), 'message');
+  return reply as string;
 }
 
 const needsKoffi = /^NOT_SUPPORTED: .*require the package koffi.*npm install koffi/;
 
-test('where the driver is and koffi is not, the sentence says so, and the soft kernel does without', async () => {
+test('with the driver but without koffi, the error says so, and the soft kernel can be used', async () => {
   assert.match(await withoutKoffi(), needsKoffi);
   assert.match(await withoutKoffi('driver'), needsKoffi);
   assert.match(await withoutKoffi('soft'), /^\d+(,\d+)*$/);
 });
 
-test('where the driver is, it is the one that opens', () => {
+test('the driver is the default if there is one', () => {
   const provider = openProvider();
   assert.equal(provider.queryDeviceList(), [GUID]);
   provider.release();
@@ -67,7 +67,7 @@ test('where the driver is, it is the one that opens', () => {
   forced.release();
 });
 
-test('the thread stays with the driver, and the soft kernel is there beside it', () => {
+test('a thread keeps using the driver after it has opened the soft kernel', () => {
   const soft = openProvider({ kernel: 'soft' });
   assert.not.equal(soft.queryDeviceList(), [GUID]);
   soft.release();
@@ -76,7 +76,7 @@ test('the thread stays with the driver, and the soft kernel is there beside it',
   provider.release();
 });
 
-test('requests that wait end when the driver goes, and everything after it has a status', async () => {
+test('pending requests end when the driver is stopped, and later calls fail with a status', async () => {
   const standin = new Standin();
   const provider = openPlain();
   const device = provider.openDevice(GUID);
@@ -97,17 +97,19 @@ test('requests that wait end when the driver goes, and everything after it has a
   const later = await statusOf(() => device.query());
   assert.is.not(later, Status.SUCCESS);
   const overlapped = await inTime(
-    'a request on a device that is gone',
+    'a request on a removed device',
     statusOf(() => device.notify(1)),
   );
   assert.is.not(overlapped, Status.SUCCESS);
-  console.log(`Windows (Wine): after the driver has gone: ${statusName(later)}, ${statusName(overlapped)}`);
+  console.log(
+    `Windows (Wine): after the driver was stopped: ${statusName(later)}, ${statusName(overlapped)}`,
+  );
   device.release();
   provider.release();
   standin.file.close();
 });
 
-test('a connection whose driver goes: everything outstanding ends, and releasing it does no harm', async () => {
+test('a connection whose driver is stopped: outstanding requests end, and objects can be released', async () => {
   await startDriver();
   const { a, b, release } = await pairOf();
   const waiting = [a.cq.notify('any'), b.ep.notifyDisconnect(), b.device.notify(1)];
@@ -126,14 +128,14 @@ test('a connection whose driver goes: everything outstanding ends, and releasing
   for (const late of [() => a.ep.disconnect(), () => a.cq.notify('any'), () => b.pd.allocateMemoryWindow()]) {
     assert.is(await inTime('a late request', statusOf(late)), Status.FILE_DELETED);
   }
-  // The provider is still there, whatever it makes of it.
+  // The provider is still loaded. Its results are not checked.
   b.qp.postReceive(3, b.sge(0, 8));
   a.qp.send(4, a.sge(0, 8), WvSend.SIGNALED);
   assert.ok(a.cq.poll([], 8) >= 0);
   release();
 });
 
-test('where there is no driver, the sentence says what to install', () => {
+test('without a driver, the error says what to install', () => {
   const opens = [() => openProvider(), () => openProvider({ kernel: 'driver' }), () => openNetworkDirect2()];
   for (const open of opens) {
     assert.match(
@@ -143,14 +145,14 @@ test('where there is no driver, the sentence says what to install', () => {
   }
 });
 
-test('where there is neither driver nor koffi, threads have the soft kernel, unless they want the driver', async () => {
+test('without driver and koffi, threads use the soft kernel unless they request the driver', async () => {
   const soft = await withoutKoffi('soft');
   assert.match(soft, /^\d+(,\d+)*$/);
   assert.is(await withoutKoffi(), soft);
   assert.match(await withoutKoffi('driver'), needsKoffi);
 });
 
-test('a driver that has come back is used as before', async () => {
+test('a driver that was started again is used as before', async () => {
   await startDriver();
   const provider = openPlain();
   const device = provider.openDevice(GUID);

@@ -1,9 +1,9 @@
-/** Requests recorded at the soft kernel's door, as JSON between Linux and Windows. */
+/** Requests to the soft kernel, recorded on Linux and passed to Windows as JSON. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
 import { type Overlapped, Status, StatusError } from '../../kernel-bridge/index.js';
 
-/** Which device file it was. */
+/** The device file of a request. */
 export type Door = 'winverbs' | 'ibat' | 'hca';
 
 export interface RecordedRequest {
@@ -18,7 +18,7 @@ export interface RecordedRequest {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** A device file that notes what goes through it. */
+/** A device file that records its requests and their replies. */
 export class RecordingFile implements DeviceFile {
   constructor(
     private readonly file: DeviceFile,
@@ -43,11 +43,11 @@ export class RecordingFile implements DeviceFile {
   }
 
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
-    const note = this.#notes(code, false, input, outputLength);
+    const record = this.#recorder(code, false, input, outputLength);
     try {
-      return note(Status.SUCCESS, this.file.ioctl(code, input, outputLength));
+      return record(Status.SUCCESS, this.file.ioctl(code, input, outputLength));
     } catch (error) {
-      if (error instanceof StatusError) note(error.status, error.output ?? NO_BYTES);
+      if (error instanceof StatusError) record(error.status, error.output ?? NO_BYTES);
       throw error;
     }
   }
@@ -58,13 +58,13 @@ export class RecordingFile implements DeviceFile {
     outputLength: number,
     decode: (output: Uint8Array) => T,
   ): Overlapped<T> {
-    const note = this.#notes(code, true, input, outputLength);
+    const record = this.#recorder(code, true, input, outputLength);
     return this.file
       .ioctlOverlapped(code, input, outputLength, (output) => output.slice())
       .derive(
-        (output) => decode(note(Status.SUCCESS, output)),
+        (output) => decode(record(Status.SUCCESS, output)),
         (error) => {
-          note(error.status, error.output ?? NO_BYTES);
+          record(error.status, error.output ?? NO_BYTES);
           throw error;
         },
       );
@@ -74,7 +74,7 @@ export class RecordingFile implements DeviceFile {
     this.file.close();
   }
 
-  #notes(code: number, overlapped: boolean, input: Uint8Array | null, outputLength: number) {
+  #recorder(code: number, overlapped: boolean, input: Uint8Array | null, outputLength: number) {
     const { door } = this;
     const copy = input?.slice() ?? null;
     return (status: number, output: Uint8Array): Uint8Array => {

@@ -1,11 +1,11 @@
-// A process or a Worker with a soft kernel and its software HCA, that ends in some way: soft-program.js WAY.
+// A process or a Worker with a soft kernel and its software HCA, which ends in the given way: soft-program.js WAY.
 import { once } from 'node:events';
 import { parentPort, Worker } from 'node:worker_threads';
 import { openProvider } from '../../winverbs/index.js';
 
 const way = process.argv[2]!;
 const provider = openProvider({ kernel: 'soft', startTimeoutMs: 60_000 });
-if (provider.queryDeviceList().length === 0) throw new Error('there is no device');
+if (provider.queryDeviceList().length === 0) throw new Error('The provider does not list a device.');
 
 function startWorker(inner: string): Worker {
   return new Worker(process.argv[1]!, { argv: [inner] });

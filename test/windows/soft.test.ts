@@ -1,4 +1,4 @@
-// The soft kernel and its software HCA in one process: which kernel opens, what memory it takes, and how processes end.
+// The soft kernel and its software HCA in one process: devices, memory, and ends of processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import { HANG_MS } from '../helpers/within.js';
 
 const program = fileURLToPath(new URL('./soft-program.js', import.meta.url));
 
-/** Its exit code; `hang` if it does not end. */
+/** Returns the program's exit code; `hang` if it does not end. */
 async function endOf(way: string): Promise<number | string> {
   const child = spawn(process.execPath, [program, way], { stdio: 'ignore' });
   const timer = setTimeout(() => child.kill('SIGKILL'), HANG_MS);
@@ -34,7 +34,7 @@ for (const [way, code] of [
   });
 }
 
-test('the soft kernel has the interfaces of the system, and counts', () => {
+test('the soft kernel lists the interfaces of Windows and has counters', () => {
   const provider = openProvider({ kernel: 'soft' });
   const named = readInterfaces({ kernel: 'soft' });
   assert.equal(
@@ -46,8 +46,8 @@ test('the soft kernel has the interfaces of the system, and counts', () => {
   provider.release();
 });
 
-test('exact checksums are refused, and the sentence says why', () => {
-  // Options of an HCA are those of its first open, so this takes a thread of its own.
+test('exact checksums are refused with the reason', () => {
+  // The first open of a thread sets the options of its HCA, so a new thread is required.
   const run = `
     const { parentPort, workerData } = require('node:worker_threads');
     import(workerData).then(({ openProvider }) => {

@@ -1,4 +1,4 @@
-/** The stand-in provider as tests see it (uvp/uvp.c), and WinVerbs over it. */
+/** Controls the stand-in provider (uvp/uvp.c), and opens WinVerbs over it. */
 import { createRequire } from 'node:module';
 import { type UvpSlotName, uvpSlots } from '../../kernel-bridge/uvp/vendor/uvp-slots.js';
 import { allocate, openProvider } from '../../winverbs/index.js';
@@ -15,7 +15,7 @@ interface Library {
 
 const { load } = createRequire(import.meta.url)('koffi') as { load(path: string): Library };
 
-/** The DLL that the device's provider is in, too: it is the same one, because the process has loaded it already. */
+/** The exports of the provider's DLL. It is the same instance as the device's, because a process loads a DLL once. */
 export class StandinProvider {
   readonly #functions: Library = load('C:\\windows\\system32\\standin.dll');
   readonly #fail = this.#functions.func('__cdecl', 'standin_fail', 'void', ['uint32_t', 'uint32_t']);
@@ -24,12 +24,12 @@ export class StandinProvider {
   readonly #live = this.#functions.func('__cdecl', 'standin_live', 'uint32_t', []);
   readonly #fault = this.#functions.func('__cdecl', 'standin_fault', 'str', []);
 
-  /** The next call of a function answers this `ib_api_status_t`. */
+  /** Makes the next call of a function return this `ib_api_status_t`. */
   fail(slot: UvpSlotName, status: number): void {
     this.#fail(indexOf(slot), status);
   }
 
-  /** From the next load on. */
+  /** Removes a function from the table from the next load on. */
   lack(slot: UvpSlotName, lacking = true): void {
     this.#lack(indexOf(slot), lacking ? 1 : 0);
   }
@@ -38,12 +38,12 @@ export class StandinProvider {
     return this.#calls(indexOf(slot)) as number;
   }
 
-  /** Objects and buffers of the provider that are allocated. */
+  /** Number of allocated objects and buffers of the provider. */
   get live(): number {
     return this.#live() as number;
   }
 
-  /** The first thing that was wrong since the last question. */
+  /** Returns the first fault since the last call; empty if there was none. */
   fault(): string {
     return this.#fault() as string;
   }
@@ -53,25 +53,25 @@ function indexOf(slot: UvpSlotName): number {
   return uvpSlots.findIndex(({ name }) => name === slot);
 }
 
-/** Two connected sides of this process, each with memory of its own. */
+/** Creates two connected sides of this process, each with its own memory. */
 export async function pairOf(change: SideWvOptions = {}) {
   const provider = openProvider();
   const side = () => openSide(provider, { ...change, bytes: change.bytes ?? allocate(8192) });
   const [a, b] = [side(), side()];
-  const heard = await connect(provider, a, b);
+  const exchanged = await connect(provider, a, b);
   const release = (): void => {
     a.release();
     b.release();
     provider.release();
   };
-  return { provider, a, b, release, ...heard };
+  return { provider, a, b, release, ...exchanged };
 }
 
-/** Both ends, in the order of a program: one begins, the other hears of it and answers. */
+/** Disconnects as programs do: one side starts, and the other is notified and follows. */
 export async function disconnectPair(a: Side, b: Side): Promise<void> {
-  const heard = b.ep.notifyDisconnect();
+  const notified = b.ep.notifyDisconnect();
   const ending = a.ep.disconnect();
-  await heard;
+  await notified;
   await b.ep.disconnect();
   await ending;
 }

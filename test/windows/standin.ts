@@ -1,4 +1,4 @@
-/** The stand-in driver as tests see it (driver/standin.h). */
+/** Controls the stand-in driver (driver/standin.h). */
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
@@ -32,7 +32,7 @@ export function words(bytes: Uint8Array): number[] {
   return [...new Uint32Array(bytes.slice().buffer)];
 }
 
-/** A request as the driver got it. */
+/** A request as received by the driver. */
 export interface LoggedRequest {
   readonly code: number;
   readonly outputLength: number;
@@ -49,17 +49,17 @@ export class Standin {
     return { waiting, cancelled, opens, closes, objects, faults, scripted };
   }
 
-  /** The first field that was wrong since the last question. */
+  /** Returns the name of the first wrong field since the last call; empty if there was none. */
   fault(): string {
     return Buffer.from(this.file.ioctl(TestCode.FAULT, null, 256)).toString();
   }
 
-  /** Ends the `count` requests that wait longest; answers how many did. */
+  /** Completes the `count` oldest pending requests. Returns their number. */
   complete(count: number, status: number = Status.SUCCESS, bytes = 0): number {
     return words(this.file.ioctl(TestCode.COMPLETE, u32(count, status, bytes), 4))[0]!;
   }
 
-  /** The answer to the next request of this code. */
+  /** Sets the reply to the next request with this code. With `wait`, the request pends first. */
   script(of: number, status: number, output: Uint8Array, wait = false): void {
     this.file.ioctl(
       TestCode.SCRIPT,
@@ -72,7 +72,7 @@ export class Standin {
     this.file.ioctl(TestCode.STUBBORN, u32(on ? 1 : 0), 0);
   }
 
-  /** The requests since the last question. */
+  /** Returns the requests since the last call. */
   log(): LoggedRequest[] {
     const requests: LoggedRequest[] = [];
     for (;;) {
@@ -93,25 +93,25 @@ export class Standin {
   }
 }
 
-/** The status in which something ends. */
+/** Returns the status in which a call or its promise ends. */
 export async function statusOf(run: () => unknown): Promise<number> {
   return outcome(Promise.resolve().then(run));
 }
 
-/** Waits until it holds, up to the common limit. */
+/** Waits until a condition holds, at most for the common time limit. */
 export async function until(holds: () => boolean): Promise<void> {
   for (const end = Date.now() + HANG_MS; !holds(); ) {
-    if (Date.now() > end) throw new Error('It did not come to hold.');
+    if (Date.now() > end) throw new Error('The condition did not become true.');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-/** Fails what hangs. */
+/** Rejects if a promise does not settle within the common time limit. */
 export function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
   return within(end, HANG_MS, () => new Error(`${what} has not ended.`));
 }
 
-/** A test after which the driver has found no wrong field, and has no object, request or file of the test any more. */
+/** A test after which the driver must not have found a wrong field, and must not have objects, requests or files of the test. */
 export function clean(suite: Test, standin: Standin, name: string, run: () => unknown): void {
   suite(name, async () => {
     const left = () => {

@@ -1,4 +1,4 @@
-// The control path of WinVerbs through the door of Windows. The stand-in driver checks every field of what it gets.
+// The control path of WinVerbs with the stand-in driver, which checks every field of its input.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IoctlCode } from '../../kernel-bridge/index.js';
@@ -30,7 +30,7 @@ function objects(provider = openPlain()) {
   return { provider, device, pd, cq, qp, ep, release };
 }
 
-clean(test, standin, 'devices, their attributes, ports and tables', () => {
+clean(test, standin, 'devices and their attributes, ports and tables', () => {
   const provider = openPlain();
   assert.equal(provider.queryDeviceList(), [GUID]);
   const attributes = provider.queryDevice(GUID);
@@ -60,30 +60,35 @@ clean(test, standin, 'devices, their attributes, ports and tables', () => {
   provider.release();
 });
 
-clean(test, standin, 'objects with provider data both ways, and every hook of the UVP', () => {
-  const verbs = new PlainVerbs();
-  const { pd, qp, cq, release } = objects(openPlain(verbs));
-  const mw = pd.allocateMemoryWindow();
-  const srq = pd.createSharedReceiveQueue(8, 2, 1);
-  assert.is(srq.query().srqLimit, 7);
-  srq.modify(16, 2);
-  cq.resize(128);
-  qp.modify({ qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 }, QpAttr.STATE);
-  assert.ok(qp.qpn > 0x120000);
-  assert.is(qp.query().qpn, qp.qpn);
-  const region = pd.registerMemory(new Uint8Array(1000), WvAccess.REMOTE_READ);
-  assert.ok(region.lkey > 0x1000 && region.rkey > 0x2000);
-  pd.deregisterMemory(region);
-  srq.release();
-  mw.release();
-  release();
-  assert.equal(
-    verbs.calls,
-    ['ca', 'pd', 'cq', 'qp', 'mw', 'srq'].flatMap((name) => [`pre ${name}`, `post ${name}`]),
-  );
-});
+clean(
+  test,
+  standin,
+  'objects with provider data in both directions, and every hook of the user-mode provider',
+  () => {
+    const verbs = new PlainVerbs();
+    const { pd, qp, cq, release } = objects(openPlain(verbs));
+    const mw = pd.allocateMemoryWindow();
+    const srq = pd.createSharedReceiveQueue(8, 2, 1);
+    assert.is(srq.query().srqLimit, 7);
+    srq.modify(16, 2);
+    cq.resize(128);
+    qp.modify({ qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 }, QpAttr.STATE);
+    assert.ok(qp.qpn > 0x120000);
+    assert.is(qp.query().qpn, qp.qpn);
+    const region = pd.registerMemory(new Uint8Array(1000), WvAccess.REMOTE_READ);
+    assert.ok(region.lkey > 0x1000 && region.rkey > 0x2000);
+    pd.deregisterMemory(region);
+    srq.release();
+    mw.release();
+    release();
+    assert.equal(
+      verbs.calls,
+      ['ca', 'pd', 'cq', 'qp', 'mw', 'srq'].flatMap((name) => [`pre ${name}`, `post ${name}`]),
+    );
+  },
+);
 
-clean(test, standin, 'addresses and routes by ibat', async () => {
+clean(test, standin, 'addresses and routes from ibat', async () => {
   const provider = openPlain();
   const place = provider.translateAddress(local);
   assert.equal(place, { deviceGuid: GUID, pkey: 0xffff, portNumber: 1 });
@@ -92,7 +97,7 @@ clean(test, standin, 'addresses and routes by ibat', async () => {
   provider.release();
 });
 
-clean(test, standin, 'a connection is made, ends, and its statuses arrive', async () => {
+clean(test, standin, 'a connection is established and ended, and its statuses are reported', async () => {
   const { provider, ep, qp, release } = objects();
   ep.bindAddress(local);
   assert.ok(ep.query().localAddress.port > 40_000);
@@ -122,7 +127,7 @@ clean(test, standin, 'a connection is made, ends, and its statuses arrive', asyn
   release();
 });
 
-clean(test, standin, 'a listener, its requests, and cancelling them', async () => {
+clean(test, standin, 'a listener, its connection requests, and cancelling them', async () => {
   const { provider, ep, release } = objects();
   ep.bindAddress(local);
   ep.listen(4);
@@ -140,7 +145,7 @@ clean(test, standin, 'a listener, its requests, and cancelling them', async () =
   release();
 });
 
-clean(test, standin, 'notifications wait, come and are cancelled', async () => {
+clean(test, standin, 'notifications pend, complete and are cancelled', async () => {
   const { device, cq, pd, release } = objects();
   const event = device.notify(1);
   standin.complete(1);
@@ -162,7 +167,7 @@ clean(test, standin, 'notifications wait, come and are cancelled', async () => {
   release();
 });
 
-clean(test, standin, 'a create that the driver fails leaves nothing', async () => {
+clean(test, standin, 'a failed create leaves no objects', async () => {
   const { device, pd, release } = objects();
   for (const status of [Status.INSUFFICIENT_RESOURCES, Status.NO_MEMORY, Status.UNSUCCESSFUL]) {
     standin.script(IoctlCode.PD_ALLOCATE, status, new Uint8Array(0));
@@ -175,7 +180,7 @@ clean(test, standin, 'a create that the driver fails leaves nothing', async () =
   release();
 });
 
-clean(test, standin, 'what a program leaves goes with its provider', async () => {
+clean(test, standin, 'objects that a program does not release are destroyed with its provider', async () => {
   const { provider, cq, device, ep } = objects();
   const pending = [cq.notify('any'), device.notify(1)];
   void ep;

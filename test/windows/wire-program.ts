@@ -1,5 +1,5 @@
-// One of two processes on two hosts, or on one: wire-program.js ROLE ADDRESS [PEER]. ROLE: server, which prints LISTENING when it does, or client. Messages, Writes and Reads both ways,
-// every byte compared; the exit code is 0 if all is right.
+// One of two processes on two hosts or one: wire-program.js ROLE ADDRESS [PEER]. The role is `server`, which prints LISTENING, or `client`.
+// Compares every byte of messages, Writes and Reads in both directions. The exit code is 0 if all are equal.
 
 import { readCounters } from '../../kernel-bridge/index.js';
 import { fillPattern, firstDifference } from '../../nd/cli/pattern.js';
@@ -8,16 +8,16 @@ import { HostWv } from '../../nd/cli/sides/winverbs-side.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const PORT = 54_321;
-/** `auto`: two processes of one host, by shared memory. */
+/** `auto`: two processes of one host use shared memory. */
 const link = process.env.ND_TEST_LINK === 'auto' ? 'auto' : 'wire';
 const kernel = { kernel: 'soft', link, startTimeoutMs: 60_000 } as const;
-/** Shorter than a packet, of several, and of many. */
+/** Sizes of messages, from one packet to many. */
 const SIZES = [1, 64, 5000, 300_000];
 const LARGE = 1 << 20;
 
 const [role, address, peer] = process.argv.slice(2) as [string, string, string];
 
-/** The next completion; throws if it is no success. */
+/** Waits for the next completion. Throws if its status is not success. */
 async function done(side: Side, which: Which): Promise<void> {
   while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(HANG_MS));
   if (side.done.status !== 0) throw new Error(`${which}: ${side.statusName(side.done.status)}`);
@@ -45,7 +45,7 @@ const { address: own, token } = side.open(memory);
 opened.setBigUint64(0, own);
 opened.setUint32(8, token);
 
-/** The private data of the peer. */
+/** Connects to the peer and returns its private data. */
 async function join(): Promise<Uint8Array> {
   if (role === 'client') return await side.establish(socketAddress(peer, PORT), hello);
   const listener = host.listen(PORT);
@@ -60,7 +60,7 @@ function postReceive(seed: number): void {
 
 async function receive(seed: number, size: number): Promise<void> {
   await done(side, 'inbound');
-  if (side.done.bytes !== size) throw new Error(`a message has ${side.done.bytes} bytes, and not ${size}`);
+  if (side.done.bytes !== size) throw new Error(`A message must have ${size} bytes; got ${side.done.bytes}.`);
   compare('a message', into.subarray(0, size), seed);
 }
 
@@ -71,8 +71,8 @@ async function send(seed: number, size: number): Promise<void> {
 }
 
 postReceive(1);
-const heard = new DataView((await join()).slice(0, 16).buffer);
-const remote = side.remoteAt(heard.getBigUint64(0), 2 * LARGE, heard.getUint32(8));
+const peerMemory = new DataView((await join()).slice(0, 16).buffer);
+const remote = side.remoteAt(peerMemory.getBigUint64(0), 2 * LARGE, peerMemory.getUint32(8));
 
 for (const [i, size] of SIZES.entries()) {
   const seed = i + 1;
@@ -82,7 +82,7 @@ for (const [i, size] of SIZES.entries()) {
   if (role === 'server') await send(seed, size);
 }
 
-// Each writes to the peer's memory and reads it back, one after the other.
+// Each side in succession writes to the peer's memory and reads it back.
 const turn = role === 'client' ? 0 : 1;
 for (let n = 0; n < 2; n++) {
   if (n === turn) {
@@ -92,17 +92,17 @@ for (let n = 0; n < 2; n++) {
     out.fill(0);
     side.read('read', memory.sge(0, LARGE), remote, 0);
     await done(side, 'outbound');
-    compare('what was read', out, 100 + n);
+    compare('the read data', out, 100 + n);
     side.send('turn', memory.sge(0, 1));
     await done(side, 'outbound');
   } else {
     await done(side, 'inbound');
-    compare('what was written', out, 100 + n);
+    compare('the written data', out, 100 + n);
     if (n === 0) side.receive('last', memory.sge(LARGE, LARGE));
   }
 }
 
-// The peer has disconnected: WinVerbs says so in the status.
+// In WinVerbs, the status shows that the peer has disconnected.
 const ended = side.notifyDisconnect().then(
   () => undefined,
   (error: unknown) => {
@@ -115,7 +115,8 @@ const { hca } = readCounters({ kernel: 'soft' });
 const { rx_icrc_errors: icrc, wire_tx_packets: sent } = hca as Record<string, number>;
 if (role === 'server') await side.disconnect().catch(() => undefined);
 if (icrc !== 0) throw new Error(`${icrc} packets had a wrong checksum`);
-if (sent! > 2 * (LARGE / 4096) !== (link === 'wire')) throw new Error(`${sent} packets went by the wire`);
+if (sent! > 2 * (LARGE / 4096) !== (link === 'wire'))
+  throw new Error(`${sent} packets were sent over the network`);
 console.log(`PASSED: ${sent} packets sent`);
 side.release();
 host.release();

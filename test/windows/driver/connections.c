@@ -1,4 +1,4 @@
-/* Connections between two endpoints of the stand-in: the conduct of WinVerbs, as far as a single host can show it. */
+/* Connections between two endpoints of the stand-in, with the behaviour of WinVerbs on a single host. */
 #include "standin.h"
 
 enum Phase { IDLE, LISTENING, CONNECTING, REQUESTED, ACCEPTING, CONNECTED, DISCONNECTING, ENDED };
@@ -8,7 +8,7 @@ static u16 port_of(const u8 *address) { return (u16)get_be(address + 2, 2); }
 
 static Object *peer_of(const Object *o) { return object_of(NULL, o->peer_ep, EP); }
 
-/* What a provider's state variable becomes. */
+/* Encodes the new value of a provider's state variable. */
 static void state_bytes(u8 *bytes, u32 state, u32 other) {
   put(bytes, state, 4);
   put(bytes + 4, other, 4);
@@ -45,7 +45,7 @@ static void pair(Object *active, Object *passive, const Object *listener) {
   passive->phase = REQUESTED;
   RtlCopyMemory(passive->address, listener->address, 28);
   RtlCopyMemory(passive->peer, active->address, 28);
-  /* Each side sees the other's read depths the other way round. */
+  /* The read depths are swapped, as seen by the other side. */
   RtlCopyMemory(passive->param, active->param, 80);
   put(passive->param, get(active->param + 8, 8), 8);
   put(passive->param + 8, get(active->param, 8), 8);
@@ -124,8 +124,8 @@ static NTSTATUS reject(Request *r, Object *o) {
   return STATUS_SUCCESS;
 }
 
-/* The side that is done, or whose peer is. */
-static void ended(Object *o) {
+/* Ends a side that has disconnected, or whose peer has. */
+static void end_side(Object *o) {
   u8 state[8];
   IRP *irp = take_request(id_of(o), DISCONNECT);
   o->phase = ENDED;
@@ -138,20 +138,20 @@ static NTSTATUS disconnect(Request *r, Object *o) {
   Object *peer = peer_of(o);
   r->information = r->out;
   if (o->phase == CONNECTED && peer && peer->phase == CONNECTED) {
-    /* The peer's provider learns nothing before the peer's own Disconnect. */
+    /* The peer's provider is not informed before the peer's own Disconnect. */
     o->phase = DISCONNECTING;
     end_all(id_of(peer), NOTIFY, STATUS_SUCCESS);
     return STATUS_PENDING;
   }
   if (o->phase != CONNECTED && o->phase != DISCONNECTING) return STATUS_INVALID_DEVICE_STATE;
-  if (peer && peer->phase == DISCONNECTING) ended(peer);
-  ended(o);
+  if (peer && peer->phase == DISCONNECTING) end_side(peer);
+  end_side(o);
   RtlZeroMemory(r->bytes, r->out);
   if (r->out >= 4) put(r->bytes, STATE_ERROR, 4);
   return STATUS_SUCCESS;
 }
 
-NTSTATUS play_endpoint(Request *r, u32 fn, Object *o) {
+NTSTATUS simulate_endpoint(Request *r, u32 fn, Object *o) {
   if (fn == LISTEN) o->phase = LISTENING;
   if (fn == CONNECT) return connect_to(r, o);
   if (o->phase == IDLE) return STATUS_NOT_IMPLEMENTED;
@@ -168,7 +168,7 @@ NTSTATUS play_endpoint(Request *r, u32 fn, Object *o) {
   return STATUS_NOT_IMPLEMENTED;
 }
 
-int played_attributes(const Object *o, u8 *attributes) {
+int simulated_attributes(const Object *o, u8 *attributes) {
   if (o->phase < CONNECTING) return 0;
   RtlCopyMemory(attributes, o->address, 28);
   RtlCopyMemory(attributes + 32, o->peer, 28);
@@ -192,7 +192,7 @@ void endpoint_dropped(Object *o) {
   if (o->phase == LISTENING) each_object(EP, forget_listener, o);
   if (!peer || peer->peer_ep != id_of(o)) return;
   peer->peer_ep = 0;
-  if (peer->phase == DISCONNECTING) ended(peer);
+  if (peer->phase == DISCONNECTING) end_side(peer);
   else if (peer->phase == CONNECTED) end_all(id_of(peer), NOTIFY, STATUS_SUCCESS);
   else {
     peer->phase = ENDED;

@@ -1,4 +1,4 @@
-/* Devices, requests that wait, scripts and the log. */
+/* Devices, pending requests, scripted replies and the log. */
 #include "standin.h"
 
 KSPIN_LOCK standin_lock;
@@ -67,9 +67,9 @@ static void finish(IRP *irp, NTSTATUS status, ULONG_PTR information) {
   IoCompleteRequest(irp, IO_NO_INCREMENT);
 }
 
-/* A waiting request keeps its object's id, and how many bytes of its buffer are its answer. */
+/* Data of a pending request: the id of its object, and the number of bytes in its buffer that it returns. */
 #define WAITS_FOR(irp) ((irp)->Tail.Overlay.DriverContext[0])
-#define ANSWER(irp) ((irp)->Tail.Overlay.DriverContext[1])
+#define REPLY_BYTES(irp) ((irp)->Tail.Overlay.DriverContext[1])
 #define STUBBORN(irp) ((irp)->Tail.Overlay.DriverContext[2])
 
 static void unlink_waiting(IRP *irp) {
@@ -97,7 +97,7 @@ static IRP *take_waiting(FILE_OBJECT *file, u64 id, IRP *only, u32 code) {
     if (code && IoGetCurrentIrpStackLocation(irp)->Parameters.DeviceIoControl.IoControlCode != code) continue;
     if (file && IoGetCurrentIrpStackLocation(irp)->FileObject != file) continue;
     if (id && (u64)WAITS_FOR(irp) != id) continue;
-    /* One that is being cancelled has no routine any more; one that cannot be cancelled never had any. */
+    /* A request that is being cancelled no longer has a routine; one that cannot be cancelled never had one. */
     if (IoSetCancelRoutine(irp, NULL) == NULL && irp->Cancel && !STUBBORN(irp)) continue;
     unlink_waiting(irp);
     found = irp;
@@ -111,7 +111,7 @@ u32 finish_waiting(FILE_OBJECT *file, u64 id, u32 count, NTSTATUS status, u32 by
   u32 done = 0;
   IRP *irp;
   while (done < count && (irp = take_waiting(file, id, NULL, 0)) != NULL) {
-    u32 own = (u32)(ULONG_PTR)ANSWER(irp);
+    u32 own = (u32)(ULONG_PTR)REPLY_BYTES(irp);
     finish(irp, status, NT_ERROR(status) ? 0 : bytes ? bytes : own);
     done++;
   }
@@ -121,7 +121,7 @@ u32 finish_waiting(FILE_OBJECT *file, u64 id, u32 count, NTSTATUS status, u32 by
 IRP *take_request(u64 id, u32 fn) { return take_waiting(NULL, id, NULL, WINVERBS_CODE + 4 * fn); }
 
 void finish_request(IRP *irp, NTSTATUS status, const u8 *bytes, u32 length) {
-  u32 room = (u32)(ULONG_PTR)ANSWER(irp);
+  u32 room = (u32)(ULONG_PTR)REPLY_BYTES(irp);
   if (length > room) length = room;
   copy(irp->AssociatedIrp.SystemBuffer, bytes, length);
   finish(irp, status, NT_ERROR(status) ? 0 : length);
@@ -140,16 +140,16 @@ static VOID NTAPI complete_later(void *context) {
   time.QuadPart = -10000ll * later.milliseconds;
   KeDelayExecutionThread(KernelMode, FALSE, &time);
   irp = take_waiting(NULL, 0, later.irp, 0);
-  if (irp) finish(irp, STATUS_SUCCESS, (u32)(ULONG_PTR)ANSWER(irp));
+  if (irp) finish(irp, STATUS_SUCCESS, (u32)(ULONG_PTR)REPLY_BYTES(irp));
   PsTerminateSystemThread(0);
 }
 
-static NTSTATUS wait(Request *r, u64 id, u32 milliseconds, u32 answer) {
+static NTSTATUS wait(Request *r, u64 id, u32 milliseconds, u32 reply_bytes) {
   KIRQL irql;
   IRP *irp = r->irp;
   int stubborn = standin_stubborn;
   WAITS_FOR(irp) = (void *)(ULONG_PTR)id;
-  ANSWER(irp) = (void *)(ULONG_PTR)answer;
+  REPLY_BYTES(irp) = (void *)(ULONG_PTR)reply_bytes;
   STUBBORN(irp) = stubborn ? irp : NULL;
   IoMarkIrpPending(irp);
   KeAcquireSpinLock(&standin_lock, &irql);
@@ -209,7 +209,7 @@ static NTSTATUS add_script(Request *r) {
   return STATUS_SUCCESS;
 }
 
-/* Answers from the script, if its next answer is for such a request. */
+/* Replies from the script if its next reply has the request's code. */
 static int scripted(Request *r, NTSTATUS *status) {
   Script *script;
   u32 length;
@@ -266,7 +266,7 @@ static NTSTATUS NTAPI create(DEVICE_OBJECT *device, IRP *irp) {
   return STATUS_SUCCESS;
 }
 
-/* Wine sends no IRP_MJ_CLEANUP: what the file left is ended here. */
+/* Wine does not send IRP_MJ_CLEANUP, so the requests of the file are cancelled here. */
 static NTSTATUS NTAPI close_file(DEVICE_OBJECT *device, IRP *irp) {
   FILE_OBJECT *file = IoGetCurrentIrpStackLocation(irp)->FileObject;
   closes++;
@@ -286,7 +286,7 @@ static NTSTATUS NTAPI control(DEVICE_OBJECT *device, IRP *irp) {
   } else {
     record(&r);
     if (!scripted(&r, &status)) {
-      /* The answer takes the place of the input. */
+      /* Read before the reply overwrites the input. */
       u64 id = r.in < 8 ? 0 : get(r.bytes, 8);
       status = model(&r);
       if (status == STATUS_PENDING) status = wait(&r, id, 0, r.information);
@@ -298,7 +298,7 @@ static NTSTATUS NTAPI control(DEVICE_OBJECT *device, IRP *irp) {
 }
 
 static VOID NTAPI unload(DRIVER_OBJECT *driver) {
-  /* Requests of files that are still open end before their device goes. */
+  /* Requests of open files must complete before their device is deleted. */
   finish_waiting(NULL, 0, ~0u, 0xc00002b6 /* STATUS_DEVICE_REMOVED */, 0);
   for (int i = 0; i < DEVICES; i++) {
     UNICODE_STRING link;
@@ -315,7 +315,7 @@ static void make_directory(void) {
   OBJECT_ATTRIBUTES attributes;
   HANDLE directory;
   InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
-  /* It stays as long as the handle does. */
+  /* It exists as long as the handle is open. */
   ZwCreateDirectoryObject(&directory, DIRECTORY_ALL_ACCESS, &attributes);
 }
 

@@ -1,4 +1,4 @@
-/* What the stand-in knows of WinVerbs: objects of each file, fixed parts of every request, and every field of them. */
+/* The stand-in's model of WinVerbs: objects of each file, and checks of every field of the requests. */
 #include "standin.h"
 
 enum { MOST_OBJECTS = 8192 };
@@ -15,9 +15,9 @@ Object *object_of(FILE_OBJECT *file, u64 id, u8 kind) {
   return o->kind == kind && (!file || o->file == file) ? o : NULL;
 }
 
-void each_object(u8 kind, int (*visit)(Object *o, void *context), void *context) {
+void each_object(u8 kind, int (*use)(Object *o, void *context), void *context) {
   for (u32 i = 0; i < MOST_OBJECTS; i++)
-    if (objects[i].kind == kind && !visit(&objects[i], context)) return;
+    if (objects[i].kind == kind && !use(&objects[i], context)) return;
 }
 
 static Object *find(Request *r, u64 id, u8 kind) { return object_of(r->file, id, kind); }
@@ -48,7 +48,7 @@ static void drop(Object *o) {
 }
 
 void model_closed(FILE_OBJECT *file) {
-  /* From the leaves up: an object goes when nothing needs it. */
+  /* Bottom up: an object is destroyed when no other uses it. */
   for (int left = 1; left;) {
     left = 0;
     for (u32 i = 0; i < MOST_OBJECTS; i++) {
@@ -60,7 +60,7 @@ void model_closed(FILE_OBJECT *file) {
   }
 }
 
-/* What is fixed of each function: lengths, what may follow, and where nothing may be. */
+/* The layout of each function: lengths, what may follow, and reserved bytes, which must be 0. */
 enum { PROVIDER = 1, EXTRA = 2, LIST = 4, WAITS = 8 };
 typedef struct {
   const char *name;
@@ -127,7 +127,7 @@ static const Row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Every field of an answer has a value of its own, by which a test knows that it was read from the right place. */
+/* Gives every byte of a reply a different value, so that tests detect fields that are read at a wrong offset. */
 static void fill(u8 *at, u32 bytes, u8 from) {
   for (u32 i = 0; i < bytes; i++) at[i] = (u8)(from + i);
 }
@@ -149,7 +149,7 @@ static int good_address(const u8 *address) {
   if (!expect(family == 2 || family == 23, "SOCKADDR family")) return 0;
   if (family == 2)
     for (int i = 8; i < 28; i++)
-      if (!expect(address[i] == 0, "SOCKADDR_IN: bytes behind the address")) return 0;
+      if (!expect(address[i] == 0, "SOCKADDR_IN: bytes after the address")) return 0;
   return 1;
 }
 
@@ -160,12 +160,12 @@ static int good_param(const u8 *param) {
         expect(param[16] < 8, "RetryCount") & expect(param[17] < 8, "RnrRetryCount") & expect(length <= 56, "DataLength")))
     return 0;
   for (u32 i = 24 + length; i < 80; i++)
-    if (!expect(param[i] == 0, "private data behind its length")) return 0;
+    if (!expect(param[i] == 0, "private data after its length")) return 0;
   return 1;
 }
 
-/* A provider's bytes: what it asks for, and in answer the object's kind, id and number (uvp/standin-uvp.h). */
-static NTSTATUS answer_provider(Request *r, u32 bytes, u32 fixed) {
+/* Checks the bytes of the stand-in provider and returns the object's kind, id and number (uvp/standin-uvp.h). */
+static NTSTATUS reply_to_provider(Request *r, u32 bytes, u32 fixed) {
   u8 *own = r->bytes + bytes;
   u64 id = get(r->bytes, 8);
   u32 kind = id && id <= MOST_OBJECTS ? objects[id - 1].kind : 0, number = 0;
@@ -183,9 +183,9 @@ static NTSTATUS answer_provider(Request *r, u32 bytes, u32 fixed) {
   return STATUS_SUCCESS;
 }
 
-static NTSTATUS answer(Request *r, u32 bytes, u32 fixed) {
-  if (r->command == UVP_MAGIC) return answer_provider(r, bytes, fixed);
-  /* The provider's bytes come back inverted, as far as there is room. */
+static NTSTATUS reply(Request *r, u32 bytes, u32 fixed) {
+  if (r->command == UVP_MAGIC) return reply_to_provider(r, bytes, fixed);
+  /* Other providers' bytes are returned inverted, as far as there is room. */
   u32 extra = r->in > fixed ? r->in - fixed : 0;
   u32 room = r->out > bytes ? r->out - bytes : 0;
   for (u32 i = 0; i < room; i++) r->bytes[bytes + i] = i < extra ? (u8)~r->bytes[bytes + i] : 0;
@@ -198,7 +198,7 @@ static NTSTATUS created(Request *r, u8 kind, const u64 *parents, u32 count, u32 
   if (!o) return STATUS_INSUFFICIENT_RESOURCES;
   put(r->bytes, id_of(o), 8);
   put(r->bytes + 8, 0x5a, 4);
-  return answer(r, size, size);
+  return reply(r, size, size);
 }
 
 static NTSTATUS query_device(Request *r) {
@@ -207,7 +207,7 @@ static NTSTATUS query_device(Request *r) {
   r->bytes[148] = 15;
   r->bytes[149] = 1;
   put(r->bytes + 150, 0, 2);
-  /* Counts that a program can use. */
+  /* Limits that programs can use. */
   for (u32 at = 56; at < 144; at += 4) put(r->bytes + at, 1000 + at, 4);
   put(r->bytes + 84, 16, 4);
   put(r->bytes + 92, 16, 4);
@@ -258,7 +258,7 @@ static NTSTATUS create_qp(Request *r) {
   }
 }
 
-/* The provider's state variable is what is written to: the new state, and the Q_Key (UD) or the peer's number. */
+/* Returns the value of the provider's state variable: the new state, and the Q_Key (UD) or the peer's QPN. */
 static NTSTATUS modify_qp(Request *r, Object *o) {
   u32 state = r->bytes[50], qkey = (u32)get_be(r->bytes + 60, 4), peer = (u32)get_be(r->bytes + 56, 4);
   if (!expect(state <= STATE_ERROR, "QP_MODIFY QpState")) return STATUS_INVALID_PARAMETER;
@@ -287,7 +287,7 @@ static NTSTATUS query_ep(Request *r, Object *o) {
   if (r->out < 160) return STATUS_BUFFER_TOO_SMALL;
   RtlZeroMemory(r->bytes, r->out);
   r->information = 160;
-  if (played_attributes(o, r->bytes)) return STATUS_SUCCESS;
+  if (simulated_attributes(o, r->bytes)) return STATUS_SUCCESS;
   RtlCopyMemory(r->bytes, o->address, 28);
   RtlCopyMemory(r->bytes + 32, o->peer, 28);
   put_be(r->bytes + 64, STANDIN_GUID, 8);
@@ -308,7 +308,7 @@ static NTSTATUS endpoint(Request *r, u32 fn, Object *o) {
   if (fn == 42 && (!good_address(r->bytes + 16) || !good_param(r->bytes + 48))) return STATUS_INVALID_PARAMETER;
   if (fn == 43 && !good_param(r->bytes + 16)) return STATUS_INVALID_PARAMETER;
   if ((fn == 42 || fn == 43) && !find(r, second, QP)) return STATUS_NOT_FOUND;
-  played = play_endpoint(r, fn, o);
+  played = simulate_endpoint(r, fn, o);
   if (played != STATUS_NOT_IMPLEMENTED) return played;
   switch (fn) {
     case 39:
@@ -342,7 +342,7 @@ static NTSTATUS memory(Request *r, u32 fn, u64 id) {
       return STATUS_INVALID_PARAMETER;
     o = make(r, MR, &id, 1);
     if (!o) return STATUS_INSUFFICIENT_RESOURCES;
-    objects[id - 1].users--; /* registrations do not keep their domain busy */
+    objects[id - 1].users--; /* registrations do not keep their PD busy */
     o->parents[0] = 0;
     o->data = (u32)id;
     o->start = get(r->bytes + 8, 8);
@@ -401,15 +401,15 @@ static NTSTATUS one_object(Request *r, u32 fn, Object *o) {
     case 17: return good_av(r->bytes + 16) ? created(r, AH, &id, 1, 64) : STATUS_INVALID_PARAMETER;
     case 19: case 21:
       if (!expect(get(r->bytes + 12, 4) > 0, "CQ entries")) return STATUS_INVALID_PARAMETER;
-      return fn == 19 ? created(r, CQ, &id, 1, 16) : answer(r, 16, 16);
+      return fn == 19 ? created(r, CQ, &id, 1, 16) : reply(r, 16, 16);
     case 22: return expect(get(r->bytes + 12, 4) <= 2, "CQ_NOTIFY type") ? STATUS_PENDING : STATUS_INVALID_PARAMETER;
     case 24: return created(r, SRQ, &id, 1, 32);
     case 26:
       put(r->bytes + 16, 100, 4);
       put(r->bytes + 20, 4, 4);
       put(r->bytes + 24, 7, 4);
-      return answer(r, 32, 32);
-    case 27: return answer(r, 32, 32);
+      return reply(r, 32, 32);
+    case 27: return reply(r, 32, 32);
     case 28: return STATUS_PENDING;
     case 30: return create_qp(r);
     case 32:
@@ -454,7 +454,7 @@ static NTSTATUS ibat(Request *r) {
   if (!expect(get(r->bytes, 4) == 6, "IBAT version")) return STATUS_INVALID_PARAMETER;
   if (!good_address(r->bytes + 4)) return STATUS_INVALID_PARAMETER;
   if (r->code == IBAT_IP_TO_PORT) {
-    if (get(r->bytes + 4, 2) == 2 && r->bytes[8] == 9) return STATUS_NOT_FOUND; /* 9.x is nobody's */
+    if (get(r->bytes + 4, 2) == 2 && r->bytes[8] == 9) return STATUS_NOT_FOUND; /* no device has 9.x */
     RtlZeroMemory(r->bytes, 24);
     put_be(r->bytes, STANDIN_GUID, 8);
     put_be(r->bytes + 8, STANDIN_GUID + 1, 8);
@@ -482,7 +482,7 @@ NTSTATUS model(Request *r) {
   if (r->code < WINVERBS_CODE || (r->code & 3) || fn == 0 || fn >= ROWS) return STATUS_PROCEDURE_NOT_FOUND;
   row = &rows[fn];
   if (r->in < row->in || r->out < row->out) return STATUS_BUFFER_TOO_SMALL;
-  /* Only what may be longer is. EP_QUERY takes more than the structure, too. */
+  /* Other requests must have the exact length. */
   if (!(row->flags & (PROVIDER | EXTRA)) && r->in != row->in) fault(row->name);
   for (int i = 0; i < 6 && row->reserved[i + 1]; i += 2)
     for (u32 at = row->reserved[i]; at < (u32)row->reserved[i] + row->reserved[i + 1]; at++)

@@ -1,4 +1,4 @@
-/* The hardware's part: it executes requests, checks keys, moves bytes, completes and flushes. */
+/* The HCA: executes requests, checks keys, copies data, and completes and flushes requests. */
 #include <stddef.h>
 #include <string.h>
 #include "standin-uvp.h"
@@ -44,13 +44,13 @@ void drop_sends(Qp *qp) {
 static void fire(Cq *cq) {
   u64 id = cq->o.id;
   cq->armed = 0;
-  standin_expect(standin_ask(cq->ca, TEST(10), &id, 8, NULL, 0), "event of a CQ");
+  standin_expect(standin_ioctl(cq->ca, TEST(10), &id, 8, NULL, 0), "event of a CQ");
 }
 
 void arm_cq(Cq *cq, u32 count, int solicited_only) {
   cq->armed = count;
   cq->solicited_only = solicited_only;
-  /* As hardware does: what came since the last poll counts. */
+  /* Like hardware, includes completions since the last poll. */
   if (cq->count >= count && !solicited_only) fire(cq);
 }
 
@@ -63,7 +63,7 @@ static void push(Cq *cq, const uvp_wc_t *wc, int solicited) {
   if (cq->armed && (cq->solicited_only ? solicited || wc->status : cq->count >= cq->armed)) fire(cq);
 }
 
-/* What hardware does not write is left as it was: not zero. */
+/* Fields that hardware does not write keep their old contents, which are not 0. */
 static uvp_wc_t blank(Qp *qp, u64 wr_id, u32 type, u32 status) {
   uvp_wc_t wc;
   memset(&wc, 0xcc, sizeof wc);
@@ -95,7 +95,7 @@ typedef struct {
 
 static int region_of(Ca *ca, u32 key, u32 remote, Region *region) {
   u32 in[2] = {key, remote};
-  return standin_ask(ca, TEST(9), in, sizeof in, region, 24);
+  return standin_ioctl(ca, TEST(9), in, sizeof in, region, 24);
 }
 
 static int inside(u64 start, u64 length, u64 from, u64 bytes) { return from >= start && bytes <= length && from - start <= length - bytes; }
@@ -127,7 +127,7 @@ static int may(Qp *qp, const ib_local_ds_t *sges, u32 count, u32 access) {
   return 1;
 }
 
-/* Copies between a list and one run of bytes, or `skip` bytes into a list. */
+/* Copies the bytes of a list to a buffer. */
 static void gather(u8 *to, const ib_local_ds_t *sges, u32 count) {
   for (u32 i = 0; i < count; to += sges[i++].length) memcpy(to, (void *)(ULONG_PTR)sges[i].vaddr, sges[i].length);
 }
@@ -147,7 +147,7 @@ static Qp *qp_of(u32 qpn) {
   return NULL;
 }
 
-/* WAIT: there is no receive for it yet. */
+/* The request must wait for a Receive. */
 enum { WAIT = -1 };
 
 static int deliver(Qp *from, Qp *to, Send *send, const u8 *bytes, u64 length, u32 type) {
@@ -227,11 +227,11 @@ static int execute(Qp *qp, Send *send) {
   int result;
   if (!(send->wr.send_opt & INLINE) && !may(qp, send->sges, send->wr.num_ds, write ? AC_LOCAL_WRITE : 0)) return WCS_LOCAL_PROTECTION;
   if (datagram) {
-    /* Lost unless somebody has the number, the key and a receive. */
+    /* Lost if no queue pair has the QPN, the Q_Key and a Receive. */
     if (!peer || peer->var.other != _byteswap_ulong(send->wr.wr.ud.remote_qkey) || peer->var.state < RTR || peer->var.state == ERRORED)
       return WCS_SUCCESS;
   } else if (!peer || peer->var.state < RTR) return WAIT;
-  else if (peer->var.state == ERRORED) return 9; /* the retries are spent */
+  else if (peer->var.state == ERRORED) return 9; /* retries exhausted */
   if (!(send->wr.send_opt & INLINE)) {
     bytes = standin_allocate(length + 1);
     if (!write) gather(bytes, send->sges, send->wr.num_ds);

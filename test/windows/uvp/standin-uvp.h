@@ -1,5 +1,5 @@
-/* A stand-in for a vendor's user-mode verbs provider and the HCA behind it: what its files share. The HCA's work, which
- * is to move data between two queue pairs, is done in the calls that post and poll. */
+/* Common declarations of the stand-in for a vendor's user-mode verbs provider and its HCA. Calls that post and poll
+ * execute the HCA's work, the transfer of data between two queue pairs. */
 #ifndef STANDIN_UVP_H
 #define STANDIN_UVP_H
 #include <windows.h>
@@ -32,15 +32,15 @@ enum {
 };
 enum { AC_READ = 1, AC_WRITE = 2, AC_ATOMIC = 4, AC_LOCAL_WRITE = 8, AC_BIND = 16 };
 enum { RC = 0, UC = 1, UD = 3 };
-/* The driver's numbers of states. */
+/* States, as numbered by the driver. */
 enum { RESET, INIT, RTR, RTS, SQD, SQERROR, ERRORED };
 enum { MOST_SGES = 16, MOST_INLINE = 256 };
-/* Kinds of objects, as the driver numbers them. */
+/* Kinds of objects, as numbered by the driver. */
 enum { CA = 1, PD = 2, MW = 4, AV = 5, CQ = 6, SRQ = 7, QP = 8 };
 
 #define UVP_MAGIC 0x75767031u
 
-/* What goes to the driver with a request that makes an object, and comes back. */
+/* The bytes that a request to create an object exchanges with the driver. */
 typedef union {
   struct {
     u32 magic, kind;
@@ -78,7 +78,7 @@ typedef struct Cq {
   Ca* ca;
   u32 size, next_size, first, count;
   uvp_wc_t* ring;
-  /* 0: not armed; else the number of completions that makes an event. */
+  /* Number of completions that cause an event; 0: not armed. */
   u32 armed;
   int solicited_only, overrun;
 } Cq;
@@ -90,7 +90,7 @@ typedef struct Receive {
   ib_local_ds_t sges[MOST_SGES];
 } Receive;
 
-/* Requests in their order. */
+/* Receives in order. */
 typedef struct {
   Receive *first, **last;
   u32 count;
@@ -113,7 +113,7 @@ typedef struct Send {
 typedef struct Qp {
   Object o;
   struct Qp* next;
-  /* What nd_modify_qp gives the address of. `other` is the peer's number, or the Q_Key. */
+  /* The state variable, whose address nd_modify_qp returns. `other` is the peer's QPN, or the Q_Key (UD). */
   struct {
     u32 state, other;
   } var;
@@ -139,21 +139,21 @@ extern CRITICAL_SECTION standin_lock;
 extern Qp* standin_qps;
 extern Mw* standin_mws;
 
-/* Notes something wrong in what the library passes. */
+/* Records a fault with this text unless `holds`. Returns `holds`. */
 int standin_expect(int holds, const char* text);
 void* standin_allocate(size_t bytes);
 void standin_release(void* memory);
-/* One of the driver's requests for the stand-in provider. */
-int standin_ask(Ca* ca, u32 code, const void* in, u32 in_bytes, void* out, u32 out_bytes);
+/* Sends one of the driver's IOCTLs for the stand-in provider. */
+int standin_ioctl(Ca* ca, u32 code, const void* in, u32 in_bytes, void* out, u32 out_bytes);
 
-/* Moves what can be moved, until nothing can. */
+/* Executes requests until none can be executed. */
 void run_hca(void);
 void add_receive(Receives* queue, Receive* receive);
 void drop_receives(Receives* queue);
 void drop_sends(Qp* qp);
 void complete_send(Qp* qp, u64 wr_id, u32 opt, u32 type, u32 status, u32 length);
 void arm_cq(Cq* cq, u32 count, int solicited_only);
-/* The registration of a local key that has these bytes and rights; 0: there is none. */
+/* Whether the registration with a local key contains these bytes and has these rights. */
 int local_access(Qp* qp, u32 lkey, u64 start, u64 length, u32 access);
 
 #endif

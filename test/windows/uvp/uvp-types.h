@@ -1,5 +1,5 @@
-/* The types between WinVerbs and a user-mode verbs provider, as their facts are known, written by hand a second time:
- * what the library packs is checked against this (layouts.ts), and the stand-in provider is built with it. */
+/* The types that WinVerbs and a user-mode verbs provider exchange, defined independently of the library. Its layouts
+ * are compared with these (layouts.ts), and the stand-in provider is compiled with them. */
 #ifndef UVP_TYPES_H
 #define UVP_TYPES_H
 #include <stdint.h>
@@ -9,7 +9,7 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-/* A pointer that takes 8 bytes in 32-bit code, too: `name` is all of them. */
+/* A pointer that occupies 8 bytes in 32-bit code, too. `name` is all 8 bytes. */
 #define LONG_POINTER(name) \
   union {                  \
     u64 name;              \

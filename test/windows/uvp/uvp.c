@@ -1,4 +1,4 @@
-/* The functions of the table. Each checks what it gets. */
+/* The functions of the table, which check their arguments. */
 #include <stddef.h>
 #include <string.h>
 #include "standin-uvp.h"
@@ -14,7 +14,7 @@ static u32 fails[SLOTS], calls[SLOTS], live;
 static u8 lacks[SLOTS];
 static const char *first_fault = "";
 
-/* For tests. */
+/* Exports for tests. */
 __declspec(dllexport) void standin_fail(u32 slot, u32 status) { fails[slot] = status; }
 __declspec(dllexport) void standin_lack(u32 slot, u32 lacking) { lacks[slot] = (u8)lacking; }
 __declspec(dllexport) u32 standin_calls(u32 slot) { return calls[slot]; }
@@ -41,12 +41,12 @@ void standin_release(void *memory) {
   HeapFree(GetProcessHeap(), 0, memory);
 }
 
-int standin_ask(Ca *ca, u32 code, const void *in, u32 in_bytes, void *out, u32 out_bytes) {
+int standin_ioctl(Ca *ca, u32 code, const void *in, u32 in_bytes, void *out, u32 out_bytes) {
   DWORD got;
   return DeviceIoControl(ca->file, code, (void *)in, in_bytes, out, out_bytes, &got, NULL);
 }
 
-/* Counts a call, and fails it if a test wants that. */
+/* Counts a call. Returns the status with which it must fail, if a test has set one. */
 static u32 begin(u32 slot) {
   u32 status = fails[slot];
   calls[slot]++;
@@ -75,7 +75,7 @@ static void end(void *memory) {
   standin_release(memory);
 }
 
-/* A provider's bytes for the driver. */
+/* Writes the provider's bytes for the driver. */
 static void send_umv(ci_umv_buf_t *umv, u32 kind) {
   Exchange *exchange = standin_allocate(sizeof *exchange);
   static const ci_umv_buf_t empty;
@@ -89,7 +89,7 @@ static void send_umv(ci_umv_buf_t *umv, u32 kind) {
   umv->p_inout_buf = (u64)(ULONG_PTR)exchange;
 }
 
-/* The driver's answer: the number that it has given, or 0. The object has an id then. */
+/* Checks the driver's reply and sets the object's id. Returns its number, or 0. */
 static u64 take_umv(ci_umv_buf_t *umv, u32 status, Object *o) {
   Exchange *exchange = (Exchange *)(ULONG_PTR)umv->p_inout_buf;
   u64 number = 0;
@@ -97,7 +97,7 @@ static u64 take_umv(ci_umv_buf_t *umv, u32 status, Object *o) {
   standin_expect(umv->command == UVP_MAGIC && umv->input_size == 16 && umv->output_size == 24, "ci_umv_buf_t in the post hook");
   standin_expect(umv->status == (status ? 0 : 0x5a), "umv.status");
   if (!status) {
-    standin_expect(exchange->out.magic == UVP_MAGIC && exchange->out.kind == o->kind, "the driver's answer");
+    standin_expect(exchange->out.magic == UVP_MAGIC && exchange->out.kind == o->kind, "the driver's reply");
     o->id = exchange->out.id;
     number = exchange->out.number;
   }
@@ -125,7 +125,7 @@ static ib_api_status_t __stdcall post_open_ca(u64 guid, ib_api_status_t status, 
   }
   ca->file = CreateFileW(L"\\\\.\\WinVerbs", GENERIC_READ | GENERIC_WRITE, 3, NULL, OPEN_EXISTING, 0, NULL);
   standin_expect(ca->file != INVALID_HANDLE_VALUE, "the provider's own file");
-  /* The handle is made here, as some providers do. */
+  /* Like some providers, creates the handle in the post hook. */
   *made = ca;
   return failure;
 }
@@ -163,7 +163,7 @@ static void __stdcall post_allocate_pd(handle_t ca, ib_api_status_t status, hand
   if (status) end(pd);
 }
 
-/* What all objects have at their end. */
+/* The hooks that destroy objects. */
 #define PRE(hook, KIND) \
   static ib_api_status_t __stdcall hook(handle_t handle) { \
     object(handle, KIND, #hook); \
@@ -183,13 +183,13 @@ static void __stdcall post_allocate_pd(handle_t ca, ib_api_status_t status, hand
 PRE(pre_deallocate_pd, PD)
 POST(post_deallocate_pd, PD, (void)0)
 
-/* Address handles: without the kernel, unless the hop limit is 77. */
+/* Address handles. They are created without an IOCTL unless the hop limit is 77. */
 static ib_api_status_t __stdcall pre_create_av(handle_t pd, const ib_av_attr_t *attr, ci_umv_buf_t *umv, handle_t *made) {
   Av *av;
   BEGIN(pre_create_av);
   standin_expect(attr->port_num == 1 && attr->grh_valid == 1, "ib_av_attr_t");
   standin_expect(attr->grh.resv1 == attr->grh.resv2 && attr->grh.resv1 <= 1, "GID index of ib_av_attr_t");
-  standin_expect(attr->sl == 0 && attr->dlid == 0 && attr->static_rate == 0 && attr->path_bits == 0, "the rest of ib_av_attr_t");
+  standin_expect(attr->sl == 0 && attr->dlid == 0 && attr->static_rate == 0 && attr->path_bits == 0, "other fields of ib_av_attr_t");
   standin_expect((_byteswap_ulong(attr->grh.ver_class_flow) & 0xfffff) == 0x12345 || !attr->grh.ver_class_flow, "flow label");
   av = make(AV, sizeof *av);
   av->pd = object(pd, PD, "pre_create_av");
@@ -223,7 +223,7 @@ static ib_api_status_t __stdcall pre_create_cq(handle_t ca, u32 *size, ci_umv_bu
   BEGIN(pre_create_cq);
   cq = make(CQ, sizeof *cq);
   cq->ca = object(ca, CA, "pre_create_cq");
-  /* One entry more than asked for, so that it shows who was heard. */
+  /* Adds an entry, so that tests can detect whether the provider's or the requested size is used. */
   cq->size = ++*size;
   cq->ring = standin_allocate(cq->size * sizeof *cq->ring);
   send_umv(umv, CQ);
@@ -331,7 +331,7 @@ static ib_api_status_t __stdcall wv_pre_create_qp(handle_t pd, const uvp_qp_crea
   standin_expect(qc->qp_type == RC || qc->qp_type == UC || qc->qp_type == UD, "qp_type");
   standin_expect(qc->sq_signaled == 0 || qc->sq_signaled == 1, "sq_signaled");
   standin_expect(qc->sq_max_inline == create->max_inline_send, "both inline sizes");
-  standin_expect(!qc->h_srq || (qc->rq_depth == 0 && qc->rq_sge == 0), "receive queue beside an SRQ");
+  standin_expect(!qc->h_srq || (qc->rq_depth == 0 && qc->rq_sge == 0), "receive queue in addition to an SRQ");
   standin_expect(qc->qp_type == RC || create->initiator_depth + create->responder_resources == 0, "read depths");
   if (qc->sq_sge > MOST_SGES || qc->rq_sge > MOST_SGES) return IB_INVALID_MAX_SGE;
   if (qc->sq_max_inline > MOST_INLINE) return IB_INVALID_PARAMETER;
@@ -370,7 +370,7 @@ static void unlink_qp(Qp *qp) {
     }
   drop_sends(qp);
   drop_receives(&qp->receives);
-  /* Its completions go with it, as hardware's do. */
+  /* Like hardware, removes its completions. */
   for (int i = 0; i < 2; i++) {
     Cq *cq = i ? qp->receive_cq : qp->send_cq;
     u32 kept = 0;
@@ -486,7 +486,7 @@ static Send *copy_send(Qp *qp, const ib_send_wr_t *wr) {
     memcpy(send->sges, wr->ds_array, wr->num_ds * sizeof *send->sges);
     return send;
   }
-  /* From here on `num_ds` counts bytes. */
+  /* From now on `num_ds` is the number of bytes. */
   for (u32 i = 0; i < wr->num_ds; to += wr->ds_array[i++].length)
     memcpy(to, (void *)(ULONG_PTR)wr->ds_array[i].vaddr, wr->ds_array[i].length);
   send->wr.num_ds = (u32)(to - send->bytes);
@@ -538,7 +538,7 @@ static ib_api_status_t __stdcall post_recv(handle_t handle, ib_recv_wr_t *wr, ib
   Qp *qp = object(handle, QP, "post_recv");
   u32 status;
   BEGIN(post_recv);
-  standin_expect(!qp->srq, "post_recv beside an SRQ");
+  standin_expect(!qp->srq, "post_recv in addition to an SRQ");
   if (qp->var.state < INIT) return IB_INVALID_QP_STATE;
   EnterCriticalSection(&standin_lock);
   status = queue_receives(&qp->receives, qp->create.qp_create.rq_depth, qp->create.qp_create.rq_sge, wr, failed);
