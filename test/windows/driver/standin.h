@@ -18,9 +18,8 @@ typedef ULONGLONG u64;
 #define TEST_STATS TEST(4)    /* out: u32 waiting, cancelled, opens, closes, objects, faults, scripted */
 #define TEST_SCRIPT \
   TEST(5) /* in: u32 code, NTSTATUS, u32 wait, u32 bytes, bytes: the reply to the next request with that code */
-#define TEST_LOG                                                                                                    \
-  TEST(6) /* out: u32 code, u32 input length, u32 output length, u32 0, input: the oldest request that was not read \
-             yet */
+#define TEST_LOG \
+  TEST(6) /* out: u32 code, u32 input length, u32 output length, u32 0, input: the oldest unread request */
 #define TEST_STUBBORN TEST(7) /* in: u32: 1: requests that pend from now on cannot be cancelled */
 #define TEST_FAULT TEST(8)    /* out: text: the first wrong field since the last call */
 /* For the stand-in provider, which contains the HCA. */
