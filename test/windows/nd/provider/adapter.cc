@@ -68,7 +68,7 @@ HRESULT Adapter::Query(ND2_ADAPTER_INFO* info, ULONG* bytes) {
 HRESULT Adapter::QueryAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes) {
   const Call call(*this, "IND2Adapter::QueryAddressList");
   if (call.failed()) return call.status();
-  return answerAddressList(list, bytes);
+  return outputAddressList(list, bytes);
 }
 
 HRESULT Adapter::CreateCompletionQueue(REFIID iid, HANDLE file, ULONG depth, USHORT, KAFFINITY affinity, void** queue) {
@@ -139,7 +139,7 @@ HRESULT Adapter::CreateQueuePair(REFIID iid, IUnknown* receiveQueue, IUnknown* i
   if (call.failed()) return call.status();
   const HRESULT wrong = checkMaking(Kind::QueuePair, iid, queuePair);
   if (wrong != S_OK) return wrong;
-  if (modes.hollow != 0) return giveHollowPair(initiatorQueue, context, queuePair);
+  if (modes.hollow != 0) return createHollowPair(initiatorQueue, context, queuePair);
   auto* const receives = find<CompletionQueue>(receiveQueue);
   auto* const initiates = find<CompletionQueue>(initiatorQueue);
   if (receives == nullptr || receives->adapter() != this) {
@@ -205,7 +205,7 @@ HRESULT Adapter::CreateListener(REFIID iid, HANDLE file, void** listener) {
   return give(new Listener(this, std::move(own)), listener);
 }
 
-HRESULT answerAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity) {
+HRESULT outputAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity) {
   if (modes.affinity == 0) return result(NOT_SUPPORTED);
   if (group == nullptr || affinity == nullptr) {
     violation("a null pointer for the affinity");

@@ -43,6 +43,6 @@ class Adapter final : public Com<IND2Adapter, Kind::Adapter> {
 };
 
 /// Sets the output parameters of GetNotifyAffinity.
-HRESULT answerAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity);
+HRESULT outputAffinity(KAFFINITY wanted, USHORT* group, KAFFINITY* affinity);
 
 }  // namespace nd2

@@ -68,7 +68,7 @@ USHORT ephemeralPort() {
   return static_cast<USHORT>(49152 + ++last % 16384);
 }
 
-HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes) {
+HRESULT outputAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes) {
   if (bytes == nullptr) {
     violation("a null pointer for the size");
     return result(INVALID_PARAMETER);
@@ -81,7 +81,7 @@ HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes
   return result(SUCCESS);
 }
 
-HRESULT answerAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes) {
+HRESULT outputAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes) {
   if (bytes == nullptr) {
     violation("a null pointer for the size");
     return result(INVALID_PARAMETER);

@@ -13,8 +13,8 @@ void setPort(SOCKADDR_INET& address, USHORT port);
 /// Returns the next ephemeral port.
 USHORT ephemeralPort();
 /// Sets the output parameters of GetLocalAddress and GetPeerAddress.
-HRESULT answerAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes);
+HRESULT outputAddress(const SOCKADDR_INET& from, sockaddr* address, ULONG* bytes);
 /// Sets the output parameters of QueryAddressList.
-HRESULT answerAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes);
+HRESULT outputAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes);
 
 }  // namespace nd2

@@ -25,7 +25,7 @@ HRESULT CompletionQueue::GetOverlappedResult(OVERLAPPED* overlapped, BOOL wait) 
 HRESULT CompletionQueue::GetNotifyAffinity(USHORT* group, KAFFINITY* affinity) {
   const Call call(*this, "IND2CompletionQueue::GetNotifyAffinity");
   if (call.failed()) return call.status();
-  return answerAffinity(affinity_, group, affinity);
+  return outputAffinity(affinity_, group, affinity);
 }
 
 HRESULT CompletionQueue::Resize(ULONG depth) {
@@ -47,14 +47,14 @@ HRESULT CompletionQueue::Resize(ULONG depth) {
 HRESULT CompletionQueue::Notify(ULONG type, OVERLAPPED* overlapped) {
   const Call call(*this, "IND2CompletionQueue::Notify");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2CompletionQueue::Notify", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2CompletionQueue::Notify", overlapped)) return *outcome;
   if (type > ND2_NOTIFY_SOLICITED) {
     violation("type %lu", type);
     return result(INVALID_PARAMETER);
   }
   if (overrun_) return settle(*this, overlapped, BUFFER_OVERFLOW);
   if (concerns(type)) {
-    told_ = last_;
+    notified_ = last_;
     return settle(*this, overlapped, SUCCESS);
   }
   const HRESULT pending = wait(*this, overlapped);
@@ -75,7 +75,7 @@ ULONG CompletionQueue::GetResults(ND2_RESULT* results, ULONG count) {
     if (entry.queuePair) entry.queuePair->taken(entry);
     entries_.pop_front();
   }
-  if (taken < count) told_ = last_;
+  if (taken < count) notified_ = last_;
   return taken;
 }
 
@@ -89,20 +89,20 @@ void CompletionQueue::add(Completion completion, bool solicited) {
   last_++;
   if (solicited || completion.result.Status != S_OK) lastSolicited_ = last_;
   entries_.push_back(std::move(completion));
-  tell();
+  completeNotifications();
 }
 
 bool CompletionQueue::concerns(ULONG type) const {
   if (type == ND2_NOTIFY_ERRORS) return false;
-  return (type == ND2_NOTIFY_ANY ? last_ : lastSolicited_) > told_;
+  return (type == ND2_NOTIFY_ANY ? last_ : lastSolicited_) > notified_;
 }
 
-void CompletionQueue::tell() {
+void CompletionQueue::completeNotifications() {
   // A notification of ANY also completes those of SOLICITED.
   bool ends = false;
   for (const Notice& notice : notices_) ends = ends || concerns(notice.type);
   if (!ends) return;
-  told_ = last_;
+  notified_ = last_;
   std::vector<Notice> kept;
   for (const Notice& notice : std::exchange(notices_, {})) {
     if (notice.type == ND2_NOTIFY_ERRORS) kept.push_back(notice);
@@ -113,7 +113,7 @@ void CompletionQueue::tell() {
 
 void CompletionQueue::cancelAll() {
   for (const Notice& notice : std::exchange(notices_, {})) finish(*this, notice.overlapped, CANCELED);
-  hurry(*this);
+  completeDelayed(*this);
 }
 
 void CompletionQueue::released() {

@@ -39,7 +39,7 @@ class CompletionQueue final : public Com<IND2CompletionQueue, Kind::CompletionQu
   void gone() override;
   void cancelAll();
   /// Completes the notifications that new entries match.
-  void tell();
+  void completeNotifications();
   bool concerns(ULONG type) const;
 
   Ref<Adapter> adapter_;
@@ -49,7 +49,7 @@ class CompletionQueue final : public Com<IND2CompletionQueue, Kind::CompletionQu
   const KAFFINITY affinity_;
   bool overrun_ = false;
   /// Numbers of the last entry, of the last one that completes SOLICITED, and of the last one that was notified.
-  UINT64 last_ = 0, lastSolicited_ = 0, told_ = 0;
+  UINT64 last_ = 0, lastSolicited_ = 0, notified_ = 0;
 };
 
 }  // namespace nd2

@@ -29,7 +29,7 @@ HRESULT Connector::CancelOverlappedRequests() {
     finish(*this, std::exchange(disconnecting_, nullptr), CANCELED);
   }
   endNotices(CANCELED);
-  hurry(*this);
+  completeDelayed(*this);
   return result(SUCCESS);
 }
 
@@ -68,7 +68,7 @@ HRESULT Connector::Connect(IUnknown* queuePair, const sockaddr* address, ULONG b
                            const void* data, ULONG dataBytes, OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Connector::Connect");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Connector::Connect", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Connector::Connect", overlapped)) return *outcome;
   const auto to = copyAddress(address, bytes);
   if (!to) return result(INVALID_ADDRESS);
   auto* const pair = findQueuePair(queuePair);
@@ -93,20 +93,20 @@ HRESULT Connector::Connect(IUnknown* queuePair, const sockaddr* address, ULONG b
   const HRESULT pending = wait(*this, overlapped);
   establishing_ = overlapped;
   state_ = State::Connecting;
-  tell(FrameKind::Request, data, dataBytes);
+  sendToPeer(FrameKind::Request, data, dataBytes);
   return pending;
 }
 
 HRESULT Connector::CompleteConnect(OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Connector::CompleteConnect");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Connector::CompleteConnect", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Connector::CompleteConnect", overlapped)) return *outcome;
   if (state_ == State::Disconnected) return result(CONNECTION_ABORTED);
   if (state_ != State::Replied) return result(CONNECTION_INVALID);
   state_ = State::Connected;
   queuePair_->connect({peer_.process, peersQueuePair_}, std::min(ownInbound_, inbound_),
                       std::min(ownOutbound_, outbound_));
-  tell(FrameKind::Ready);
+  sendToPeer(FrameKind::Ready);
   return settle(*this, overlapped, SUCCESS);
 }
 
@@ -114,7 +114,7 @@ HRESULT Connector::Accept(IUnknown* queuePair, ULONG inbound, ULONG outbound, co
                           OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Connector::Accept");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Connector::Accept", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Connector::Accept", overlapped)) return *outcome;
   auto* const pair = findQueuePair(queuePair);
   if (pair == nullptr) return result(INVALID_PARAMETER_1);
   if (const auto wrong = checkData(data, dataBytes, MAX_CALLEE_DATA)) return *wrong;
@@ -130,7 +130,7 @@ HRESULT Connector::Accept(IUnknown* queuePair, ULONG inbound, ULONG outbound, co
   establishing_ = overlapped;
   state_ = State::Accepting;
   // It can send from now on, too. This frame precedes all that it sends.
-  tell(FrameKind::Reply, data, dataBytes);
+  sendToPeer(FrameKind::Reply, data, dataBytes);
   pair->connect({peer_.process, peersQueuePair_}, ownInbound_, ownOutbound_);
   return pending;
 }
@@ -141,7 +141,7 @@ HRESULT Connector::Reject(const void* data, ULONG dataBytes) {
   if (const auto wrong = checkData(data, dataBytes, MAX_CALLEE_DATA)) return *wrong;
   if (state_ == State::Disconnected) return result(CONNECTION_INVALID);
   if (state_ != State::Requested && state_ != State::Replied) return result(INVALID_DEVICE_STATE);
-  tell(FrameKind::Reject, data, dataBytes);
+  sendToPeer(FrameKind::Reject, data, dataBytes);
   endQueuePair();
   state_ = State::Disconnected;
   return result(SUCCESS);
@@ -179,7 +179,7 @@ HRESULT Connector::GetLocalAddress(sockaddr* address, ULONG* bytes) {
   const Call call(*this, "IND2Connector::GetLocalAddress");
   if (call.failed()) return call.status();
   if (local_.si_family == 0) return result(ADDRESS_NOT_ASSOCIATED);
-  return answerAddress(local_, address, bytes);
+  return outputAddress(local_, address, bytes);
 }
 
 HRESULT Connector::GetPeerAddress(sockaddr* address, ULONG* bytes) {
@@ -187,13 +187,13 @@ HRESULT Connector::GetPeerAddress(sockaddr* address, ULONG* bytes) {
   if (call.failed()) return call.status();
   const bool none = state_ == State::Idle || state_ == State::Bound || state_ == State::Queued;
   if (none || remote_.si_family == 0) return result(CONNECTION_INVALID);
-  return answerAddress(remote_, address, bytes);
+  return outputAddress(remote_, address, bytes);
 }
 
 HRESULT Connector::NotifyDisconnect(OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Connector::NotifyDisconnect");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Connector::NotifyDisconnect", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Connector::NotifyDisconnect", overlapped)) return *outcome;
   switch (state_) {
     case State::Connected: break;
     case State::PeerDisconnected: return settle(*this, overlapped, SUCCESS);
@@ -209,7 +209,7 @@ HRESULT Connector::NotifyDisconnect(OVERLAPPED* overlapped) {
 HRESULT Connector::Disconnect(OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Connector::Disconnect");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Connector::Disconnect", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Connector::Disconnect", overlapped)) return *outcome;
   if (state_ == State::Disconnecting) return result(INVALID_DEVICE_STATE);
   if (state_ == State::PeerDisconnected) {
     endQueuePair();
@@ -221,14 +221,14 @@ HRESULT Connector::Disconnect(OVERLAPPED* overlapped) {
   disconnecting_ = overlapped;
   state_ = State::Disconnecting;
   endNotices(CONNECTION_DISCONNECTED);
-  tell(FrameKind::Disconnect);
+  sendToPeer(FrameKind::Disconnect);
   endQueuePair();
   return pending;
 }
 
 // ── Frames of the peer ──
 
-void Connector::tell(FrameKind kind, const void* data, ULONG bytes) {
+void Connector::sendToPeer(FrameKind kind, const void* data, ULONG bytes) {
   Frame frame;
   frame.head.kind = kind;
   frame.head.from = placeOf(*this);
@@ -257,16 +257,16 @@ void Connector::take(const KeptRequest& request) {
   hasData_ = true;
 }
 
-void Connector::heard(const Frame& frame) {
+void Connector::receive(const Frame& frame) {
   const FrameHead& head = frame.head;
   switch (head.kind) {
     case FrameKind::Reply:
       if (state_ != State::Connecting) {
-        Frame answer;
-        answer.head.kind = FrameKind::Reject;
-        answer.head.from = placeOf(*this);
-        answer.head.to = head.from;
-        return post(std::move(answer));
+        Frame reply;
+        reply.head.kind = FrameKind::Reject;
+        reply.head.from = placeOf(*this);
+        reply.head.to = head.from;
+        return post(std::move(reply));
       }
       state_ = State::Replied;
       peer_ = head.from;
@@ -282,11 +282,11 @@ void Connector::heard(const Frame& frame) {
       return finish(*this, std::exchange(establishing_, nullptr), SUCCESS);
     case FrameKind::Reject: return refused(frame);
     case FrameKind::Disconnect: {
-      Frame answer;
-      answer.head.kind = FrameKind::Disconnected;
-      answer.head.from = placeOf(*this);
-      answer.head.to = head.from;
-      post(std::move(answer));
+      Frame reply;
+      reply.head.kind = FrameKind::Disconnected;
+      reply.head.from = placeOf(*this);
+      reply.head.to = head.from;
+      post(std::move(reply));
       return peerDisconnects();
     }
     case FrameKind::Disconnected:
@@ -336,9 +336,9 @@ void Connector::peerDisconnects() {
   }
 }
 
-void Connector::broken() {
+void Connector::queuePairFailed() {
   if (state_ == State::Connected || state_ == State::Accepting) {
-    tell(FrameKind::Disconnect);
+    sendToPeer(FrameKind::Disconnect);
     peerDisconnects();
   } else if (state_ == State::Connecting || state_ == State::Replied) {
     OVERLAPPED* const request = std::exchange(establishing_, nullptr);
@@ -348,7 +348,7 @@ void Connector::broken() {
   detach();
 }
 
-void Connector::lost() {
+void Connector::peerLost() {
   switch (state_) {
     case State::Requested:
     case State::Replied:
@@ -389,17 +389,17 @@ void Connector::endQueuePair() {
 void Connector::abandon() {
   switch (state_) {
     case State::Connecting:
-      tell(FrameKind::Abandon);
+      sendToPeer(FrameKind::Abandon);
       detach();
       break;
     case State::Requested:
     case State::Replied:
     case State::Accepting:
-      tell(FrameKind::Reject);
+      sendToPeer(FrameKind::Reject);
       endQueuePair();
       break;
     case State::Connected:
-      tell(FrameKind::Disconnect);
+      sendToPeer(FrameKind::Disconnect);
       endQueuePair();
       break;
     default: endQueuePair();
@@ -414,7 +414,7 @@ void Connector::released() {
   if (request != nullptr) finish(*this, request, CANCELED);
   if (ending != nullptr) finish(*this, ending, CANCELED);
   endNotices(CANCELED);
-  hurry(*this);
+  completeDelayed(*this);
 }
 
 void Connector::gone() {
@@ -473,13 +473,13 @@ HRESULT Listener::GetLocalAddress(sockaddr* address, ULONG* bytes) {
   const Call call(*this, "IND2Listener::GetLocalAddress");
   if (call.failed()) return call.status();
   if (!claim_) return result(INVALID_DEVICE_STATE);
-  return answerAddress(local_, address, bytes);
+  return outputAddress(local_, address, bytes);
 }
 
 HRESULT Listener::GetConnectionRequest(IUnknown* connector, OVERLAPPED* overlapped) {
   const Call call(*this, "IND2Listener::GetConnectionRequest");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2Listener::GetConnectionRequest", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2Listener::GetConnectionRequest", overlapped)) return *outcome;
   auto* const passive = find<Connector>(connector);
   if (passive == nullptr || passive->adapter() != adapter_.get()) {
     violation("%p is not a connector of the adapter", static_cast<void*>(connector));
@@ -534,7 +534,7 @@ void Listener::cancelAll() {
     if (one.connector->state() == Connector::State::Queued) one.connector->unqueued();
     finish(*this, one.overlapped, CANCELED);
   }
-  hurry(*this);
+  completeDelayed(*this);
 }
 
 void Listener::released() {
@@ -552,11 +552,11 @@ void Listener::gone() {
 // ── All connectors ──
 
 void refuse(const Frame& frame) {
-  Frame answer;
-  answer.head.kind = FrameKind::Reject;
-  answer.head.from = frame.head.to;
-  answer.head.to = frame.head.from;
-  post(std::move(answer));
+  Frame reply;
+  reply.head.kind = FrameKind::Reject;
+  reply.head.from = frame.head.to;
+  reply.head.to = frame.head.from;
+  post(std::move(reply));
 }
 
 namespace {
@@ -575,14 +575,14 @@ void abandoned(const Place& from) {
   forEach<Listener>([&from](Listener& listener) { listener.drop(from); });
   forEach<Connector>([&from](Connector& connector) {
     const bool passive = connector.state() == Connector::State::Requested;
-    if ((passive || connector.state() == Connector::State::Accepting) && connector.peer() == from) connector.lost();
+    if ((passive || connector.state() == Connector::State::Accepting) && connector.peer() == from) connector.peerLost();
   });
 }
 
 void processGone(DWORD process) {
   forEach<Listener>([process](Listener& listener) { listener.dropAllOf(process); });
   forEach<Connector>([process](Connector& connector) {
-    if (connector.peer().process == process) connector.lost();
+    if (connector.peer().process == process) connector.peerLost();
   });
 }
 

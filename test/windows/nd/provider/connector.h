@@ -53,18 +53,18 @@ class Connector final : public Com<IND2Connector, Kind::Connector>, public Waite
   /// Assigns a connection request.
   void take(const KeptRequest& request);
   /// Handles a frame of the peer.
-  void heard(const Frame& frame);
+  void receive(const Frame& frame);
   /// Called when its queue pair has failed.
-  void broken();
+  void queuePairFailed();
   /// Called when the peer, or its request, no longer exists.
-  void lost();
+  void peerLost();
 
  private:
   void released() override;
   void gone() override;
   std::optional<HRESULT> checkData(const void* data, ULONG bytes, ULONG most);
   QueuePair* findQueuePair(IUnknown* queuePair);
-  void tell(FrameKind kind, const void* data = nullptr, ULONG bytes = 0);
+  void sendToPeer(FrameKind kind, const void* data = nullptr, ULONG bytes = 0);
   void refused(const Frame& frame);
   void peerDisconnects();
   /// Ends the connection: flushes the queue pair and drops the reference to it.

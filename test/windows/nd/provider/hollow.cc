@@ -47,7 +47,7 @@ class HollowPair final : public Com<IND2QueuePair, Kind::HollowQueuePair> {
 
 HRESULT giveHollowQueue(void** queue) { return give(new HollowQueue, queue); }
 
-HRESULT giveHollowPair(IUnknown* queue, void* context, void** queuePair) {
+HRESULT createHollowPair(IUnknown* queue, void* context, void** queuePair) {
   auto* const found = find<HollowQueue>(queue);
   if (found == nullptr) return result(INVALID_PARAMETER_3);
   return give(new HollowPair(found, context), queuePair);

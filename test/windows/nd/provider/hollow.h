@@ -6,6 +6,6 @@ namespace nd2 {
 
 HRESULT giveHollowQueue(void** queue);
 /// Creates a queue pair whose Sends are the results of that hollow completion queue.
-HRESULT giveHollowPair(IUnknown* queue, void* context, void** queuePair);
+HRESULT createHollowPair(IUnknown* queue, void* context, void** queuePair);
 
 }  // namespace nd2

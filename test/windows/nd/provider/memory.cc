@@ -55,7 +55,7 @@ MemoryRegion::MemoryRegion(Adapter* adapter, std::shared_ptr<File> file) : adapt
 HRESULT MemoryRegion::CancelOverlappedRequests() {
   const Call call(*this, "IND2MemoryRegion::CancelOverlappedRequests");
   if (call.failed()) return call.status();
-  hurry(*this);
+  completeDelayed(*this);
   return result(SUCCESS);
 }
 
@@ -68,7 +68,7 @@ HRESULT MemoryRegion::GetOverlappedResult(OVERLAPPED* overlapped, BOOL wait) {
 HRESULT MemoryRegion::Register(const void* buffer, SIZE_T bytes, ULONG flags, OVERLAPPED* overlapped) {
   const Call call(*this, "IND2MemoryRegion::Register");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2MemoryRegion::Register", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2MemoryRegion::Register", overlapped)) return *outcome;
   if (registered()) return result(INVALID_DEVICE_STATE);
   constexpr ULONG known =
       ND2_MR_LOCAL_WRITE | ND2_MR_REMOTE_READ | ND2_MR_REMOTE_WRITE_BIT | ND2_MR_READ_SINK | ND2_MR_DO_NOT_SECURE;
@@ -102,7 +102,7 @@ HRESULT MemoryRegion::Register(const void* buffer, SIZE_T bytes, ULONG flags, OV
 HRESULT MemoryRegion::Deregister(OVERLAPPED* overlapped) {
   const Call call(*this, "IND2MemoryRegion::Deregister");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2MemoryRegion::Deregister", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2MemoryRegion::Deregister", overlapped)) return *outcome;
   if (!registered()) return result(INVALID_DEVICE_STATE);
   if (boundTo()) return settle(*this, overlapped, DEVICE_BUSY);
   deregister();
@@ -138,7 +138,7 @@ void MemoryRegion::deregister() {
 }
 
 void MemoryRegion::released() {
-  hurry(*this);
+  completeDelayed(*this);
   if (!registered()) return;
   // A provider may leave such memory locked forever. A client that cannot deregister it must release its queue pairs
   // first, so that none of them writes to the memory.

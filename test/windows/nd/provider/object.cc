@@ -75,7 +75,7 @@ UINT32 liveObjects(const char* kind) {
 
 bool sameId(REFIID iid, const GUID& other) { return memcmp(&iid, &other, sizeof other) == 0; }
 
-bool answersTo(Kind kind, REFIID iid) {
+bool supportsIid(Kind kind, REFIID iid) {
   const KindInfo& info = infoOf(kind);
   return sameId(iid, IID_Unknown) || sameId(iid, *info.iid) || (info.overlapped && sameId(iid, IID_Overlapped));
 }

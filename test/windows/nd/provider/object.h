@@ -124,7 +124,7 @@ T* numbered(UINT64 id) {
 
 bool sameId(REFIID iid, const GUID& other);
 /// Returns whether Create… and QueryInterface accept this IID for objects of a kind.
-bool answersTo(Kind kind, REFIID iid);
+bool supportsIid(Kind kind, REFIID iid);
 
 /// One call by the client. It takes the lock, counts the call, and executes deferred actions at its end.
 class Call {
@@ -162,7 +162,7 @@ class Com : public Interface, public Object {
     const Call call(*this, "IUnknown::QueryInterface");
     if (out == nullptr) return static_cast<HRESULT>(INVALID_PARAMETER);
     *out = nullptr;
-    if (!answersTo(which, iid)) return static_cast<HRESULT>(NO_INTERFACE);
+    if (!supportsIid(which, iid)) return static_cast<HRESULT>(NO_INTERFACE);
     addReference();
     *out = static_cast<Interface*>(this);
     return S_OK;

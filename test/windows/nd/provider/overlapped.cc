@@ -141,7 +141,7 @@ void finish(const Object& owner, OVERLAPPED* overlapped, HRESULT outcome) {
   });
 }
 
-void Waiter::hurry(const Object& owner) {
+void Waiter::completeDelayed(const Object& owner) {
   std::map<UINT64, OVERLAPPED*> inOrder;
   for (auto& [overlapped, request] : requests()) {
     if (request.owner == owner.id() && request.phase == Request::Delayed) inOrder[request.number] = overlapped;

@@ -38,7 +38,7 @@ class Waiter {
   std::optional<HRESULT> injected(const Object& owner, const char* method, OVERLAPPED* overlapped);
   HRESULT overlappedResult(OVERLAPPED* overlapped, BOOL wait);
   /// Completes the owner's requests that are only delayed.
-  static void hurry(const Object& owner);
+  static void completeDelayed(const Object& owner);
 
   std::shared_ptr<File> file_;
 };

@@ -9,7 +9,7 @@ class Provider final : public Com<IND2Provider, Kind::Provider> {
   HRESULT STDMETHODCALLTYPE QueryAddressList(SOCKET_ADDRESS_LIST* list, ULONG* bytes) override {
     const Call call(*this, "IND2Provider::QueryAddressList");
     if (call.failed()) return call.status();
-    return answerAddressList(list, bytes);
+    return outputAddressList(list, bytes);
   }
 
   HRESULT STDMETHODCALLTYPE ResolveAddress(const sockaddr* address, ULONG bytes, UINT64* id) override {

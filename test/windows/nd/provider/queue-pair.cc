@@ -275,12 +275,12 @@ void QueuePair::flush() {
 
 void QueuePair::fail() {
   flush();
-  if (connector_ != nullptr) connector_->broken();
+  if (connector_ != nullptr) connector_->queuePairFailed();
 }
 
 void QueuePair::released() {
   flush();
-  if (connector_ != nullptr) connector_->broken();
+  if (connector_ != nullptr) connector_->queuePairFailed();
 }
 
 void QueuePair::gone() {
@@ -291,7 +291,7 @@ void QueuePair::gone() {
 
 // ── Frames of the peer ──
 
-void QueuePair::heard(Frame& frame) {
+void QueuePair::receive(Frame& frame) {
   if (frame.head.kind == FrameKind::Acknowledge) return acknowledged(frame);
   if (frame.head.kind == FrameKind::Stop) {
     waiting_.clear();
@@ -372,26 +372,26 @@ bool QueuePair::deliver(Frame& frame) {
 }
 
 void QueuePair::acknowledge(const Frame& frame, Status status, std::vector<char> bytes) {
-  Frame answer;
-  answer.head.kind = FrameKind::Acknowledge;
-  answer.head.from = placeOf(*this);
-  answer.head.to = frame.head.from;
-  answer.head.number = frame.head.number;
-  answer.head.status = status;
-  answer.bytes = std::move(bytes);
-  post(std::move(answer));
+  Frame reply;
+  reply.head.kind = FrameKind::Acknowledge;
+  reply.head.from = placeOf(*this);
+  reply.head.to = frame.head.from;
+  reply.head.number = frame.head.number;
+  reply.head.status = status;
+  reply.bytes = std::move(bytes);
+  post(std::move(reply));
 }
 
-void notThere(const Frame& frame) {
+void replyMissing(const Frame& frame) {
   const FrameKind kind = frame.head.kind;
   if (kind == FrameKind::Acknowledge || kind == FrameKind::Stop) return;
-  Frame answer;
-  answer.head.kind = FrameKind::Acknowledge;
-  answer.head.from = frame.head.to;
-  answer.head.to = frame.head.from;
-  answer.head.number = frame.head.number;
-  answer.head.status = IO_TIMEOUT;
-  post(std::move(answer));
+  Frame reply;
+  reply.head.kind = FrameKind::Acknowledge;
+  reply.head.from = frame.head.to;
+  reply.head.to = frame.head.from;
+  reply.head.number = frame.head.number;
+  reply.head.status = IO_TIMEOUT;
+  post(std::move(reply));
 }
 
 void QueuePair::acknowledged(Frame& frame) {

@@ -50,7 +50,7 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
   bool finished() const { return state_ == State::Finished; }
   /// Called when the client has taken a completion.
   void taken(const Completion& completion);
-  void heard(Frame& frame);
+  void receive(Frame& frame);
   /// Called when its shared receive queue has a Receive again.
   void resume();
 
@@ -110,7 +110,7 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
 HRESULT copySgl(const ND2_SGE* sge, ULONG count, ULONG most, Sgl& sgl);
 
 /// Replies to a frame whose queue pair no longer exists.
-void notThere(const Frame& frame);
+void replyMissing(const Frame& frame);
 /// Removes the device: all requests and connections end.
 void removeDevice();
 

@@ -25,7 +25,7 @@ HRESULT SharedReceiveQueue::GetOverlappedResult(OVERLAPPED* overlapped, BOOL wai
 HRESULT SharedReceiveQueue::GetNotifyAffinity(USHORT* group, KAFFINITY* affinity) {
   const Call call(*this, "IND2SharedReceiveQueue::GetNotifyAffinity");
   if (call.failed()) return call.status();
-  return answerAffinity(affinity_, group, affinity);
+  return outputAffinity(affinity_, group, affinity);
 }
 
 HRESULT SharedReceiveQueue::Modify(ULONG depth, ULONG threshold) {
@@ -45,7 +45,7 @@ HRESULT SharedReceiveQueue::Modify(ULONG depth, ULONG threshold) {
 HRESULT SharedReceiveQueue::Notify(OVERLAPPED* overlapped) {
   const Call call(*this, "IND2SharedReceiveQueue::Notify");
   if (call.failed()) return call.status();
-  if (const auto answer = injected(*this, "IND2SharedReceiveQueue::Notify", overlapped)) return *answer;
+  if (const auto outcome = injected(*this, "IND2SharedReceiveQueue::Notify", overlapped)) return *outcome;
   if (low()) return settle(*this, overlapped, SUCCESS);
   const HRESULT pending = wait(*this, overlapped);
   notices_.push_back(overlapped);
@@ -79,7 +79,7 @@ bool SharedReceiveQueue::take(PostedReceive& receive) {
 
 void SharedReceiveQueue::cancelAll() {
   for (auto* const notice : std::exchange(notices_, {})) finish(*this, notice, CANCELED);
-  hurry(*this);
+  completeDelayed(*this);
 }
 
 void SharedReceiveQueue::released() {

@@ -27,15 +27,15 @@ void handle(Frame& frame) {
     case FrameKind::Reject:
     case FrameKind::Disconnect:
     case FrameKind::Disconnected:
-      if (auto* const connector = numbered<Connector>(frame.head.to.id)) connector->heard(frame);
+      if (auto* const connector = numbered<Connector>(frame.head.to.id)) connector->receive(frame);
       return;
     case FrameKind::Send:
     case FrameKind::Write:
     case FrameKind::Read:
     case FrameKind::Acknowledge:
     case FrameKind::Stop:
-      if (auto* const queuePair = numbered<QueuePair>(frame.head.to.id)) return queuePair->heard(frame);
-      return notThere(frame);
+      if (auto* const queuePair = numbered<QueuePair>(frame.head.to.id)) return queuePair->receive(frame);
+      return replyMissing(frame);
   }
 }
 
