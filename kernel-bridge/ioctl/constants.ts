@@ -203,7 +203,7 @@ export const QpAttr = {
   PKEY_INDEX: 0x8000,
   /** LocalAckTimeout: how long to wait for an acknowledgement. */
   ACK_TIMEOUT: 0x1_0000,
-  /** RnrNakTimeout: how long RNR NAKs ask the peer to wait when no receive is posted here. */
+  /** RnrNakTimeout: time that RNR NAKs make the peer wait when no receive is posted here. */
   RNR_NAK_TIMEOUT: 0x2_0000,
   /** SequenceErrorRetryCount, 0 to 7: retries when no acknowledgement arrives. */
   ERROR_RETRY_COUNT: 0x4_0000,

@@ -399,7 +399,7 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   LocalAckTimeout: u8,
   /** Offset 181: the same for the alternate path. */
   AlternateLocalAckTimeout: u8,
-  /** Offset 182: how long RNR NAKs ask the peer to wait for a receive, a code of 5 bits (IBA 1 §9.7.5.2.8). */
+  /** Offset 182: time that RNR NAKs make the peer wait for a receive, a code of 5 bits (IBA 1 §9.7.5.2.8). */
   RnrNakTimeout: u8,
   /** Offset 183: retries without an acknowledgement, 0 to 7. */
   SequenceErrorRetryCount: u8,

@@ -61,7 +61,7 @@ interface Entrant {
   readonly event: string;
 }
 
-/** The address or name at which a server listens, and other options. */
+/** Options of {@link Server.listen}: the address or name at which a server listens. */
 export interface ListenOptions {
   /** Port to listen on. Default 0, a free one. */
   readonly port?: number | undefined;

@@ -576,7 +576,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param context - any value; the result returns it
    * @param region - a region of the same adapter instance, with registered memory
    * @param window - a window of the same adapter instance
-   * @param offset - bytes from the remote address; default 0
+   * @param offset - bytes from the start of the region
    * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
    * neither ALLOW_READ nor ALLOW_WRITE the window grants no access.

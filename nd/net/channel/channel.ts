@@ -66,8 +66,8 @@ function refuseListener(name: unknown): void {
 }
 
 /**
- * A connection that carries messages, requests and answers. Emits `'close'` once, when it has ended. There is no `'message'` event:
- * messages are queued until the program reads them.
+ * A connection that carries messages, and requests with answers (RPC). Emits `'close'` once, when it has ended. There is no `'message'`
+ * event: messages are queued until the program reads them.
  *
  * @example
  * ```ts
@@ -313,7 +313,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Sends a request and resolves with its answer.
+   * Sends a request and resolves with its answer (RPC).
    *
    * @param bytes - bytes of the request; do not change them before the promise resolves
    * @param options - `signal`, which also aborts the signal of the peer's handler

@@ -327,7 +327,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 }
 
 /**
- * Opens a map that another process or thread created with `createSharedMap`.
+ * Opens a map that another process or thread created with `createSharedMap`, for example a cache.
  *
  * @param options - `name`, or `port` and `host`, also `signal` and `codec`, by default the owner's
  * @throws TypeError, RangeError (invalid options); NetError `ECONNREFUSED` (there is no such map), `EPROTO` (the server does not own a

@@ -80,10 +80,10 @@ export function encodeValue(codec: Codec<unknown>, value: unknown, most: number)
 }
 
 /**
- * A map in memory that other processes read. Only its owner changes entries, so readers never wait for a lock, and a process that dies
- * cannot leave one locked. When the owner closes the map or dies, all views end.
+ * A map in memory that other processes read, for example as a cache. Only its owner changes entries, so readers never wait for a lock,
+ * and a process that dies cannot leave one locked. When the owner closes the map or dies, all views end.
  *
- * When memory is needed, entries are evicted: the oldest that was not used recently (CLOCK), by its owner or by views, which report a
+ * When memory is needed, entries are evicted: the oldest that neither the owner nor a view has used recently (CLOCK). Views report a
  * fraction of their reads. A key has sixteen possible slots. If all are taken, one of their entries is evicted, which in a full map happens
  * for one key in 100,000. Expired entries are no longer found; they are removed when others are stored.
  * @example
@@ -297,7 +297,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 }
 
 /**
- * Creates a map in memory of this process that other processes open with {@link openSharedMap}.
+ * Creates a map in memory of this process that other processes open with {@link openSharedMap}, for example a cache.
  *
  * @param options - `name`, or `port` and `host`, also `entries`, `bytes`, `counters` and `codec`
  * @throws TypeError, RangeError (invalid options); NetError `EADDRINUSE` (the name or the port is in use), `ENOMEM` (not enough memory);
