@@ -265,7 +265,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     } catch (error) {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      // A missing route is not a mistake of the caller, so it is the result of the request.
+      // A missing route is not a mistake of the caller, so it is the result of the request, not of the call.
       if (error instanceof StatusError)
         return this.issued(Overlapped.failed(adapter.error(error, what, connectStatuses)));
       throw error;

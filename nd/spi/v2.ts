@@ -10,8 +10,8 @@
  * - An overlapped file is also a completion port ({@link NdOverlappedFile}). It is the last argument of Create…
  *   methods, and optional, because every `Overlapped` can be awaited anyway. Names replace IIDs.
  * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
- * Ports are in host order. Addresses of memory are bigints and tokens are numbers, as the owner's methods return them.
- * Requests refer to remote memory by an {@link Nd2RemoteMemory} and a byte offset.
+ * - Ports are in host order. Addresses of memory are bigints and tokens are numbers, as the owner's methods return
+ *   them. Requests refer to remote memory by an {@link Nd2RemoteMemory} and a byte offset.
  * - Objects are reference counted. Children keep their parents alive: objects may be released in any order, and
  *   `release` never fails. Releasing the last reference cancels the object's outstanding requests. A method of a
  *   released object throws INVALID_HANDLE.

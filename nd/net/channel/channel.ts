@@ -317,8 +317,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    *
    * @param bytes - bytes of the request; do not change them before the promise resolves
    * @param options - `signal`, which also aborts the signal of the peer's handler
-   * @throws NetError `ERR_REMOTE` (the peer's handler threw; with its message), `ECONNRESET` and others (the connection ended first);
-   *   AbortError
+   * @throws NetError `ERR_REMOTE` (the peer's handler threw; the message is that of its error), `ECONNRESET` and others (the connection
+   *   ended first); AbortError
    * @category Send
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {

@@ -8,8 +8,8 @@ const { READ } = Nd2Direct;
 const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
 
 /**
- * Time limit for the peer to offer its memory, which takes some milliseconds, and interval between checks, when waiting blocks the thread;
- * time limit when it does not. In ms.
+ * Limits of the wait for the peer to offer its memory, which takes some milliseconds: the time limit and the interval between checks while
+ * the thread is blocked, and the time limit otherwise. All are in ms.
  */
 const MAPPING_MS = 100;
 const POLL_MS = 0.25;

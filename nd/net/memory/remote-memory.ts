@@ -76,8 +76,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param into - the buffer to fill
-   * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). Part of `into` may have been
-   *   written.
+   * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). Part of `into` may
+   *   have been written.
    * @category Read
    */
   readSync(offset: number, into: Uint8Array): void {
@@ -93,8 +93,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param from - the bytes to write
-   * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; with the reason). A part may have been
-   *   written.
+   * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). A part may have
+   *   been written.
    * @category Write
    */
   writeSync(offset: number, from: Uint8Array): void {
@@ -166,8 +166,8 @@ export class RemoteMemory {
    * The peer must be a process of this user on this host or a Worker of this process ({@link direct}), and must have exposed the memory
    * with `views: true`.
    *
-   * @throws NetError `ENOTSUP` (the memory cannot be mapped; with the reason), `ENOBUFS` (too many mappings, or no file descriptor is
-   *   left), `ENOMEM`, `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the connection has ended)
+   * @throws NetError `ENOTSUP` (the memory cannot be mapped; the message has the reason), `ENOBUFS` (too many mappings, or no file
+   *   descriptor is left), `ENOMEM`, `ERR_STREAM_DESTROYED` (the channel is closed), `ECONNRESET` (the connection has ended)
    * @category Memory
    */
   async map(): Promise<Uint8Array<ArrayBuffer>> {

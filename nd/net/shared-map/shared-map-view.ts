@@ -125,7 +125,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   }
 
   /**
-   * Returns the value of a key; undefined if it has none or it has expired.
+   * Returns the value of a key; undefined if it has no entry, or an expired one.
    *
    * @throws NetError `ENOTSUP` (the map is not {@link direct}), `ECONNRESET` (the owner has ended), `EBUSY` (the owner stopped while it was
    *   changing the entry)
@@ -329,7 +329,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 /**
  * Opens a map that another process or thread created with `createSharedMap`, for example a cache.
  *
- * @param options - `name`, or `port` and `host`, also `signal` and `codec`, by default the owner's
+ * @param options - `name`, or `port` and `host`; optionally `signal`, and `codec` (by default the owner's)
  * @throws TypeError, RangeError (invalid options); NetError `ECONNREFUSED` (there is no such map), `EPROTO` (the server does not own a
  *   shared map)
  */

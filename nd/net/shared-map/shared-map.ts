@@ -160,6 +160,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : hostClock() + ttl);
   }
 
+  /** Returns the value of a key; undefined if it has no entry, or an expired one. */
   /** Returns the value of a key; undefined if it has none or it has expired. @category Read */
   get(key: string): R | undefined {
     this.#checkOpen('get');
@@ -299,7 +300,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 /**
  * Creates a map in memory of this process that other processes open with {@link openSharedMap}, for example a cache.
  *
- * @param options - `name`, or `port` and `host`, also `entries`, `bytes`, `counters` and `codec`
+ * @param options - `name`, or `port` and `host`; `entries`, and optionally `bytes`, `counters` and `codec`
  * @throws TypeError, RangeError (invalid options); NetError `EADDRINUSE` (the name or the port is in use), `ENOMEM` (not enough memory);
  *   errors of `listen`
  */
