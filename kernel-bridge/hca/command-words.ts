@@ -137,7 +137,7 @@ type SoftCommands =
   | 'allocateMr'
   | 'createPkeyTable'
   | 'queryPkeyTable'
-  | 'setWill'
+  | 'setDreqOnExit'
   | 'sendMad'
   | 'claimPort'
   | 'takeEvent';
@@ -154,7 +154,8 @@ export interface RawHca
 /** Adds the commands that take and create objects to native code's software HCA. */
 export function softHcaOf(raw: RawHca): SoftHca {
   const { commands, kernelId, words, bytes } = raw;
-  const { setWill, sendMad, claimPort, takeEvent, allocateMr, createPkeyTable, queryPkeyTable } = commands;
+  const { setDreqOnExit, sendMad, claimPort, takeEvent, allocateMr, createPkeyTable, queryPkeyTable } =
+    commands;
   const shared: SharedWords = { words, bytes };
   const taken = bytes.subarray(madAt, madAt + madBytes);
 
@@ -173,8 +174,8 @@ export function softHcaOf(raw: RawHca): SoftHca {
         const status = queryPkeyTable(kernelId, table);
         return { status, badPkeys: words[0]!, badQkeys: words[1]! };
       },
-      setWill(qp: number, path: PathParameters, mad: Uint8Array) {
-        return putPath(shared, path) && putMad(shared, mad) ? setWill(qp) : invalidParameter;
+      setDreqOnExit(qp: number, path: PathParameters, mad: Uint8Array) {
+        return putPath(shared, path) && putMad(shared, mad) ? setDreqOnExit(qp) : invalidParameter;
       },
       sendMad(path: PathParameters, mad: Uint8Array, pkey = 0xffff) {
         return putPath(shared, path) && putMad(shared, mad) ? sendMad(pkey) : invalidParameter;

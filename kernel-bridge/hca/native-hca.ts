@@ -97,9 +97,9 @@ export interface HcaCommands {
   destroyQp(qp: number): number;
   /**
    * Passes a MAD to the HCA, which sends it if this kernel dies while the queue pair is connected. Absent: not needed,
-   * because the OS ends the HCA's connections (`CmConnection.will`).
+   * because the OS ends the HCA's connections (`CmConnection.dreqOnExit`).
    */
-  setWill?(qp: number, path: PathParameters, mad: Uint8Array): number;
+  setDreqOnExit?(qp: number, path: PathParameters, mad: Uint8Array): number;
 
   /**
    * Creates an address handle, the destination of UD sends. A send WQE contains the handle (`swAh` of `abi`) with the

@@ -25,7 +25,7 @@ export * from './user-hca.js';
 /** The software HCA of a soft kernel. Its devices are the host's interfaces; its connections use MADs. */
 export interface SoftHca extends HcaCommands, CqWaiters {
   allocateMr(pd: number, length: number): { status: number; lkey: number };
-  setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
+  setDreqOnExit(qp: number, path: PathParameters, mad: Uint8Array): number;
   readonly kernelId: number;
   readonly slot: number;
   readonly wire: WireState;

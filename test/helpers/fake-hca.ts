@@ -89,7 +89,7 @@ export class FakeHca implements SoftHca, UserHca {
   /** CQs whose events are reported to the kernel. */
   readonly listened = new Set<number>();
   readonly armed: { cq: number; solicitedOnly: boolean }[] = [];
-  readonly wills = new Map<number, Uint8Array>();
+  readonly dreqsOnExit = new Map<number, Uint8Array>();
   readonly ahs = new Map<number, { pd: number; path: PathParameters; pathMtu: number }>();
   /** `QP/group/interface`, in hex. */
   readonly attachments = new Set<string>();
@@ -268,8 +268,8 @@ export class FakeHca implements SoftHca, UserHca {
   destroyQp(handle: number): number {
     return this.qps.delete(handle) ? Status.SUCCESS : Status.INVALID_HANDLE;
   }
-  setWill(qp: number, _path: PathParameters, mad: Uint8Array): number {
-    this.wills.set(qp, mad);
+  setDreqOnExit(qp: number, _path: PathParameters, mad: Uint8Array): number {
+    this.dreqsOnExit.set(qp, mad);
     return Status.SUCCESS;
   }
 

@@ -58,7 +58,7 @@ export class FakeConnection implements CmConnection {
   abandon(): void {
     this.calls.push('abandon');
   }
-  will(): { path: CmPath; mad: Uint8Array } {
+  dreqOnExit(): { path: CmPath; mad: Uint8Array } {
     return { path: noPath, mad: new Uint8Array(256).fill(0xdd) };
   }
 }

@@ -79,7 +79,7 @@ class SecondConnections implements HcaConnections {
 
   connect(parameters: CmConnectParameters, events: CmEvents) {
     const connection = this.cm.connect(parameters, events);
-    connection.will = () => undefined as never;
+    connection.dreqOnExit = () => undefined as never;
     return { connection, status: Status.SUCCESS };
   }
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents) {

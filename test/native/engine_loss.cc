@@ -287,7 +287,7 @@ TEST(keep_alive_begins_when_the_connection_is_established) {
       path.source = w.b->gid;
       path.destination = w.a->gid;
       const uint8_t mad[256] = {};
-      CHECK(w.b->engine.setWill(qb.handle, path, mad) == Status::kSuccess);
+      CHECK(w.b->engine.setDreqOnExit(qb.handle, path, mad) == Status::kSuccess);
     }
     // A whole interval from now; a peer that is silent then is lost.
     w.net.filter = [](Frame&) { return false; };
@@ -350,7 +350,7 @@ TEST(peer_process_ends_in_order) {
   CHECK_EQ(w.a->port.count(QpEvent::kPeerLost), 1);
 }
 
-TEST(will_is_sent_when_the_kernel_dies) {
+TEST(dreq_on_exit_is_sent_when_the_kernel_dies) {
   World w;
   auto qa = std::make_unique<TestQp>(*w.a);
   TestQp qb(*w.b), never(*w.a);
@@ -360,9 +360,9 @@ TEST(will_is_sent_when_the_kernel_dies) {
   Path path;
   path.source = w.a->gid;
   path.destination = w.b->gid;
-  CHECK(w.a->engine.setWill(qa->handle, path, mad) == Status::kSuccess);
-  CHECK(w.a->engine.setWill(never.handle, path, mad) == Status::kSuccess);  // not connected: stays silent
-  CHECK(w.a->engine.setWill(0x7777, path, mad) == Status::kInvalidHandle);
+  CHECK(w.a->engine.setDreqOnExit(qa->handle, path, mad) == Status::kSuccess);
+  CHECK(w.a->engine.setDreqOnExit(never.handle, path, mad) == Status::kSuccess);  // not connected: stays silent
+  CHECK(w.a->engine.setDreqOnExit(0x7777, path, mad) == Status::kInvalidHandle);
   w.net.logging = true;
   w.a->engine.detachKernel(w.a->kernel);
   if (!CHECK_EQ(w.net.log.size(), 1u)) return;

@@ -307,8 +307,8 @@ TEST(pkey_of_a_will) {
   a.state = kQpsRtr;
   CHECK(qp.modify(kRtrMask, a) == Status::kSuccess);
   const uint8_t mad[256] = {1, 7, 2, 3};
-  CHECK(p.a->engine.setWill(qp.handle, a.path, mad) == Status::kSuccess);
-  CHECK(p.a->engine.setWill(p.qa.handle, a.path, mad) == Status::kSuccess);
+  CHECK(p.a->engine.setDreqOnExit(qp.handle, a.path, mad) == Status::kSuccess);
+  CHECK(p.a->engine.setDreqOnExit(p.qa.handle, a.path, mad) == Status::kSuccess);
   p.net.logging = true;
   p.a->engine.detachKernel(p.a->kernel);
   std::multiset<uint32_t> keys;

@@ -141,7 +141,7 @@ export class FlowConnection {
     const path = pathBetween(client, server);
     if (!this.#world.bring(this.#endpoint, this.flow, path, this.#connection.receivePsn, reply)) return;
     this.#connection.ready();
-    this.#world.native.setWill(this.#endpoint, path, this.#connection.will()!.mad);
+    this.#world.native.setDreqOnExit(this.#endpoint, path, this.#connection.dreqOnExit()!.mad);
     this.state = 'running';
     if (!this.#world.native.startFlow(this.flow, this.#endpoint, server.vertex, reply.peerQpn))
       this.#lose('the server has no such queue pair any more');
@@ -201,7 +201,7 @@ function accept(world: World, server: SimulatedHost, { connection, request }: Ta
   };
   world.watchEndpoint(endpoint, lose, () => connection.communicationEstablished());
   connection.events = {
-    established: () => world.setWill(endpoint, connection),
+    established: () => world.setDreqOnExit(endpoint, connection),
     // A repetition of an old request is accepted, and given up when there is no reply.
     rejected: end,
     timedOut: end,

@@ -137,7 +137,7 @@ export interface NativeSimulation {
   makeEndpoint(host: number, flow: number, side: number): number;
   /** Without attributes: the queue pair's number. With them: a status. */
   bring(endpoint: number, attributes?: QpAttributes): number;
-  setWill(endpoint: number, path: CmPath, mad: Uint8Array): void;
+  setDreqOnExit(endpoint: number, path: CmPath, mad: Uint8Array): void;
   startFlow(flow: number, client: number, serverHost: number, serverQpn: number): boolean;
   stopFlow(flow: number): void;
   endEndpoint(endpoint: number): void;

@@ -137,9 +137,9 @@ export class World {
     if (this.#endpoints.delete(endpoint)) this.native.endEndpoint(endpoint);
   }
 
-  setWill(endpoint: number, connection: CmConnection): void {
+  setDreqOnExit(endpoint: number, connection: CmConnection): void {
     if (this.#endpoints.has(endpoint))
-      this.native.setWill(endpoint, connection.will()!.path, connection.will()!.mad);
+      this.native.setDreqOnExit(endpoint, connection.dreqOnExit()!.path, connection.dreqOnExit()!.mad);
   }
 
   /** Moves a queue pair to RTS. Returns false on failure, which is a violation. */

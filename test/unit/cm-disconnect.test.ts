@@ -9,7 +9,7 @@ const INTERVAL = 4295;
 const EARLY = 268;
 
 function dreqOf(side: Side): CmBody<'DREQ'> {
-  const message = parseMad(side.connection.will()!.mad);
+  const message = parseMad(side.connection.dreqOnExit()!.mad);
   if (typeof message === 'string' || message.name !== 'DREQ') throw new Error('no DREQ');
   return message.body;
 }
@@ -193,28 +193,28 @@ test('a retransmitted DREQ equals the first one, whatever was sent in between', 
   pair.network.lose('client', 'DREQ', 1);
   active.connection.disconnect();
   // Built in reused memory.
-  const will = passive.connection.will()!.mad.slice();
+  const dreq = passive.connection.dreqOnExit()!.mad.slice();
   pair.network.clock.advance(INTERVAL);
   const [first, second, ...more] = pair.network.sent.filter(({ message }) => message.name === 'DREQ');
   assert.equal(second!.mad, first!.mad);
-  assert.not.equal(will, first!.mad);
+  assert.not.equal(dreq, first!.mad);
   assert.equal(more, []);
   assert.equal(active.events, ['disconnectCompleted true']);
 });
 
-test('will() is the DREQ that ends the connection', () => {
+test('dreqOnExit() is the DREQ that ends the connection', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
-  const will = active.connection.will()!;
+  const dreq = active.connection.dreqOnExit()!;
   assert.equal(dreqOf(active), {
     ...dreqOf(active),
     localCommId: active.connection.localCommId,
     remoteCommId: passive.connection.localCommId,
     remoteQpn: 0x11,
   });
-  assert.equal([will.path.source, will.path.destination], [pair.client.gid, pair.server.gid]);
+  assert.equal([dreq.path.source, dreq.path.destination], [pair.client.gid, pair.server.gid]);
   // The kernel has died: its HCA sends this.
-  pair.server.cm.receive(will.path.source, will.path.destination, 0, will.mad);
+  pair.server.cm.receive(dreq.path.source, dreq.path.destination, 0, dreq.mad);
   assert.equal(passive.events, ['disconnected']);
 });
 

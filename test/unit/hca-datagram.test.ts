@@ -123,11 +123,11 @@ test('commands refuse words that are out of range or missing', () => {
   for (const no of bad) {
     assert.is(hca.modifyQp(1, QpMask.path, { path: no }), Status.INVALID_PARAMETER);
     assert.is(hca.sendMad(no, mad), Status.INVALID_PARAMETER);
-    assert.is(hca.setWill(1, no, mad), Status.INVALID_PARAMETER);
+    assert.is(hca.setDreqOnExit(1, no, mad), Status.INVALID_PARAMETER);
   }
   for (const length of [0, 255, 257]) {
     assert.is(hca.sendMad(path, new Uint8Array(length)), Status.INVALID_PARAMETER);
-    assert.is(hca.setWill(1, path, new Uint8Array(length)), Status.INVALID_PARAMETER);
+    assert.is(hca.setDreqOnExit(1, path, new Uint8Array(length)), Status.INVALID_PARAMETER);
   }
   assert.is(hca.sendMad(path, mad, 0x1_0000), Status.INVALID_PARAMETER);
   for (const port of [-1, 65_536, 0.5]) {

@@ -309,7 +309,7 @@ test('a connection uses the HCA with its address, and moves that HCA’s queue p
   expect(request, Status.SUCCESS);
   expect(rig.accept(id, qp), Status.SUCCESS);
   assert.equal(connection!.calls, ['ready']);
-  assert.is(second.books.wills.size, 0, 'the OS disconnects by itself');
+  assert.is(second.books.dreqsOnExit.size, 0, 'the OS disconnects by itself');
   assert.is(rig.hca.qps.size, 0);
   expect(rig.disconnect(id), Status.PENDING);
   connection!.events.disconnectCompleted!(true);

@@ -446,7 +446,7 @@ test('E22: the active QP gets the attributes of REQ and REP, then the RTU is sen
   assert.is(attributes.minRnrTimer, 12);
   assert.is(attributes.access, 0xa | 1 | 4);
   assert.equal(it.connection!.calls, ['ready']);
-  assert.ok(it.rig.hca.wills.has(it.handle));
+  assert.ok(it.rig.hca.dreqsOnExit.has(it.handle));
 });
 
 test('the passive QP gets the attributes of REQ and REP before the REP goes out', () => {
@@ -468,7 +468,7 @@ test('the passive QP gets the attributes of REQ and REP before the REP goes out'
   assert.is(parameters.qpn, attributes.qpn);
   it.connection!.events.established!();
   assert.is(QpStateOut.decode(it.waiting!.output).state, QpState.RTS);
-  assert.ok(it.rig.hca.wills.has(it.handle));
+  assert.ok(it.rig.hca.dreqsOnExit.has(it.handle));
 });
 
 test('with an SRQ at the peer RNR retries may be unlimited; without responder resources reads are not allowed', () => {

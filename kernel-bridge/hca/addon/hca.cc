@@ -151,7 +151,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   members.add<&Engine::createPkeyTable>("createPkeyTable");
   members.add<&Engine::queryPkeyTable>("queryPkeyTable");
   members.add<&Engine::destroyPkeyTable>("destroyPkeyTable");
-  members.add<&Engine::setWill>("setWill");
+  members.add<&Engine::setDreqOnExit>("setDreqOnExit");
   members.add<NativeHca, &NativeHca::takeEvent>(this, "takeEvent");
   members.add<NativeHca, &NativeHca::sendMad>(this, "sendMad");
   members.add<NativeHca, &NativeHca::claimPort>(this, "claimPort");

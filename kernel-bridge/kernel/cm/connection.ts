@@ -233,7 +233,7 @@ export class Connection implements CmConnection {
     this.dispatch('displaced');
   }
 
-  will(): { path: CmPath; mad: Uint8Array } {
+  dreqOnExit(): { path: CmPath; mad: Uint8Array } {
     return { path: this.path, mad: this.#dreq(emitMadOnce) };
   }
 

@@ -189,7 +189,7 @@ export interface CmConnection {
    * The DREQ that would end this connection now, for the HCA to send if this kernel dies. Its bytes are overwritten
    * later. Undefined: the OS disconnects the connections of a process that ends.
    */
-  will(): { path: CmPath; mad: Uint8Array } | undefined;
+  dreqOnExit(): { path: CmPath; mad: Uint8Array } | undefined;
 }
 
 export interface CmConnectParameters {

@@ -43,7 +43,7 @@ import {
   limited,
   passiveAttributes,
   passivePkeyIndex,
-  setWill,
+  setDreqOnExit,
   usableQp,
   type WvQp,
 } from './endpoint-qp.js';
@@ -206,7 +206,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
         return status;
       }
       this.connection!.ready(args.param!.privateData);
-      setWill(qp, this.connection!.will());
+      setDreqOnExit(qp, this.connection!.dreqOnExit());
       this.reply = undefined;
       completeWithState(irp);
       return undefined;
@@ -488,7 +488,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     const waiting = this.accepting?.removeFirst();
     this.accepting = undefined;
     this.request = undefined;
-    if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
+    if (this.qp && this.connection) setDreqOnExit(this.qp.qp, this.connection.dreqOnExit());
     if (waiting) completeWithState(waiting.irp);
   }
 

@@ -8,7 +8,7 @@ import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { RcOptions } from '../../option-checks/option-schemas.js';
 import type { CmConnection, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
-import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
+import { modifyQp, connectQp as moveToRts, queryQpState, setQpDreqOnExit } from '../hca-driver/ci-queues.js';
 import { mtuBytes, sameGid } from '../hca-driver/hca-ports.js';
 import type { IbQp } from '../hca-driver/ib-objects.js';
 import { pkeyIndexFor, pkeysFit } from '../hca-driver/pkeys.js';
@@ -120,8 +120,8 @@ export function failQp(qp: IbQp): number {
 }
 
 /** Passes the connection's DREQ to the HCA, to be sent if this kernel dies. */
-export function setWill(qp: IbQp, will: ReturnType<CmConnection['will']>): void {
-  if (will) setQpWill(qp, will.path, will.mad);
+export function setDreqOnExit(qp: IbQp, dreq: ReturnType<CmConnection['dreqOnExit']>): void {
+  if (dreq) setQpDreqOnExit(qp, dreq.path, dreq.mad);
 }
 
 /**

@@ -397,6 +397,6 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
  * Passes a MAD to the HCA, which sends it to `path` if this kernel dies while the queue pair is connected. For
  * connection management: no IRP, at any level.
  */
-export function setQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array): number {
-  return qp.pd.ca.hca.native.setWill?.(qp.handle, path, mad) ?? Status.SUCCESS;
+export function setQpDreqOnExit(qp: IbQp, path: PathParameters, mad: Uint8Array): number {
+  return qp.pd.ca.hca.native.setDreqOnExit?.(qp.handle, path, mad) ?? Status.SUCCESS;
 }

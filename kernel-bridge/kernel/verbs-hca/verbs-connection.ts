@@ -132,7 +132,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   }
 
   /** The OS disconnects the connections of a process that ends. */
-  will(): undefined {
+  dreqOnExit(): undefined {
     return undefined;
   }
 

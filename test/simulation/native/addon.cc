@@ -87,7 +87,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
                            N::InstanceMethod("addFlow", &N::addFlow),
                            N::InstanceMethod("makeEndpoint", &N::makeEndpoint),
                            N::InstanceMethod("bring", &N::bring),
-                           N::InstanceMethod("setWill", &N::setWill),
+                           N::InstanceMethod("setDreqOnExit", &N::setDreqOnExit),
                            N::InstanceMethod("startFlow", &N::startFlow),
                            N::InstanceMethod("stopFlow", &N::stopFlow),
                            N::InstanceMethod("endEndpoint", &N::endEndpoint),
@@ -204,11 +204,11 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     return give(info, double(uint32_t(s_.flows.bring(end, a))));
   }
 
-  void setWill(Info info) {
+  void setDreqOnExit(Info info) {
     Endpoint& end = *s_.flows.endpoint(whole(info, 0));
     if (!end.qp) return;
     const Path path = pathOf(info[1].As<Napi::Object>());
-    s_.expect(end.host->engine.setWill(end.qp, path, info[2].As<Napi::Uint8Array>().Data()), "setWill");
+    s_.expect(end.host->engine.setDreqOnExit(end.qp, path, info[2].As<Napi::Uint8Array>().Data()), "setDreqOnExit");
     end.host->arrange();
   }
 

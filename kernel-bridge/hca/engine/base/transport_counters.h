@@ -67,7 +67,7 @@ namespace nd {
   X(flushed, "flushed_wqe")                                                                  \
   X(qpErrors, "qp_fatal")                                                                    \
   X(peersLost, "peer_lost")                                                                  \
-  X(willsSent, "will_sent")                                                                  \
+  X(dreqsOnExitSent, "dreq_on_exit_sent")                                                    \
   X(cqEvents, "cq_event")                                                                    \
   X(pollerYields, "poller_yield")
 

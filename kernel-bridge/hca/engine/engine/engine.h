@@ -109,7 +109,7 @@ class Engine final : public PacketSink, public HcaCommands {
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
   // The DREQ to be sent if the kernel dies without disconnecting. Set when the connection is established; from then on
   // an idle connection is probed.
-  Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
+  Status setDreqOnExit(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // Requests one event once `count` entries (1 to the CQ's size) have been written, including those that armCq() would
   // count. It comes earlier together with one that armCq() requested.

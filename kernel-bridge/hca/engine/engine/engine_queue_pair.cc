@@ -162,15 +162,15 @@ Status Engine::destroyQp(Handle handle) {
   return Status::kSuccess;
 }
 
-Status Engine::setWill(Handle handle, const Path& path, const uint8_t mad[256]) {
+Status Engine::setDreqOnExit(Handle handle, const Path& path, const uint8_t mad[256]) {
   Transport& t = impl_->transport;
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
   if (!mad) return Status::kInvalidParameter;
-  qp->will = std::make_unique<Will>();
-  qp->will->path = path;
-  std::memcpy(qp->will->mad, mad, wire::kMadBytes);
+  qp->dreqOnExit = std::make_unique<DreqOnExit>();
+  qp->dreqOnExit->path = path;
+  std::memcpy(qp->dreqOnExit->mad, mad, wire::kMadBytes);
   qp->lastActivity = t.context.clock.now();  // the connection starts
   return Status::kSuccess;
 }

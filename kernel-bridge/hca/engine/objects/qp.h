@@ -243,7 +243,7 @@ struct Group {
   bool operator<(const Group& o) const { return gid != o.gid ? gid.raw < o.gid.raw : interface < o.interface; }
 };
 
-struct Will {
+struct DreqOnExit {
   Path path;
   uint8_t mad[wire::kMadBytes];
 };
@@ -280,7 +280,7 @@ struct Qp {
   std::unique_ptr<FragmentPath> fragments;         // once large packets are suspected to vanish
   std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's packets
   uint64_t goneAt = 0;  // not 0: the peer's process has ended in order, and its DREQ may still arrive until then
-  std::unique_ptr<Will> will;
+  std::unique_ptr<DreqOnExit> dreqOnExit;
 
   uint32_t marks = kUnheard | kClosed | kNotRts | kNotDirect;
   bool has(uint32_t any) const { return (marks & any) != 0; }
@@ -318,7 +318,7 @@ struct Qp {
   bool reliable() const { return attributes.type == abi::kQptRc; }
   // Whether the peer is ready: a packet of it has arrived, or connection management has stored the connection's last
   // message. Before that, a passive side waits in RTS for a peer that may not accept packets yet.
-  bool connected() const { return !has(kUnheard) || will; }
+  bool connected() const { return !has(kUnheard) || dreqOnExit; }
   WqeLimits sendLimits() const {
     return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth};
   }

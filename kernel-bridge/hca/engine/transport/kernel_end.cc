@@ -15,7 +15,7 @@ void KernelEnd::detach(KernelId kernel) {
   c_.qps.forEach([&](Qp& qp) {
     if (qp.kernel == kernel) mine.push_back(&qp);
   });
-  for (Qp* qp : mine) sendWill(*qp);
+  for (Qp* qp : mine) sendDreqOnExit(*qp);
   c_.link.flush();  // the stored DREQs are freed with their QPs
   for (Qp* qp : mine) {
     Failure quiet;
@@ -45,10 +45,10 @@ void KernelEnd::detach(KernelId kernel) {
 }
 
 // Sends the DREQ that the connection manager has stored for it.
-void KernelEnd::sendWill(Qp& qp) {
+void KernelEnd::sendDreqOnExit(Qp& qp) {
   OutPacket& out = t_.links.out;
   t_.responses.acknowledgeLast(qp);
-  if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
+  if (!qp.dreqOnExit || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
   if (!isPkey(qp.pkey())) return;
   wire::Bth bth;
   bth.pkey = qp.pkey();
@@ -57,11 +57,11 @@ void KernelEnd::sendWill(Qp& qp) {
   bth.psn = gsiPsn_;
   gsiPsn_ = wire::psnAdd(gsiPsn_, 1);
   wire::emitDeth(t_.links.begin(bth), {wire::kGsiQkey, wire::kGsiQpn});
-  out.pieces[0] = {qp.will->mad, wire::kMadBytes};
+  out.pieces[0] = {qp.dreqOnExit->mad, wire::kMadBytes};
   out.pieceCount = 1;
   out.payloadLength = wire::kMadBytes;
-  c_.counters.willsSent++;
-  if (!c_.link.send(qp.will->path, out)) c_.counters.sendFailures++;
+  c_.counters.dreqsOnExitSent++;
+  if (!c_.link.send(qp.dreqOnExit->path, out)) c_.counters.sendFailures++;
 }
 
 }  // namespace nd

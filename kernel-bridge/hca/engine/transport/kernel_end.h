@@ -11,7 +11,7 @@ class KernelEnd : public Role {
   void detach(KernelId kernel);
 
  private:
-  void sendWill(Qp& qp);
+  void sendDreqOnExit(Qp& qp);
   uint32_t gsiPsn_ = 0;
 };
 

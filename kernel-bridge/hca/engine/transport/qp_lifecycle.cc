@@ -19,7 +19,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     return Status::kSuccess;
   }
   if (to == kQpsError) {
-    qp.will.reset();  // a disconnecting program has sent its own DREQ
+    qp.dreqOnExit.reset();  // a disconnecting program has sent its own DREQ
     Failure quiet;
     quiet.report = false;
     fail(qp, quiet);
@@ -118,7 +118,7 @@ void Lifecycle::toReset(Qp& qp) {
   qp.shared.held = false;
   qp.rs.head = qp.rs.producer = receive;
   qp.drainNotify = qp.drained = qp.peerLocal = false;
-  qp.will.reset();
+  qp.dreqOnExit.reset();
   const uint32_t type = qp.attributes.type, qpn = qp.attributes.qpn;
   qp.attributes = QpAttributes{};
   qp.attributes.type = type;
