@@ -1923,7 +1923,7 @@ declare const QpMask: {
     readonly initiatorDepth: 32768;
     readonly currentState: 65536;
     readonly drainNotify: 131072;
-    readonly patience: 262144;
+    readonly rnrTimeout: 262144;
     readonly extensions: 524288;
 };
 declare const QpProviderIn: Struct<{
@@ -3496,7 +3496,7 @@ interface KernelOptions {
     cm: CmOptions;
     rc: RcOptions;
     keepAliveMs: number;
-    rnrPatienceMs: number;
+    rnrTimeoutMs: number;
     ecn: boolean;
     window: number;
     longWindowBytes: number;
@@ -3853,7 +3853,7 @@ interface QpAttributeValues {
     ackTimeout: number;
     retryCount: number;
     rnrRetry: number;
-    patience: number;
+    rnrTimeout: number;
     extensions: number;
 }
 interface QpCreateParameters {

@@ -465,7 +465,7 @@ export interface WvConnectParam {
   /**
    * How often the peer retries a send when no receive is posted here (RNR): 0 to 6, or 7 for unlimited. The default is
    * 7 for queue pairs with an SRQ and 6 for others. With 6 the peer also waits for at least one second (option
-   * `rnrPatienceMs`). Smaller counts limit only the number of retries.
+   * `rnrTimeoutMs`). Smaller counts limit only the number of retries.
    */
   rnrRetryCount?: number;
 }

@@ -112,7 +112,7 @@ export const attributes: readonly RecordForm[] = [
         initiatorDepth: 0x8000,
         currentState: 0x10000,
         drainNotify: [0x20000, 'With the state SQD: requests the event `sendQueueDrained`.'],
-        patience: 0x40000,
+        rnrTimeout: 0x40000,
         extensions: 0x80000,
       },
     },
@@ -157,8 +157,8 @@ export const attributes: readonly RecordForm[] = [
       },
       retryCount: { about: 'Retries without an acknowledgement, 0 to 7.', most: 7 },
       rnrRetry: { about: 'Retries when the peer has no receive posted, 0 to 6; 7: unlimited.', most: 7 },
-      patience: {
-        about: 'RnrPatience bits. Without a bit, the respective retry number above applies unchanged.',
+      rnrTimeout: {
+        about: 'RnrTimeout bits. Without a bit, the respective retry number above applies unchanged.',
         most: 3,
       },
       extensions: {

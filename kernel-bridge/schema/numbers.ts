@@ -138,13 +138,13 @@ export const numbers: readonly NumberTable[] = [
   {
     about:
       'Sides with a time limit for RNR retries: bits of a QP attribute. Without a bit, only the RNR retry count and the RNR NAK timer apply.',
-    ts: 'RnrPatience',
-    cpp: { namespace: 'rnrpatience' },
+    ts: 'RnrTimeout',
+    cpp: { namespace: 'rnrtimeout' },
     members: {
       responder: [
         1,
         'The peer may retry RnrRetry.MOST times or without limit: RNR NAKs request increasing waits, which add up to the option ' +
-          'rnrPatienceMs, and are withdrawn on the wire once a receive is posted.',
+          'rnrTimeoutMs, and are withdrawn on the wire once a receive is posted.',
       ],
       requester: [2, 'Retries continue beyond a count of RnrRetry.MOST until that time has passed.'],
     },

@@ -9,7 +9,7 @@ export const transportOptions = {
     default: 10_000,
     cpp: 'TransportOptions',
   },
-  rnrPatienceMs: {
+  rnrTimeoutMs: {
     about:
       'Minimum time that a message waits for a Receive (RNR), in milliseconds. It applies to a sender whose peer has requested 6 RNR ' +
       'retries or more and has no shared receive queue, and to a receiver that requests as many of its peer: its RNR timers grow, so that 6 ' +

@@ -225,7 +225,7 @@ export class FakeHca implements SoftHca, UserHca {
       ackTimeout: 0,
       retryCount: 0,
       rnrRetry: 0,
-      patience: 0,
+      rnrTimeout: 0,
       extensions: 0,
     };
     if (status === Status.SUCCESS) this.qps.set(qp, { mask: 0, parameters, qpn, attributes });

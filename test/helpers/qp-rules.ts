@@ -27,7 +27,7 @@ const qpRules: QpRule[] = [
     to: 'RTR',
     types: ['RC'],
     required: `${connected} responderResources minRnrTimer`,
-    optional: 'access pkeyIndex patience extensions',
+    optional: 'access pkeyIndex rnrTimeout extensions',
   },
   { from: 'INIT', to: 'RTR', types: ['UC'], required: connected, optional: 'access pkeyIndex' },
   { from: 'INIT', to: 'RTR', types: ['UD'], required: '', optional: 'pkeyIndex qkey' },

@@ -40,7 +40,7 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
 /** Only connection management sets the RNR time limit and the extensions. */
-type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience' | 'extensions'>;
+type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'rnrTimeout' | 'extensions'>;
 
 const states = Object.keys(QpState) as QpStateName[];
 

@@ -434,7 +434,7 @@ TEST(direct_table_is_finite) {
 TEST(direct_beside_a_late_receive) {
   Link2 l;
   l.rnrRetries = wire::kMostRnrRetries;
-  l.patience = rnrpatience::kResponder | rnrpatience::kRequester;
+  l.rnrTimeout = rnrtimeout::kResponder | rnrtimeout::kRequester;
   for (const bool meets : {false, true}) {
     DirectConnection w(l);
     SharedBuffer target(*w.b, 4096), to(*w.b, 4096), back(*w.a, 4096);

@@ -48,7 +48,7 @@ struct Reads {
     return s;
   }
   explicit Reads(uint32_t taken = extensions::kAll, const PathShape& path = quiet(), uint64_t seed = 1,
-                 const EngineOptions& options = {}, uint32_t rnrTimer = 12, uint32_t patience = 0)
+                 const EngineOptions& options = {}, uint32_t rnrTimer = 12, uint32_t rnrTimeout = 0)
       : w(path, seed, options),
         shape(shaped()),
         qa(*w.a, shape),
@@ -59,8 +59,8 @@ struct Reads {
     l.mtu = kMtu;
     l.ackTimeout = 17;  // 0.67 s
     l.rnrTimer = rnrTimer;
-    l.patience = patience;
-    if (!patience) l.rnrRetries = 7;
+    l.rnrTimeout = rnrTimeout;
+    if (!rnrTimeout) l.rnrRetries = 7;
     l.extensions = taken;
     l.psnA = kFirst;
     w.connect(qa, qb, l);
@@ -207,13 +207,13 @@ TEST(lost_responses_of_atomics_are_re_requested) {
 TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
   constexpr uint64_t kMs = 1'000'000;
   struct {
-    uint32_t timer, patience;
+    uint32_t timer, rnrTimeout;
     uint64_t receiveAt;
     uint32_t most;  // copies of the message
   } const cases[] = {
-      {20, 0, 25 * kMs, 5}, {12, 0, 10 * kMs, 6}, {24, rnrpatience::kRequester | rnrpatience::kResponder, 5 * kMs, 4}};
+      {20, 0, 25 * kMs, 5}, {12, 0, 10 * kMs, 6}, {24, rnrtimeout::kRequester | rnrtimeout::kResponder, 5 * kMs, 4}};
   for (const auto& c : cases) {
-    Reads r(extensions::kAll, quiet(), 1, {}, c.timer, c.patience);
+    Reads r(extensions::kAll, quiet(), 1, {}, c.timer, c.rnrTimeout);
     Buffer from(*r.w.a, kMessage, kAllAccess, 5), receives(*r.w.b, kMessage);
     uint32_t copies = 0;
     r.lose = [&](Frame& f) {
@@ -234,7 +234,7 @@ TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
     for (uint32_t n = 0; n < 4 * kPackets; n++) early += r.times[answerPsn(n)];
     CHECK_EQ(early, 4 * kPackets + 2u);
     CHECK(copies <= c.most);
-    CHECK_EQ(r.w.a->counter("rnr_wait_shortened"), c.patience ? 1u : 0u);
+    CHECK_EQ(r.w.a->counter("rnr_wait_shortened"), c.rnrTimeout ? 1u : 0u);
     CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
   }
 }

@@ -8,12 +8,12 @@ using namespace world;
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr uint32_t kPatient = rnrpatience::kResponder | rnrpatience::kRequester;
+constexpr uint32_t kBothSides = rnrtimeout::kResponder | rnrtimeout::kRequester;
 
-Link2 patientLink(uint32_t retries = wire::kMostRnrRetries, uint32_t patience = kPatient) {
+Link2 rnrTimeoutLink(uint32_t retries = wire::kMostRnrRetries, uint32_t rnrTimeout = kBothSides) {
   Link2 l;
   l.rnrRetries = retries;
-  l.patience = patience;
+  l.rnrTimeout = rnrTimeout;
   return l;
 }
 
@@ -33,7 +33,7 @@ bool isRnr(const Frame& f) {
 // One message whose receive is late. `kind`: a SEND of one packet, of several, or a WRITE with immediate data.
 template <typename Base>
 void late(uint64_t lateness, uint32_t kind) {
-  Base p(patientLink());
+  Base p(rnrTimeoutLink());
   Buffer from(*p.a, 5000, kAllAccess, 3), to(*p.b, 5000);
   const uint32_t length = kind == 0 ? 100 : 5000;
   Wr wr{kOpSend, kSendFlagSignaled, {{from.at(), length, from.lkey}}};
@@ -85,15 +85,15 @@ TEST(late_receive_that_never_comes_ends_in_rnr_retry) {
     CHECK_EQ(p.b->counter("send_rnr_err"), wire::kMostRnrRetries + 1);
     CHECK_EQ(p.qb.stateWord(), kQpsRts);
   };
-  Pair wire(patientLink());
+  Pair wire(rnrTimeoutLink());
   ends(wire);
-  LocalConnection local(patientLink());
+  LocalConnection local(rnrTimeoutLink());
   ends(local);
 }
 
 // A peer that counts as the standard says: six retries, each after the requested time.
 TEST(late_receive_times_add_up_for_a_peer_that_counts) {
-  Pair p(patientLink(wire::kMostRnrRetries, rnrpatience::kResponder));
+  Pair p(rnrTimeoutLink(wire::kMostRnrRetries, rnrtimeout::kResponder));
   Buffer to(*p.b, 64);
   p.qa.post({kOpSend, kSendFlagSignaled});
   pass(p, 1000 * kMs);
@@ -108,7 +108,7 @@ TEST(late_receive_is_announced_while_a_retry_is_left) {
   for (uint32_t naks = 1; naks <= wire::kMostRnrRetries + 1; naks++) {
     check::note = "naks";
     check::noteNumber = naks;
-    Pair p(patientLink(wire::kRnrForEver));
+    Pair p(rnrTimeoutLink(wire::kRnrForEver));
     p.net.logging = true;
     Buffer to(*p.b, 64);
     p.qa.post({kOpSend, kSendFlagSignaled});
@@ -133,7 +133,7 @@ TEST(late_receive_is_announced_while_a_retry_is_left) {
 // A peer that keeps requesting short waits, as other implementations do: this side's deadline replaces the count, and
 // the cost is one packet per wait.
 TEST(late_receive_of_a_peer_with_a_short_timer) {
-  Pair p(patientLink(wire::kMostRnrRetries, rnrpatience::kRequester));
+  Pair p(rnrTimeoutLink(wire::kMostRnrRetries, rnrtimeout::kRequester));
   Buffer from(*p.a, 20'000, kAllAccess, 3), to(*p.b, 20'000);
   p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 20'000, from.lkey}}});
   pass(p, 900 * kMs);
@@ -150,7 +150,7 @@ TEST(late_receive_of_a_peer_with_a_short_timer) {
 
 // A smaller count is an application's own.
 TEST(late_receive_and_a_count_of_its_own) {
-  Pair p(patientLink(2));
+  Pair p(rnrTimeoutLink(2));
   p.qa.post({});
   CHECK(p.until([&] { return p.qa.sendCq.written() > 0; }));
   only(p.qa.sendCq, 0, kOpSend, kWcRnrRetry);
@@ -160,7 +160,7 @@ TEST(late_receive_and_a_count_of_its_own) {
 // Other connections of the same two processes continue, nothing is kept of a waiting message, and the end of its queue
 // pair needs only the doorbell of ERROR.
 TEST(late_receive_delays_no_other_queue_pair) {
-  LocalConnection p(patientLink());
+  LocalConnection p(rnrTimeoutLink());
   TestQp other(*p.a), otherPeer(*p.b);
   p.connect(other, otherPeer);
   Buffer from(*p.a, 65'536, kAllAccess, 3), to(*p.b, 65'536);
@@ -190,9 +190,9 @@ TEST(late_receive_of_a_shared_queue) {
     TestQp a1(*w.a), a2(*w.a), a3(*w.a);
     auto b1 = std::make_unique<TestQp>(*w.b, shape);
     TestQp b2(*w.b, shape), b3(*w.b, shape);
-    w.connect(a1, *b1, patientLink(wire::kRnrForEver));
-    w.connect(a2, b2, patientLink(wire::kRnrForEver));
-    w.connect(a3, b3, patientLink(wire::kRnrForEver));
+    w.connect(a1, *b1, rnrTimeoutLink(wire::kRnrForEver));
+    w.connect(a2, b2, rnrTimeoutLink(wire::kRnrForEver));
+    w.connect(a3, b3, rnrTimeoutLink(wire::kRnrForEver));
     Buffer to(*w.b, 64);
     for (TestQp* qp : {&a1, &a2, &a3}) {
       qp->post({kOpSend, kSendFlagSignaled});
@@ -250,7 +250,7 @@ TEST(late_receive_property) {
       CHECK(p.until([&] { return p.qa.sendCq.written() == most; }));
       CHECK(p.b->counter("late_receive") > 0);
     };
-    Link2 l = patientLink();
+    Link2 l = rnrTimeoutLink();
     Pair p(l);
     p.net.faults = {seed % 3 ? 0.02 : 0, seed % 2 ? 0.02 : 0, seed % 5 ? 0 : 0.02};
     run(p);

@@ -311,7 +311,7 @@ QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn, const 
   a.ackTimeout = l.ackTimeout;
   a.retryCount = l.retries;
   a.rnrRetry = l.rnrRetries;
-  a.patience = l.patience;
+  a.rnrTimeout = l.rnrTimeout;
   a.extensions = l.extensions;
   return a;
 }

@@ -180,7 +180,7 @@ struct TestQp {
 
 struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
-  uint32_t patience = 0, extensions = 0;
+  uint32_t rnrTimeout = 0, extensions = 0;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
   uint8_t trafficClass = 0;
   uint32_t pkeyIndexA = 0;
@@ -189,7 +189,7 @@ struct Link2 {  // how two QPs are connected
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
 constexpr uint32_t kRtrMask = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
                               qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer |
-                              qpmask::kPatience | qpmask::kExtensions;
+                              qpmask::kRnrTimeout | qpmask::kExtensions;
 constexpr uint32_t kRtsMask = qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
                               qpmask::kSendPsn | qpmask::kInitiatorDepth;
 constexpr uint32_t kRtrMaskUc =

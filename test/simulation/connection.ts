@@ -8,7 +8,7 @@ export const SERVICE = 0x0106_1c06n;
 const PORT = 0x1c06;
 const LOCAL_PORT = 40_000;
 const DEPTH = 16;
-const PATIENT = 3;
+const RNR_TIMEOUT_SIDES = 3;
 const NS_PER_MS = 1e6;
 const ACK_UNIT_MS = 4.096e-3;
 /** The engine adds 25 % to timeouts, and a clock may be 10 % slow. */
@@ -252,7 +252,7 @@ export function attributesOf(settings: ConnectionSettings, path: CmPath, receive
     ackTimeout: settings.ackTimeoutCode,
     retryCount: settings.retryCount,
     rnrRetry: settings.rnrRetryCount,
-    patience: PATIENT,
+    rnrTimeout: RNR_TIMEOUT_SIDES,
     extensions: settings.ours ? (peer.peerExtensions ?? 0) : 0,
   };
 }

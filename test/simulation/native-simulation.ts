@@ -87,7 +87,7 @@ export interface QpAttributes {
   readonly ackTimeout: number;
   readonly retryCount: number;
   readonly rnrRetry: number;
-  readonly patience: number;
+  readonly rnrTimeout: number;
   readonly extensions: number;
 }
 

@@ -10,7 +10,7 @@ import { Status, WvError } from '../../winverbs/status.js';
 import { type QpAttributeName, type QpStateName, qpRule, qpTypes } from '../helpers/qp-rules.js';
 import { root } from '../helpers/root.js';
 
-/** The options that carry the HCA's attributes: the path with its MTU is AV. `patience` and `extensions` are the kernel's own. */
+/** The options that carry the HCA's attributes: the path with its MTU is AV. `rnrTimeout` and `extensions` are the kernel's own. */
 const optionOf: Readonly<Partial<Record<QpAttributeName, number>>> = {
   access: QpAttr.ACCESS_FLAGS,
   pkeyIndex: QpAttr.PKEY_INDEX,

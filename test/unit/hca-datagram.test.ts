@@ -25,7 +25,7 @@ test.before(() => {
   hca = addon.openHca(
     {
       keepAliveMs: 0,
-      rnrPatienceMs: 0,
+      rnrTimeoutMs: 0,
       ecn: false,
       window: 64,
       longWindowBytes: 0,
@@ -68,7 +68,7 @@ test('connecting refuses the same values as modifying, and stops at the refused 
     ackTimeout: 14,
     retryCount: 7,
     rnrRetry: 6,
-    patience: 0,
+    rnrTimeout: 0,
     extensions: 0,
   };
   const none = { init: 0, rtr: 0, rts: 0 };
@@ -209,7 +209,7 @@ test('a closed HCA reports that it is gone', () => {
   const closed = addon.openHca(
     {
       keepAliveMs: 0,
-      rnrPatienceMs: 0,
+      rnrTimeoutMs: 0,
       ecn: false,
       window: 64,
       longWindowBytes: 0,

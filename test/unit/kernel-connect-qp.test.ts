@@ -8,7 +8,7 @@ import {
   ALL_PEER_EXTENSIONS,
   type ConnectAttributes,
   QpMask,
-  RnrPatience,
+  RnrTimeout,
 } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -68,13 +68,13 @@ test('a connected queue pair remembers its attributes', () => {
 });
 
 test('the largest RNR count stands for a time limit, a smaller one for itself', () => {
-  const { responder, requester } = RnrPatience;
+  const { responder, requester } = RnrTimeout;
   const cases: [
     rnrRetry: number,
     peerRnrRetry: number,
     peerUsesSrq: boolean,
     count: number,
-    patience: number,
+    rnrTimeout: number,
   ][] = [
     [6, 6, false, 6, responder | requester],
     [7, 6, false, 6, responder | requester],
@@ -83,10 +83,10 @@ test('the largest RNR count stands for a time limit, a smaller one for itself', 
     [6, 5, true, 6, requester],
     [0, 0, false, 0, 0],
   ];
-  for (const [rnrRetry, peerRnrRetry, peerUsesSrq, count, patience] of cases) {
+  for (const [rnrRetry, peerRnrRetry, peerUsesSrq, count, rnrTimeout] of cases) {
     const { qp, given } = queuePair(QpType.RC);
     assert.is(connectQp(qp, { ...connection, rnrRetry, peerRnrRetry, peerUsesSrq }), Status.SUCCESS);
-    assert.equal([given[0]!.rnrRetry, given[0]!.patience], [count, patience]);
+    assert.equal([given[0]!.rnrRetry, given[0]!.rnrTimeout], [count, rnrTimeout]);
   }
 });
 

@@ -2,7 +2,7 @@
  * The queue pair of a connection: which one Connect and Accept may use, its attributes from REQ and REP, and the state
  * changes by connection management: INIT → RTR → RTS (IBA 1 §12.9.7, RDMA IP CM service), and ERROR at the end.
  */
-import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/soft-hca-binding.js';
+import { type ConnectSteps, type PathParameters, QpMask, RnrTimeout } from '../../hca/soft-hca-binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -56,7 +56,7 @@ const carriedBy: Readonly<Record<number, ConnectSteps>> = {
       QpMask.receivePsn |
       QpMask.responderResources |
       QpMask.minRnrTimer |
-      QpMask.patience |
+      QpMask.rnrTimeout |
       QpMask.extensions,
     rts: QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
   },
@@ -85,8 +85,8 @@ export function rnrRetryFor(asked: number, receiverUsesSrq: boolean): number {
 }
 
 /** The largest count stands for a time limit; an application that sets a smaller one gets that number of retries. */
-function patienceOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
-  const { requester, responder } = RnrPatience;
+function rnrTimeoutOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
+  const { requester, responder } = RnrTimeout;
   return (rnrRetry >= RnrRetry.MOST ? requester : 0) | (peerRnrRetry >= RnrRetry.MOST ? responder : 0);
 }
 
@@ -107,7 +107,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     ackTimeout: a.ackTimeout,
     retryCount: a.retryCount,
     rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
-    patience: patienceOf(a),
+    rnrTimeout: rnrTimeoutOf(a),
     extensions: a.peerExtensions ?? 0,
   });
   if (status !== Status.SUCCESS) failQp(qp);

@@ -113,8 +113,8 @@ export interface QpAttributeValues {
   retryCount: number;
   /** Retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   rnrRetry: number;
-  /** RnrPatience bits. Without a bit, the respective retry number above applies unchanged. */
-  patience: number;
+  /** RnrTimeout bits. Without a bit, the respective retry number above applies unchanged. */
+  rnrTimeout: number;
   /**
    * PeerExtensions bits. The upper half is the payload of a full packet in bytes, or 0 for that of the path
    * MTU.
@@ -199,8 +199,8 @@ export const QpMask = {
   currentState: 0x10000,
   /** With the state SQD: requests the event `sendQueueDrained`. */
   drainNotify: 0x20000,
-  /** {@link QpAttributeValues.patience} */
-  patience: 0x40000,
+  /** {@link QpAttributeValues.rnrTimeout} */
+  rnrTimeout: 0x40000,
   /** {@link QpAttributeValues.extensions} */
   extensions: 0x80000,
 } as const;
@@ -304,6 +304,6 @@ export function putAttributes({ words }: SharedWords, from: Partial<QpAttributeV
   words[13] = from.ackTimeout ?? missing;
   words[14] = from.retryCount ?? missing;
   words[15] = from.rnrRetry ?? missing;
-  words[16] = from.patience ?? missing;
+  words[16] = from.rnrTimeout ?? missing;
   words[17] = from.extensions ?? missing;
 }

@@ -85,10 +85,10 @@ export const CqEventType = {
  * Sides with a time limit for RNR retries: bits of a QP attribute. Without a bit, only the RNR retry count
  * and the RNR NAK timer apply.
  */
-export const RnrPatience = {
+export const RnrTimeout = {
   /**
    * The peer may retry RnrRetry.MOST times or without limit: RNR NAKs request increasing waits, which add
-   * up to the option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
+   * up to the option rnrTimeoutMs, and are withdrawn on the wire once a receive is posted.
    */
   responder: 1,
   /** Retries continue beyond a count of RnrRetry.MOST until that time has passed. */

@@ -74,7 +74,7 @@ export interface KernelOptions {
    * implementations slightly more than one second at most). A connection with a smaller count keeps that
    * count and `rc.minRnrTimerCode`; with 0 all connections do.
    */
-  rnrPatienceMs: number;
+  rnrTimeoutMs: number;
   /**
    * Sends packets of connections as ECN-capable, ECT(0). Received marks always cause CNPs, with or without
    * this option.
@@ -160,7 +160,7 @@ export interface KernelOptions {
 export type HcaOptions = Pick<
   KernelOptions,
   | 'keepAliveMs'
-  | 'rnrPatienceMs'
+  | 'rnrTimeoutMs'
   | 'ecn'
   | 'window'
   | 'longWindowBytes'
@@ -190,7 +190,7 @@ export const defaultOptions: KernelOptions = {
     trafficClass: 0,
   },
   keepAliveMs: 10_000,
-  rnrPatienceMs: 1000,
+  rnrTimeoutMs: 1000,
   ecn: false,
   window: 128,
   longWindowBytes: 33_554_432,
@@ -266,7 +266,7 @@ export const kernelShape = (z: Zod, checks: OptionChecks) =>
     cm: cmShape(z).prefault({}),
     rc: rcShape(z).prefault({}),
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
-    rnrPatienceMs: z.int().min(0).max(600_000).default(defaultOptions.rnrPatienceMs),
+    rnrTimeoutMs: z.int().min(0).max(600_000).default(defaultOptions.rnrTimeoutMs),
     ecn: z.boolean().default(defaultOptions.ecn),
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     longWindowBytes: z.int().min(0).max(1_073_741_824).default(defaultOptions.longWindowBytes),

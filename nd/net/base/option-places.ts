@@ -60,7 +60,7 @@ const places = {
   adapter: {
     call: 'the adapter, by the environment variable ND_OPTIONS',
     names:
-      words(`cm rc keepAliveMs rnrPatienceMs ecn window longWindowBytes link icrc direct capture statistics receiveBufferBytes
+      words(`cm rc keepAliveMs rnrTimeoutMs ecn window longWindowBytes link icrc direct capture statistics receiveBufferBytes
       faults pkeys hca kernel startTimeoutMs`),
   },
 } as const satisfies Readonly<Record<string, Place>>;

@@ -199,7 +199,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     read(o, "ackTimeout", &a.ackTimeout);
     read(o, "retryCount", &a.retryCount);
     read(o, "rnrRetry", &a.rnrRetry);
-    read(o, "patience", &a.patience);
+    read(o, "rnrTimeout", &a.rnrTimeout);
     read(o, "extensions", &a.extensions);
     return give(info, double(uint32_t(s_.flows.bring(end, a))));
   }

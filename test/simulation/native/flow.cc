@@ -94,7 +94,7 @@ Status Flows::bring(Endpoint& e, QpAttributes a) {
   a.path.source = e.host->gid;
   constexpr uint32_t init = kState | kPkeyIndex | kPort | qpmask::kAccess;
   constexpr uint32_t rtr = kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources |
-                           kMinRnrTimer | kPatience | kExtensions;
+                           kMinRnrTimer | kRnrTimeout | kExtensions;
   constexpr uint32_t rts = kState | kAckTimeout | kRetryCount | kRnrRetry | kSendPsn | kInitiatorDepth;
   const Status status = e.host->engine.connectQp(e.qp, {init, rtr, rts}, a);
   if (status != Status::kSuccess) return status;

@@ -23,7 +23,7 @@ constexpr Transition kTransitions[] = {
     {kQpsInit, kQpsInit, {{true, 0, kInitRc}, {true, 0, kInitRc}, {true, 0, kInitUd}}},
     {kQpsInit,
      kQpsRtr,
-     {{true, kPathRc, kAccess | kPkeyIndex | kPatience | kExtensions},
+     {{true, kPathRc, kAccess | kPkeyIndex | kRnrTimeout | kExtensions},
       {true, kPathUc, kAccess | kPkeyIndex},
       {true, 0, kPkeyIndex | kQkey}}},
     {kQpsRtr, kQpsRts, {{true, kSendRc, kRunRc}, {true, kSendPsn, kRunUc}, {true, kSendPsn, kRunUd}}},
@@ -61,9 +61,9 @@ constexpr ValueRule kValueRules[] = {
     {kAckTimeout, [](const HcaLimits&, const QpAttributes& a) { return a.ackTimeout <= 31; }},
     {kRetryCount, [](const HcaLimits&, const QpAttributes& a) { return a.retryCount <= 7; }},
     {kRnrRetry, [](const HcaLimits&, const QpAttributes& a) { return a.rnrRetry <= wire::kRnrForEver; }},
-    {kPatience,
+    {kRnrTimeout,
      [](const HcaLimits&, const QpAttributes& a) {
-       return (a.patience & ~(rnrpatience::kResponder | rnrpatience::kRequester)) == 0;
+       return (a.rnrTimeout & ~(rnrtimeout::kResponder | rnrtimeout::kRequester)) == 0;
      }},
     {kExtensions, [](const HcaLimits&, const QpAttributes& a) { return extensions::isValid(a.extensions); }},
 };

@@ -115,7 +115,7 @@ constexpr uint32_t kSendPsn = 0x4000;
 constexpr uint32_t kInitiatorDepth = 0x8000;
 constexpr uint32_t kCurrentState = 0x10000;
 constexpr uint32_t kDrainNotify = 0x20000;  // With the state SQD: requests the event `sendQueueDrained`.
-constexpr uint32_t kPatience = 0x40000;
+constexpr uint32_t kRnrTimeout = 0x40000;
 constexpr uint32_t kExtensions = 0x80000;
 }  // namespace qpmask
 
@@ -141,7 +141,7 @@ struct QpAttributeWords {
   uint32_t ackTimeout = 0;  // How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite.
   uint32_t retryCount = 0;  // Retries without an acknowledgement, 0 to 7.
   uint32_t rnrRetry = 0;  // Retries when the peer has no receive posted, 0 to 6; 7: unlimited.
-  uint32_t patience = 0;  // RnrPatience bits. Without a bit, the respective retry number above applies unchanged.
+  uint32_t rnrTimeout = 0;  // RnrTimeout bits. Without a bit, the respective retry number above applies unchanged.
   // PeerExtensions bits. The upper half is the payload of a full packet in bytes, or 0 for that of the path MTU.
   uint32_t extensions = 0;
 
@@ -164,7 +164,7 @@ struct QpAttributeWords {
            visit("ackTimeout", &T::ackTimeout, 31, qpmask::kAckTimeout) &&
            visit("retryCount", &T::retryCount, 7, qpmask::kRetryCount) &&
            visit("rnrRetry", &T::rnrRetry, 7, qpmask::kRnrRetry) &&
-           visit("patience", &T::patience, 3, qpmask::kPatience) &&
+           visit("rnrTimeout", &T::rnrTimeout, 3, qpmask::kRnrTimeout) &&
            visit("extensions", &T::extensions, 4'294'967'295, qpmask::kExtensions);
   }
 };

@@ -92,12 +92,12 @@ enum class CqEvent : uint32_t {
 
 // Sides with a time limit for RNR retries: bits of a QP attribute. Without a bit, only the RNR retry count and the RNR
 // NAK timer apply.
-namespace rnrpatience {
+namespace rnrtimeout {
 // The peer may retry RnrRetry.MOST times or without limit: RNR NAKs request increasing waits, which add up to the
-// option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
+// option rnrTimeoutMs, and are withdrawn on the wire once a receive is posted.
 constexpr uint32_t kResponder = 1;
 constexpr uint32_t kRequester = 2;  // Retries continue beyond a count of RnrRetry.MOST until that time has passed.
-}  // namespace rnrpatience
+}  // namespace rnrtimeout
 
 // Extensions beyond the standard that a peer supports: bits of a QP attribute. Connection management sets them when
 // both peers have agreed; other peers receive standard packets only.

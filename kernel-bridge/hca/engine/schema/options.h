@@ -31,7 +31,7 @@ void readOptions(Reader& reader, FaultRates* o) {
 struct TransportOptions {
   // Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no probes.
   uint64_t keepAliveNs = 10'000'000'000;
-  uint64_t rnrPatienceNs = 1'000'000'000;  // Minimum time that a message waits for a Receive (RNR), in milliseconds.
+  uint64_t rnrTimeoutNs = 1'000'000'000;  // Minimum time that a message waits for a Receive (RNR), in milliseconds.
   bool ecn = false;  // Sends packets of connections as ECN-capable, ECT(0).
   // Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
   // messages on the local link.
@@ -44,7 +44,7 @@ struct TransportOptions {
 template <typename Reader>
 void readOptions(Reader& reader, TransportOptions* o) {
   reader.milliseconds("keepAliveMs", &o->keepAliveNs, 0, 3'600'000)
-      .milliseconds("rnrPatienceMs", &o->rnrPatienceNs, 0, 600'000)
+      .milliseconds("rnrTimeoutMs", &o->rnrTimeoutNs, 0, 600'000)
       .boolean("ecn", &o->ecn)
       .uint("window", &o->window, 1, 4096)
       .uint("longWindowBytes", &o->longWindowBytes, 0, 1'073'741'824);

@@ -260,8 +260,8 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
 bool Completer::rnrLimitExceeded(const Qp& qp) const {
   const uint32_t count = qp.attributes.rnrRetry;
   if (count == wire::kRnrForEver || qp.rq.rnrRetries < count) return false;
-  const bool patient = count == wire::kMostRnrRetries && (qp.attributes.patience & rnrpatience::kRequester);
-  return !patient || c_.now - qp.rq.rnrSince >= c_.options.rnrPatienceNs;
+  const bool timed = count == wire::kMostRnrRetries && (qp.attributes.rnrTimeout & rnrtimeout::kRequester);
+  return !timed || c_.now - qp.rq.rnrSince >= c_.options.rnrTimeoutNs;
 }
 
 // False: the packet has been handled.

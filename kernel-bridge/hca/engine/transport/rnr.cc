@@ -77,7 +77,7 @@ void Rnr::announce(Qp& qp) {
   if (qp.has(kNakFatal) || !qp.has(kNakSent)) return;
   // A sender with kMostRnrRetries has none left after this many. One that retries once more repeats forever.
   const bool mayAnnounce =
-      qp.local || ((qp.attributes.patience & rnrpatience::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
+      qp.local || ((qp.attributes.rnrTimeout & rnrtimeout::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
   if (!mayAnnounce) return;
   c_.counters.lateReceives++;
   if (!qp.has(kNakPending)) rs.rnrNaks++;
@@ -89,9 +89,9 @@ void Rnr::announce(Qp& qp) {
 uint8_t Rnr::rnrCode(const Qp& qp) const {
   const uint32_t least = qp.attributes.minRnrTimer, before = qp.rs.rnrNaks;
   // A sender's last retry is for receives posted after its RNR timeout had expired; there is no reason to delay it.
-  if (!(qp.attributes.patience & rnrpatience::kResponder) || before == kGrowingNaks) return uint8_t(least);
+  if (!(qp.attributes.rnrTimeout & rnrtimeout::kResponder) || before == kGrowingNaks) return uint8_t(least);
   const uint32_t shift = before < kGrowingNaks ? kGrowthShift * (kGrowingNaks - 1 - before) : 0;
-  return wire::rnrCodeFor(std::max(c_.options.rnrPatienceNs >> shift, wire::rnrNanoseconds(least)));
+  return wire::rnrCodeFor(std::max(c_.options.rnrTimeoutNs >> shift, wire::rnrNanoseconds(least)));
 }
 
 }  // namespace nd
