@@ -48,10 +48,10 @@ export function rcPackets(file: string): CapturedPacket[] {
  * is written with a delay. The other end must be in the same process.
  */
 export async function acknowledged(file: string, from: number): Promise<CapturedPacket[]> {
-  for (const patience = AbortSignal.timeout(HANG_MS); ; ) {
+  for (const timeout = AbortSignal.timeout(HANG_MS); ; ) {
     const packets = rcPackets(file).slice(from);
     if (packets.filter(({ opcode }) => opcode === ACKNOWLEDGE).length >= 2) return packets;
-    if (patience.aborted) throw new Error(`No acknowledgment among ${packets.length} packets.`);
+    if (timeout.aborted) throw new Error(`No acknowledgment among ${packets.length} packets.`);
     await setTimeout(20);
   }
 }

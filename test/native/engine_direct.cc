@@ -912,7 +912,7 @@ TEST(direct_now_requests_the_memory) {
 // The key ends in the middle of the copy, and its owner does not wait: nothing that was copied counts.
 TEST(direct_now_evicted) {
   DirectConnection w;
-  w.b->link.board->setPatience(1'000'000);
+  w.b->link.board->setEvictionTimeoutNs(1'000'000);
   SharedBuffer memory(*w.b, 4 * kPage);
   Buffer own(*w.a, 4 * kPage, kAllAccess, 4, kPage);
   w.meet(memory);

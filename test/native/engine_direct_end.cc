@@ -128,7 +128,7 @@ TEST(direct_follows_the_partition) {
 // A command does not return while a peer is inside.
 TEST(direct_end_waits_for_the_peer) {
   DirectConnection w;
-  w.b->link.board->setPatience(kForEver);
+  w.b->link.board->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   uint8_t* const at = enter(w, memory);
@@ -153,7 +153,7 @@ TEST(direct_end_waits_for_the_peer) {
 // A peer that is stopped inside loses the memory, whose contents are preserved. Everything continues in packets.
 TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   DirectConnection w;
-  w.b->link.board->setPatience(kShort);
+  w.b->link.board->setEvictionTimeoutNs(kShort);
   const uint64_t bytes = 5 * kPage + 77;
   SharedBuffer memory(*w.b, bytes, 6);
   Buffer own(*w.a, 64, kAllAccess, 4);
@@ -192,7 +192,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
 // The same with the only key of the memory.
 TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
   DirectConnection w;
-  w.b->link.board->setPatience(kShort);
+  w.b->link.board->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   uint8_t* const at = enter(w, memory, kAccessRemoteWriteBit, 0, 4096);
@@ -310,7 +310,7 @@ TEST(direct_end_under_two_stopped_peers) {
   Peers peers;
   DirectOwner board(peers.counters);
   CHECK(board.create());
-  board.setPatience(kShort);
+  board.setEvictionTimeoutNs(kShort);
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
   const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
@@ -363,7 +363,7 @@ TEST(direct_end_beside_another_peer) {
 // be repeated. Other requests are served meanwhile.
 TEST(direct_end_without_memory) {
   DirectConnection w;
-  w.b->link.board->setPatience(kShort);
+  w.b->link.board->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 1024 * kPage), other(*w.b, kPage);
   w.meet(memory);
   uint8_t* const at = enter(w, memory);
@@ -420,7 +420,7 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
 // A command waits without the lock: other threads have it meanwhile.
 TEST(direct_end_leaves_the_lock_to_others) {
   DirectConnection w;
-  w.b->link.board->setPatience(kForEver);
+  w.b->link.board->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   CHECK(enter(w, memory) != nullptr);
@@ -438,7 +438,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
   DirectOwner board(peers.counters);
   CHECK(board.create());
-  board.setPatience(kShort);
+  board.setEvictionTimeoutNs(kShort);
   uint64_t* const mark = &peers.own[0].directVisit()->mark;
   std::atomic<bool> stop{false};
   std::thread hostile([&] {
@@ -475,7 +475,7 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
         check::note = same ? "key itself" : "another key";
         check::noteNumber = page;
         DirectConnection w;
-        w.b->link.board->setPatience(kShort);
+        w.b->link.board->setEvictionTimeoutNs(kShort);
         SharedBuffer memory(*w.b, bytes, 8), own(*w.a, bytes, 9);
         uint32_t lkey, rkey;
         CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
@@ -512,7 +512,7 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
 TEST(direct_eviction_at_an_atomic) {
   for (const bool request : {true, false}) {
     DirectConnection w;
-    w.b->link.board->setPatience(kShort);
+    w.b->link.board->setEvictionTimeoutNs(kShort);
     SharedBuffer memory(*w.b, kPage);
     Buffer own(*w.a, 8);
     w.meet(memory);
@@ -543,7 +543,7 @@ TEST(direct_eviction_at_an_atomic) {
 // A peer that was killed inside is not waited for, and its in-use flag has no effect.
 TEST(direct_end_after_a_killed_peer) {
   DirectConnection w({}, {}, endedProcess());
-  w.b->link.board->setPatience(kForEver);
+  w.b->link.board->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   CHECK(enter(w, memory));
@@ -556,7 +556,7 @@ TEST(direct_end_after_a_killed_peer) {
 // Whatever a peer writes into its in-use flag costs a bounded time, and only its own memory.
 TEST(direct_hostile_marks) {
   DirectConnection w;
-  w.b->link.board->setPatience(kShort);
+  w.b->link.board->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   DirectVisit* const visit = w.pb->directVisit();

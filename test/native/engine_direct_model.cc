@@ -17,7 +17,7 @@ constexpr int kVisitors = 2, kVisits = 2, kBytes = 2, kKeys = 2;
 constexpr uint32_t kFile = 7, kEnding = 0;
 
 // How long the owner waits: for peers inside by the key that ends, and for others in the same file.
-enum class Patience { kForAll, kForOthers, kForNone };
+enum class Wait { kForAll, kForOthers, kForNone };
 
 using Page = std::array<int, kVisitors * kBytes>;
 
@@ -85,7 +85,7 @@ bool visit(State& s, int who) {
 }
 
 // One step of the owner. False: it has none left, or waits.
-bool end(State& s, Patience patience) {
+bool end(State& s, Wait wait) {
   const auto next = [&](int step) {
     s.step = step;
     return true;
@@ -108,7 +108,7 @@ bool end(State& s, Patience patience) {
     case 4: s.seenKey = words.key; return next(5);
     case 5:  // waits for it, or evicts it
       if (DirectMark::look(&words.mark) != s.seen || s.seenKey != kEnding) return nextVisitor(3, 6);
-      if (patience == Patience::kForAll) return false;
+      if (wait == Wait::kForAll) return false;
       s.evicted |= DirectMark::evict(&words.mark, s.seen);
       return nextVisitor(3, 6);
     case 6:  // withdraws the other key of the file
@@ -122,7 +122,7 @@ bool end(State& s, Patience patience) {
     case 8: {  // every other visitor of the file leaves, or is evicted
       const uint64_t mark = DirectMark::look(&words.mark);
       if (!DirectMark::inside(mark)) return nextVisitor(8, 9);
-      if (patience == Patience::kForOthers) return false;
+      if (wait == Wait::kForOthers) return false;
       DirectMark::evict(&words.mark, mark);
       return nextVisitor(8, 9);
     }
@@ -148,7 +148,7 @@ void check(const State& s) {
   }
 }
 
-void explore(const State& s, Patience patience) {
+void explore(const State& s, Wait wait) {
   if (!seen.insert(wordsOf(s)).second) return;
   check(s);
   bool moved = false;
@@ -156,24 +156,24 @@ void explore(const State& s, Patience patience) {
     State after = s;
     if (!visit(after, who)) continue;
     moved = true;
-    explore(after, patience);
+    explore(after, wait);
   }
   State after = s;
-  if (end(after, patience)) {
+  if (end(after, wait)) {
     moved = true;
-    explore(after, patience);
+    explore(after, wait);
   }
   if (!moved) CHECK(s.done);
 }
 
-void exploreAll(Patience patience) {
+void exploreAll(Wait wait) {
   seen.clear();
-  explore(State{}, patience);
+  explore(State{}, wait);
   CHECK(seen.size() > 1000);
 }
 
 }  // namespace
 
-TEST(direct_model_with_a_wait) { exploreAll(Patience::kForAll); }
-TEST(direct_model_with_a_wait_for_others) { exploreAll(Patience::kForOthers); }
-TEST(direct_model_of_eviction) { exploreAll(Patience::kForNone); }
+TEST(direct_model_with_a_wait) { exploreAll(Wait::kForAll); }
+TEST(direct_model_with_a_wait_for_others) { exploreAll(Wait::kForOthers); }
+TEST(direct_model_of_eviction) { exploreAll(Wait::kForNone); }

@@ -52,7 +52,7 @@ TEST(direct_threads_mark_and_record) {
 // All of it: one HCA writes, reads and adds in the memory of another, which keeps registering and deregistering it.
 TEST(direct_threads_registering_under_requests) {
   DirectConnection w;
-  w.b->link.board->setPatience(UINT64_MAX / 4);
+  w.b->link.board->setEvictionTimeoutNs(UINT64_MAX / 4);
   SharedBuffer always(*w.b, 64), memory(*w.b, 65'536);
   Buffer own(*w.a, 65'536, kAllAccess, 3);
   CHECK(w.pb->offers.offer(*memory.memory, true));

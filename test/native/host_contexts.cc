@@ -46,7 +46,7 @@ uint32_t entriesOf(const char* folder) {
 
 template <typename Done>
 bool eventually(Done done) {
-  for (const uint64_t end = clockNow() + kPatienceNs; clockNow() < end; std::this_thread::yield())
+  for (const uint64_t end = clockNow() + kTimeoutNs; clockNow() < end; std::this_thread::yield())
     if (done()) return true;
   return false;
 }
@@ -139,7 +139,7 @@ void end(LinkChoice link) {
     next = std::make_unique<Hca>(options);
     HOST_CHECK(next->slot() == slot);
   }
-  HOST_CHECK(readable(y.kernel.wake, kPatienceMs));
+  HOST_CHECK(readable(y.kernel.wake, kTimeoutMs));
   HOST_CHECK(y.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
   HOST_CHECK(y.waited() == kWcFlushed);
   for (uint8_t mark = 1; mark < 10; mark++) send(v, w, mark);

@@ -100,7 +100,7 @@ void ownerEnds(bool killed) {
   side.post(kOpRead, 64, 64, owner.hello.address, owner.hello.rkey);
   HOST_CHECK(side.polled() == kWcSuccess && std::memcmp(&side.memory[0], &side.memory[64], 64) == 0);
   killed ? owner.kill() : owner.end();
-  HOST_CHECK(readable(side.kernel.wake, kPatienceMs) && isLost(side));
+  HOST_CHECK(readable(side.kernel.wake, kTimeoutMs) && isLost(side));
   side.post(kOpWrite, 0, 64, owner.hello.address, owner.hello.rkey);
   HOST_CHECK(side.polled() == kWcFlushed);
   HOST_CHECK(engineCounter("direct_write") == before);

@@ -83,7 +83,7 @@ void failsWithoutItsDescriptor() {
   close(wakeUp);
   const uint64_t one = 1;
   HOST_CHECK(write(copy, &one, sizeof one) == ssize_t(sizeof one));
-  for (int waited = 0; (first.failures == 0 || second.failures == 0) && waited < kPatienceMs; waited += 5) pause(5);
+  for (int waited = 0; (first.failures == 0 || second.failures == 0) && waited < kTimeoutMs; waited += 5) pause(5);
   HOST_CHECK(first.failures == 1 && first.error == EBADF);
   HOST_CHECK(second.failures == 1 && second.error == EBADF);
   close(copy);
@@ -92,7 +92,7 @@ void failsWithoutItsDescriptor() {
   pause(200);
   HOST_CHECK(processorNs() - used < 100'000'000u);
   HOST_CHECK(first.failures == 1);
-  HOST_CHECK(thread.stop(kPatienceMs));
+  HOST_CHECK(thread.stop(kTimeoutMs));
   engine.detachKernel(ids[0]);
   engine.detachKernel(ids[1]);
   host.stop();

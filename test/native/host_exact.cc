@@ -267,7 +267,7 @@ void severalProcesses(Sender& sender) {
     for (Node* node : all) n += node->counter("mad_rx");
     return n;
   };
-  const uint64_t end = RealClock().now() + kPatienceNs;
+  const uint64_t end = RealClock().now() + kTimeoutNs;
   const auto come = [&](long count) {
     while (mads() < count && RealClock().now() < end) continue;
     return mads() == count;

@@ -157,7 +157,7 @@ void onTheWire() {
   HOST_CHECK(corrupted > 100);
   // The last may still be in a socket; in whose, the bits decide.
   long found = -1;
-  for (const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
+  for (const uint64_t end = hosttest::RealClock().now() + kTimeoutNs;
        found < corrupted && hosttest::RealClock().now() < end;) {
     found = 0;
     for (Node* node : {&receiver, &sender, &corrupter}) found += node->counter("rx_icrc_errors");

@@ -142,7 +142,7 @@ void runIsOneMessage() {
   while (raw.next() != 0) continue;
   for (int i = 0; i < 3; i++) HOST_CHECK(s.stage(path).ipv4Id == static_cast<uint16_t>(id + 1));
   s.wire.flush();
-  HOST_CHECK(raw.next(kPatienceMs) == 28 + 3 * (kBthBytes + kPacket + kIcrcBytes));
+  HOST_CHECK(raw.next(kTimeoutMs) == 28 + 3 * (kBthBytes + kPacket + kIcrcBytes));
   HOST_CHECK(raw.id() == static_cast<uint16_t>(id + 1));
   const IcrcHeaders after = s.send(path);
   HOST_CHECK(after.ipv4Id == static_cast<uint16_t>(id + 2));
@@ -333,7 +333,7 @@ void failedAlone() {
   HOST_CHECK(!s.alone(path));
   s.warm(path);
   while (raw.next() != 0) continue;
-  HOST_CHECK(s.alone(path) && raw.next(kPatienceMs) != 0 && raw.port() != kRocePort);
+  HOST_CHECK(s.alone(path) && raw.next(kTimeoutMs) != 0 && raw.port() != kRocePort);
   HOST_CHECK(raw.sees(s.send(path)));
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 2 &&
              s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);

@@ -305,7 +305,7 @@ int victimMain(uint64_t seed, uint32_t frames) {
   const int before = descriptors();
   What sum;
   uint64_t gone = hostCounter("slot_peers_gone");
-  const uint64_t end = clockNow() + kPatienceNs;
+  const uint64_t end = clockNow() + kTimeoutNs;
   for (uint32_t round = 1; sum.frames < frames && hosttest::failures == 0; round++) {
     Side target;
     const std::string words = "impostor " + std::to_string(seed * 1000 + round) + " " +

@@ -55,7 +55,7 @@ struct Impostor {
     for (;;) {
       const int from = in.valid() ? in.get() : listener.get();
       pollfd waits{from, POLLIN, 0};
-      if (::poll(&waits, 1, kPatienceMs) != 1) return false;
+      if (::poll(&waits, 1, kTimeoutMs) != 1) return false;
       if (!in.valid()) {
         in.reset(accept4(from, nullptr, nullptr, SOCK_CLOEXEC));
         continue;

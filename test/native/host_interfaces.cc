@@ -39,7 +39,7 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
 }
 
 // Whether the socket becomes readable, at once or when the OS gets to it.
-bool told(NetworkEvents& events, int timeoutMs = kPatienceMs) {
+bool told(NetworkEvents& events, int timeoutMs = kTimeoutMs) {
   pollfd fd{events.fd(), POLLIN, 0};
   return poll(&fd, 1, timeoutMs) == 1 && events.take();
 }

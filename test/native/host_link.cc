@@ -65,7 +65,7 @@ void exchange() {
 // processes at most every 100 ms, and again if one did not reply within 20 ms: so the limit is a time, not a number of
 // packets.
 void settle(Node& from, Node& to, const std::vector<Node*>& all) {
-  const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
+  const uint64_t end = hosttest::RealClock().now() + kTimeoutNs;
   while (hosttest::RealClock().now() < end) {
     long before = 0, after = 0;
     for (Node* n : all) before += n->counter("rx_misdirected");

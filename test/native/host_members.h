@@ -80,7 +80,7 @@ struct Member final : PacketSink, KernelPort {
   // Something has arrived. A packet that the OS gave to another member, on a slow machine whose steering was not
   // settled in time, is handed over by that member.
   bool arrives() {
-    for (int waited = 0; waited < kPatienceMs / 10; waited++) {
+    for (int waited = 0; waited < kTimeoutMs / 10; waited++) {
       if (readable(10)) return true;
       for (Member* m : members)
         if (m != this) m->pollAll();
@@ -201,7 +201,7 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
 template <typename M, typename Poll>
 void steer(const std::vector<M*>& all, const Poll& poll) {
   constexpr uint32_t kSenders = 16;
-  const uint64_t end = RealClock().now() + kPatienceNs;
+  const uint64_t end = RealClock().now() + kTimeoutNs;
   for (const char* address : {"127.0.0.1", "::1"}) {
     std::vector<Sender> senders;
     while (senders.size() < kSenders) senders.emplace_back(pathOf(address), kUcSendOnly, 0, false);

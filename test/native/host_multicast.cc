@@ -103,7 +103,7 @@ struct Side : RingUser {
 std::vector<Side*> sides;
 
 bool until(const std::function<bool()>& done) {
-  const uint64_t end = RealClock().now() + kPatienceNs;
+  const uint64_t end = RealClock().now() + kTimeoutNs;
   while (!done()) {
     for (Side* s : sides) s->step();
     if (RealClock().now() > end) return false;

@@ -326,7 +326,7 @@ std::string Node::expect(const std::string& prefix) {
       lines_.pop_front();
       if (line.compare(0, prefix.size(), prefix) == 0) return line;
     }
-    if (!readMore(kPatienceMs)) {
+    if (!readMore(kTimeoutMs)) {
       // The following lines would wait as long each time; the children end with their input.
       report(false, ("child says '" + prefix + "'").c_str(), __FILE__, __LINE__);
       std::exit(1);
@@ -342,7 +342,7 @@ long Node::counter(const std::string& name) {
 }
 
 long Node::counterFrom(const std::string& name, long least) {
-  const uint64_t end = RealClock().now() + kPatienceNs;
+  const uint64_t end = RealClock().now() + kTimeoutNs;
   long value = counter(name);
   while (value < least && RealClock().now() < end) value = counter(name);
   return value;
@@ -358,7 +358,7 @@ int Node::countUntilNow(const std::string& prefix) {
       if (line == "synced") return count;
       if (line.compare(0, prefix.size(), prefix) == 0) count++;
     }
-    if (!readMore(kPatienceMs)) return -1;
+    if (!readMore(kTimeoutMs)) return -1;
   }
 }
 

@@ -62,7 +62,7 @@ class Node {
 
   void tell(const std::string& line);
   // Waits for a line that starts with `prefix`, dropping others before it. Ends the test if none arrives within
-  // kPatienceMs.
+  // kTimeoutMs.
   std::string expect(const std::string& prefix);
   // Sends a command and waits for its reply.
   std::string ask(const std::string& line, const std::string& prefix) {
@@ -70,7 +70,7 @@ class Node {
     return expect(prefix);
   }
   long counter(const std::string& name);
-  // As soon as it has reached `least`; its value then, or after kPatienceMs.
+  // As soon as it has reached `least`; its value then, or after kTimeoutMs.
   long counterFrom(const std::string& name, long least);
   // The number of lines with the prefix that arrived until all commands so far were done.
   int countUntilNow(const std::string& prefix);

@@ -149,7 +149,7 @@ struct Asked {
   explicit Asked(uint32_t own) : slot(own) { HOST_CHECK(listenLocal(ownName(slotName(own)), &listener) == 0); }
   void isAsked() {
     pollfd waits{listener.get(), POLLIN, 0};
-    HOST_CHECK(::poll(&waits, 1, kPatienceMs) == 1);
+    HOST_CHECK(::poll(&waits, 1, kTimeoutMs) == 1);
     asker.reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     uint8_t bytes[Frame::kMaxBytes];
     const ssize_t n = recv(asker.get(), bytes, sizeof bytes, 0);
@@ -159,7 +159,7 @@ struct Asked {
   }
 };
 
-std::vector<Observed> observed(const std::function<void()>& meanwhile, uint64_t longestNs = kPatienceNs) {
+std::vector<Observed> observed(const std::function<void()>& meanwhile, uint64_t longestNs = kTimeoutNs) {
   std::vector<Observed> all;
   std::thread asking([&] { all = observeProcesses(longestNs); });
   meanwhile();

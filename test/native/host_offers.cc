@@ -24,7 +24,7 @@ int descriptors() {
 }
 
 bool comesTo(const char* counter, uint64_t value) {
-  const uint64_t end = clockNow() + kPatienceNs;
+  const uint64_t end = clockNow() + kTimeoutNs;
   while (hostCounter(counter) != value && clockNow() < end) sched_yield();
   return hostCounter(counter) == value;
 }
@@ -38,7 +38,7 @@ bool rests() {
     const auto hold = hca().engine()->hold();
     return ::poll(&p, 1, 0) == 0;
   };
-  const uint64_t end = clockNow() + kPatienceNs;
+  const uint64_t end = clockNow() + kTimeoutNs;
   while (!quiet()) {
     if (clockNow() >= end) return false;
     hca().engine()->wakeThread();
@@ -50,7 +50,7 @@ bool rests() {
 // Whether this many are open once the engine is done: a descriptor that no longer wakes any thread may have companions
 // that are yet to be closed.
 bool holds(int count) {
-  const uint64_t end = clockNow() + kPatienceNs;
+  const uint64_t end = clockNow() + kTimeoutNs;
   while (descriptors() != count && clockNow() < end) sched_yield();
   return descriptors() == count;
 }

@@ -42,7 +42,7 @@ void pairsComeUp() {
     HOST_CHECK(hostCounter("local_link_pairs_up") == before + 1);
     HOST_CHECK(packetsOnTheWire() <= wire + 64);  // probes that were still to be sent, no megabytes
     peer.end();
-    HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
+    HOST_CHECK(readable(side.kernel.wake, kTimeoutMs));
     HOST_CHECK(hostCounter("local_link_pairs_ended") == before + 1);
   }
 }
@@ -139,7 +139,7 @@ void hammer(const char* memory) {
     peer.connect(side, kStream);
     // It has started when a first message is whole: its memory is zero, this side's is not.
     __atomic_store_n(last, uint8_t(1), __ATOMIC_RELEASE);
-    const uint64_t end = clockNow() + kPatienceNs;
+    const uint64_t end = clockNow() + kTimeoutNs;
     while (untouched() && clockNow() < end) {
       if (round % 2 == 0) side.engine.progress();
     }
@@ -149,7 +149,7 @@ void hammer(const char* memory) {
     HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
     std::memset(side.memory.data(), 0xA5, kBytes);
     // What the peer had posted is refused, or the peer is gone: either ends the connection.
-    const uint64_t limit = clockNow() + kPatienceNs;
+    const uint64_t limit = clockNow() + kTimeoutNs;
     while (side.kernel.event == 0 && clockNow() < limit) side.engine.progress();
     HOST_CHECK(side.kernel.event != 0);
     HOST_CHECK(std::count(side.memory.begin(), side.memory.end(), 0xA5) == static_cast<long>(kBytes));
@@ -172,7 +172,7 @@ int mappings(const Peer& peer) {
 }
 
 bool becomes(const Peer& peer, int expected) {
-  const uint64_t end = clockNow() + kPatienceNs;
+  const uint64_t end = clockNow() + kTimeoutNs;
   while (mappings(peer) != expected && clockNow() < end) sched_yield();
   return mappings(peer) == expected;
 }
@@ -187,7 +187,7 @@ void mapsMemory(const char* words, bool readable) {
     peer.connect(side, kRest);
     exchange(side, peer);  // with ordinary copies, perhaps
     if (readable) HOST_CHECK(becomes(peer, 1));
-    const uint64_t limit = clockNow() + kPatienceNs;
+    const uint64_t limit = clockNow() + kTimeoutNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
     HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
     // The peer names it once it has this side's reply.

@@ -76,7 +76,7 @@ inline void tryInVain(const Hello& other) {
   sendFrame(connection.get(), frame);
   pollfd ended{connection.get(), POLLIN, 0};
   char byte;
-  HOST_CHECK(poll(&ended, 1, kPatienceMs) > 0 && recv(connection.get(), &byte, 1, 0) <= 0);
+  HOST_CHECK(poll(&ended, 1, kTimeoutMs) > 0 && recv(connection.get(), &byte, 1, 0) <= 0);
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 

@@ -63,7 +63,7 @@ struct Member final : PacketSink {
 // Until both have done what `pending` covers, or the time limit is over.
 template <typename Pending>
 void work(Member& a, Member& b, const Pending& pending) {
-  const uint64_t end = a.clock.now() + kPatienceNs;
+  const uint64_t end = a.clock.now() + kTimeoutNs;
   while (pending() && a.clock.now() < end) a.polled(), b.polled();
   HOST_CHECK(!pending());
 }
@@ -84,7 +84,7 @@ void nextPollDelivers() {
     // IPv4 and IPv6 alternate: whichever was busy last, the other is seen as soon.
     for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
       a.send(address, b.host.slot());
-      HOST_CHECK(b.readable(kPatienceMs));
+      HOST_CHECK(b.readable(kTimeoutMs));
       HOST_CHECK(b.polled() == 1);
       HOST_CHECK(b.polled() == 0);
     }
@@ -98,7 +98,7 @@ void pollsLastActiveSocketAgain() {
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   const auto arrives = [&](const char* address) {
     a.send(address, b.host.slot());
-    HOST_CHECK(b.readable(kPatienceMs));
+    HOST_CHECK(b.readable(kTimeoutMs));
   };
   const auto comesElsewhere = [&](const char* address) {
     arrives(address);
@@ -119,10 +119,10 @@ void pollsLastActiveSocketAgain() {
   }
   HOST_CHECK(hosttest::missteer(0));  // to a, which hands it over
   a.send("127.0.0.1", b.host.slot());
-  HOST_CHECK(a.readable(kPatienceMs) && a.polled() == 0);
-  const uint64_t end = b.clock.now() + kPatienceNs;
+  HOST_CHECK(a.readable(kTimeoutMs) && a.polled() == 0);
+  const uint64_t end = b.clock.now() + kTimeoutNs;
   uint32_t got = 0;
-  while (got == 0 && b.clock.now() < end) got = b.readable(kPatienceMs) ? b.polled() : 0;
+  while (got == 0 && b.clock.now() < end) got = b.readable(kTimeoutMs) ? b.polled() : 0;
   HOST_CHECK(got == 1);
   // At first the last arrival was elsewhere, and so are the steering requests and replies meanwhile.
   uint32_t round = 0;
@@ -152,14 +152,14 @@ void nextPollDeliversForwarded() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   a.send("127.0.0.1", b.host.slot());
-  HOST_CHECK(b.readable(kPatienceMs) && b.polled() == 1);
+  HOST_CHECK(b.readable(kTimeoutMs) && b.polled() == 1);
   HOST_CHECK(hosttest::missteer(0));  // to the first of the group, which is a
   uint32_t atOnce = 0;
   for (int round = 0; round < 20; round++) {
     a.send("127.0.0.1", b.host.slot());
-    HOST_CHECK(a.readable(kPatienceMs));
+    HOST_CHECK(a.readable(kTimeoutMs));
     HOST_CHECK(a.polled() == 0);  // it hands the packet over
-    HOST_CHECK(b.readable(kPatienceMs));
+    HOST_CHECK(b.readable(kTimeoutMs));
     uint32_t got = b.polled();
     atOnce += got;
     // The first comes behind the connection; others, where rounds take long, behind the steering's queries of the

@@ -37,7 +37,7 @@ Claim claimOnce(Node& node, const std::string& service, const std::string& addre
 
 // The result when others reply in time.
 Claim claim(Node& node, const std::string& service, const std::string& address, unsigned port) {
-  const int64_t end = nd::monotonicMs() + kPatienceMs;
+  const int64_t end = nd::monotonicMs() + kTimeoutMs;
   Claim c = claimOnce(node, service, address, port);
   while (c.late && nd::monotonicMs() < end) c = claimOnce(node, service, address, port);
   return c;
@@ -159,7 +159,7 @@ void noBlockLeft() {
   const Claim again = claim(a, "106", "127.0.0.1", 0);
   HOST_CHECK(again.ok() && again.port == early.port);
   early = again;
-  const int64_t end = nd::monotonicMs() + kPatienceMs;
+  const int64_t end = nd::monotonicMs() + kTimeoutMs;
   auto back = std::next(had.begin(), 5000);
   release(a, back->second);
   Claim got = claimOnce(b, "106", "127.0.0.1", 0);
@@ -200,7 +200,7 @@ void signalsWhileAsking() {
     answer = nd::askPortOwner(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000, &refused);
   });
   pollfd waited{listener.get(), POLLIN, 0};
-  HOST_CHECK(poll(&waited, 1, kPatienceMs) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);
+  HOST_CHECK(poll(&waited, 1, kTimeoutMs) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);
   for (int i = 0; i < 20; i++) {
     pthread_kill(asker.native_handle(), SIGUSR1);
     poll(nullptr, 0, 2);
@@ -294,7 +294,7 @@ void manyForNobody() {
   HOST_CHECK(listener.claim(1, 0x106, &address, &port, &claim) == Status::kSuccess);
   HOST_CHECK(listener.open(claim) == Status::kSuccess);
   HandOver found = HandOver::kUnsure;
-  for (int64_t end = nd::monotonicMs() + kPatienceMs; found != HandOver::kDone && nd::monotonicMs() < end;) {
+  for (int64_t end = nd::monotonicMs() + kTimeoutMs; found != HandOver::kDone && nd::monotonicMs() < end;) {
     ask(4001, kNow);
     found = ask(4002, kNow);
   }
@@ -311,7 +311,7 @@ void manyForNobody() {
 void absentForAMoment() {
   const std::string name = "slot/9999";
   bool held = false;
-  for (int64_t end = nd::monotonicMs() + kPatienceMs; !held && nd::monotonicMs() < end;) {
+  for (int64_t end = nd::monotonicMs() + kTimeoutMs; !held && nd::monotonicMs() < end;) {
     nd::LocalNames names, others;
     nd::UniqueFd listener, connection;
     nd::ProcessId pid = 0;

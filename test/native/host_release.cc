@@ -135,7 +135,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   // It is refused as well if the owner's reply has taken all the time that there is for it.
   Status status;
   int64_t asked;
-  const int64_t end = monotonicMs() + kPatienceMs;
+  const int64_t end = monotonicMs() + kTimeoutMs;
   do {
     asked = monotonicMs();
     status = next.claim(&port, &other);

@@ -182,10 +182,10 @@ struct Side : RingUser {
     publish();
     engine.doorbell(qp);
   }
-  // Polls for one, driving the engine itself. Returns its status, 99 after kPatienceNs.
+  // Polls for one, driving the engine itself. Returns its status, 99 after kTimeoutNs.
   uint32_t polled() {
     uint32_t cqe[16];
-    const uint64_t end = clockNow() + kPatienceNs;
+    const uint64_t end = clockNow() + kTimeoutNs;
     for (;;) {
       if (completion(cqe)) return cqe[kCqeStatus];
       const uint64_t now = clockNow();
@@ -202,7 +202,7 @@ struct Side : RingUser {
       HOST_CHECK(engine.armCq(cq, false) == Status::kSuccess);
       if (completion(cqe)) return cqe[kCqeStatus];
       HOST_CHECK(engine.addCqWaiter(cq, kCqNotifyAny, waiter) == Status::kSuccess);
-      const bool came = readable(waiter->wake, kPatienceMs);
+      const bool came = readable(waiter->wake, kTimeoutMs);
       engine.removeCqWaiter(cq, waiter.get());
       if (!came) return 99;
     }

@@ -122,7 +122,7 @@ struct Two {
   }
   // Of the next receive, or of the newest request; 99 if none completes.
   uint32_t status(Peer& peer, bool ofReceive, uint32_t* cqe) {
-    const uint64_t end = peer.clock.now() + kPatienceNs;
+    const uint64_t end = peer.clock.now() + kTimeoutNs;
     for (;;) {
       while (peer.completion(cqe)) {
         const bool receives = (cqe[kCqeFlags] & kCqeFlagReceiveQueue) != 0;
@@ -154,7 +154,7 @@ struct Two {
       HOST_CHECK(((cqe[kCqeFlags] & kCqeFlagSolicited) != 0) == ((flags & kSendFlagSolicited) != 0));
     } else {
       from.post(opcode, flags, length, &to, to.rkey);
-      const uint64_t end = from.clock.now() + kPatienceNs;
+      const uint64_t end = from.clock.now() + kTimeoutNs;
       while (!there(to, length) && from.clock.now() < end) step();
     }
     HOST_CHECK(there(to, length));
@@ -249,7 +249,7 @@ void faults() {
   const rlimit none{1, limit.rlim_max};
   signal(SIGXFSZ, SIG_IGN);
   HOST_CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
-  const uint64_t end = w.a.clock.now() + kPatienceNs;
+  const uint64_t end = w.a.clock.now() + kTimeoutNs;
   while (w.a.counter("capture_errors") == 0 && w.a.clock.now() < end) w.step();
   HOST_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   HOST_CHECK(w.a.counter("capture_errors") == 1);
@@ -268,7 +268,7 @@ void refusals() {
       const uint64_t before = w.a.counter("rcvd_rnr_err");
       w.fill(w.a, 8);
       w.a.post(kOpSend, kSendFlagSignaled, 8);
-      const uint64_t end = w.a.clock.now() + kPatienceNs;
+      const uint64_t end = w.a.clock.now() + kTimeoutNs;
       while (w.a.counter("rcvd_rnr_err") == before && w.a.clock.now() < end) w.step();
       std::fill(w.b.memory.begin() + kTo, w.b.memory.end(), uint8_t(0));
       w.b.receive(64);
@@ -303,7 +303,7 @@ int flowOf(Two& w, Peer& from, Peer& to) {
     const uint8_t nobodys[24] = {};
     const uint64_t theirs = to.counter("rx_icrc_errors"), ours = from.counter("rx_icrc_errors");
     HOST_CHECK(send(fd, nobodys, sizeof nobodys, 0) == sizeof nobodys);
-    const uint64_t end = from.clock.now() + kPatienceNs;
+    const uint64_t end = from.clock.now() + kTimeoutNs;
     while (to.counter("rx_icrc_errors") == theirs && from.counter("rx_icrc_errors") == ours && from.clock.now() < end)
       w.step();
     if (to.counter("rx_icrc_errors") != theirs) return fd;
@@ -338,7 +338,7 @@ void corrupt(const char* address) {
   };
   make(w.a.sent);
   const auto arrives = [&](const char* counter) {
-    const uint64_t before = w.b.counter(counter), end = w.b.clock.now() + kPatienceNs;
+    const uint64_t before = w.b.counter(counter), end = w.b.clock.now() + kTimeoutNs;
     HOST_CHECK(send(fd, packet, sizeof packet, 0) == sizeof packet);
     while (w.b.counter(counter) == before && w.b.clock.now() < end) w.step();
     return w.b.counter(counter) == before + 1;

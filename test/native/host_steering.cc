@@ -32,7 +32,7 @@ int arrivedAt(int to, int count) {
   }
   uint8_t bytes[64];
   int n = 0;
-  for (pollfd waited = {to, POLLIN, 0}; n < count && poll(&waited, 1, kPatienceMs) == 1; n++)
+  for (pollfd waited = {to, POLLIN, 0}; n < count && poll(&waited, 1, kTimeoutMs) == 1; n++)
     if (recv(to, bytes, sizeof bytes, 0) <= 0) break;
   return n;
 }

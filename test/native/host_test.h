@@ -17,8 +17,8 @@
 #include <vector>
 
 // What has not arrived by then will not arrive; a busy machine takes many seconds.
-constexpr int kPatienceMs = 60'000;
-constexpr uint64_t kPatienceNs = kPatienceMs * 1'000'000ull;
+constexpr int kTimeoutMs = 60'000;
+constexpr uint64_t kTimeoutNs = kTimeoutMs * 1'000'000ull;
 
 namespace hosttest {
 

@@ -172,7 +172,7 @@ void acknowledges(char how) {
   const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
   const auto hears = [&] {
     pollfd descriptor = {here.host.pollFd(), POLLIN, 0};
-    return ::poll(&descriptor, 1, kPatienceMs) == 1;
+    return ::poll(&descriptor, 1, kTimeoutMs) == 1;
   };
   uint8_t number = 0;
   const auto came = [&] { return __atomic_load_n(&side.memory[0], __ATOMIC_ACQUIRE) == number; };

@@ -75,7 +75,7 @@ struct Waiting {
       const bool owns = entry == WaitingThread::Entry::kSleep;
       (owns ? owned : served)++;
       pollfd fds[2] = {{fd, POLLIN, 0}, {thread.descriptor(), POLLIN, 0}};
-      came = ::poll(fds, owns ? 2 : 1, kPatienceMs) > 0;
+      came = ::poll(fds, owns ? 2 : 1, kTimeoutMs) > 0;
       uint64_t rings;
       if (fds[0].revents != 0 && read(fd, &rings, sizeof rings) < 0) rings = 0;
     }
@@ -271,7 +271,7 @@ void twoWait(uint32_t rounds) {
   HOST_CHECK(waitingA.owned != 0 && waitingB.owned != 0);
   const uint32_t served = waitingB.served;
   claim(waitingA);
-  for (const uint64_t end = clockNow() + kPatienceNs; waitingB.served == served && clockNow() < end;)
+  for (const uint64_t end = clockNow() + kTimeoutNs; waitingB.served == served && clockNow() < end;)
     play(b, waitingB, 20);
   HOST_CHECK(waitingB.served > served);
 }
@@ -288,7 +288,7 @@ void claimsAndDoesNotCome() {
     HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
   }
   // It may not even have seen that the descriptor was readable: the engine's thread, which cleared that, notified it.
-  HOST_CHECK(readable(waiting.fd, kPatienceMs));
+  HOST_CHECK(readable(waiting.fd, kTimeoutMs));
 }
 
 // While it exists, all threads of this process share one CPU.
@@ -347,7 +347,7 @@ void whoLacksAProcessor() {
   });
   // It may not have reached its read() yet.
   const auto sleeps = [&] { return id != 0 && !lacksProcessor(id); };
-  for (const uint64_t end = clockNow() + kPatienceNs; !sleeps() && clockNow() < end;) sched_yield();
+  for (const uint64_t end = clockNow() + kTimeoutNs; !sleeps() && clockNow() < end;) sched_yield();
   HOST_CHECK(sleeps());
   HOST_CHECK(write(ends[1], "", 1) == 1);
   waits.join();
@@ -359,7 +359,7 @@ void whoLacksAProcessor() {
   HOST_CHECK(lacksProcessor(computing.id));  // this thread has it
   const uint64_t used = processorTimeNs(computing.id);
   HOST_CHECK(used != 0);
-  for (const uint64_t end = clockNow() + kPatienceNs; processorTimeNs(computing.id) == used && clockNow() < end;)
+  for (const uint64_t end = clockNow() + kTimeoutNs; processorTimeNs(computing.id) == used && clockNow() < end;)
     sched_yield();
   HOST_CHECK(processorTimeNs(computing.id) > used);
   computing.end();

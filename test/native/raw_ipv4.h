@@ -14,9 +14,9 @@ struct Raw {
   uint8_t bytes[65536];
   // The next one to port 4791 that is not empty; 0: there is none. The OS may be behind with what has already been
   // sent.
-  uint32_t next(int patienceMs = 0) {
+  uint32_t next(int timeoutMs = 0) {
     for (pollfd waited = {fd.get(), POLLIN, 0};;) {
-      const ssize_t n = poll(&waited, 1, patienceMs) == 1 ? recv(fd.get(), bytes, sizeof bytes, 0) : -1;
+      const ssize_t n = poll(&waited, 1, timeoutMs) == 1 ? recv(fd.get(), bytes, sizeof bytes, 0) : -1;
       if (n < 0) return 0;
       if (n > 28 && (bytes[22] << 8 | bytes[23]) == kRocePort) return static_cast<uint32_t>(n);
     }
@@ -25,7 +25,7 @@ struct Raw {
   uint16_t port() const { return static_cast<uint16_t>(bytes[20] << 8 | bytes[21]); }
   // One datagram of one packet with these fields and a valid ICRC.
   bool sees(const IcrcHeaders& headers) {
-    const uint32_t n = next(kPatienceMs);
+    const uint32_t n = next(kTimeoutMs);
     return n != 0 && id() == headers.ipv4Id && port() == headers.sourcePort &&
            icrcOfPacket(bytes, n) == loadIcrc(bytes + n - kIcrcBytes);
   }

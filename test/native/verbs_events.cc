@@ -118,7 +118,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     CHECK(small.dead());
     CHECK(armCq(small.handle, false) == Status::kBufferOverflow);
     // The event comes from another thread than the state.
-    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto until = std::chrono::steady_clock::now() + kTimeout;
     while (qp.state() != kQpsError && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK_EQ(qp.state(), kQpsError);
     for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // reported once

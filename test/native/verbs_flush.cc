@@ -134,7 +134,7 @@ TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flus
   CHECK(r.world.host->destroyQp(other.handle) == Status::kSuccess);
   // The program does not poll. The event thread may have fetched the flush as well, and completes the third then.
   std::vector<Cqe> all;
-  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (const auto end = std::chrono::steady_clock::now() + kTimeout;
        all.size() < 3 && std::chrono::steady_clock::now() < end; std::this_thread::yield())
     for (const Cqe& cqe : take(r.sendCq)) all.push_back(cqe);
   inOrder(all, 3, kWcFlushed);

@@ -59,7 +59,7 @@ TEST(verbs_threads_post_poll_arm_and_end) {
       threads.emplace_back([&t, &ended] {
         while (!ended.load()) t.step();
         // What the end has flushed.
-        const auto until = std::chrono::steady_clock::now() + kPatience;
+        const auto until = std::chrono::steady_clock::now() + kTimeout;
         while (!t.idle() && std::chrono::steady_clock::now() < until) {
           ringSends(t.qp.handle);
           ringReceives(t.qp.handle);
@@ -168,7 +168,7 @@ TEST(verbs_a_shared_queue_moves_while_it_completes) {
     w.rings.erase(w.rings.begin() + static_cast<std::ptrdiff_t>(w.rings.size()) - 2);
   }
   while (w.rdma.completeReceive(qp.qpn, ibv_wc{})) {}
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kTimeout;
   while (taken.load() != posted && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   ended = true;
   poller.join();

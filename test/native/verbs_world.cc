@@ -244,7 +244,7 @@ Seen::Seen(Event&& taken) : Event(std::move(taken)) {
 }
 
 Seen World::await(Event::Kind kind) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kTimeout;
   for (;;) {
     Event event;
     while (host->events().take(&event))

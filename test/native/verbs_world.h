@@ -29,7 +29,7 @@ using nd::verbs::Rings;
 using nd::verbs::VerbsHca;
 
 // What has not arrived by then will not arrive.
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kTimeout = std::chrono::seconds(30);
 
 // The fake, which the library under test loads from the same file: beside this program.
 fake::Fake& theFake();

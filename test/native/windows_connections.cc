@@ -19,9 +19,9 @@ namespace {
 
 using nd::Descriptor, nd::Piece, nd::Readiness, nd::UniqueFd;
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;
+constexpr uint64_t kTimeoutNs = 60'000'000'000;
 
-bool waitFor(Descriptor what) { return nd::waitReadable(&what, 1, kPatienceNs) != 0; }
+bool waitFor(Descriptor what) { return nd::waitReadable(&what, 1, kTimeoutNs) != 0; }
 
 std::string receiveText(Descriptor connection, UniqueFd* passed = nullptr, uint32_t* count = nullptr) {
   char bytes[64];

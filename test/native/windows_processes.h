@@ -49,17 +49,17 @@ class Process {
   // Its exit code; 98: it has not ended in time.
   DWORD end() {
     DWORD code = 98;
-    if (handle_.valid() && WaitForSingleObject(nd::handleOf(handle_.get()), kPatienceMs) == WAIT_OBJECT_0)
+    if (handle_.valid() && WaitForSingleObject(nd::handleOf(handle_.get()), kTimeoutMs) == WAIT_OBJECT_0)
       GetExitCodeProcess(nd::handleOf(handle_.get()), &code);
     return code;
   }
   void kill() {
     if (!handle_.valid()) return;
     TerminateProcess(nd::handleOf(handle_.get()), 97);
-    WaitForSingleObject(nd::handleOf(handle_.get()), kPatienceMs);
+    WaitForSingleObject(nd::handleOf(handle_.get()), kTimeoutMs);
   }
 
-  static constexpr DWORD kPatienceMs = 60'000;
+  static constexpr DWORD kTimeoutMs = 60'000;
 
  private:
   nd::UniqueFd handle_;

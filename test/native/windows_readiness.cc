@@ -13,7 +13,7 @@ namespace {
 using nd::Readiness, nd::UniqueFd;
 
 constexpr uint32_t kMany = 200;
-constexpr uint64_t kPatienceNs = 60'000'000'000, kMomentNs = 50'000'000;
+constexpr uint64_t kTimeoutNs = 60'000'000'000, kMomentNs = 50'000'000;
 
 // Consumes until the member of this tag is there; returns how many others came.
 uint32_t takeUntil(Readiness& set, uint64_t tag) {
@@ -27,7 +27,7 @@ uint32_t takeUntil(Readiness& set, uint64_t tag) {
       else others++;
     }
     if (found) return others;
-    nd::waitReadable(&fd, 1, kPatienceNs);
+    nd::waitReadable(&fd, 1, kTimeoutNs);
   }
   return UINT32_MAX;
 }
@@ -76,7 +76,7 @@ TEST(each_of_200_events_wakes_a_sleeping_thread) {
       nd::raiseEvent(events[i].get());
     });
     CHECK_EQ(takeUntil(set, i), 0);
-    CHECK(nd::monotonicNs() - before < kPatienceNs);
+    CHECK(nd::monotonicNs() - before < kTimeoutNs);
     raiser.join();
     nd::clearEvent(events[i].get());
   }
@@ -121,7 +121,7 @@ TEST(connections_of_70_clients_are_all_heard) {
       CHECK_EQ(nd::sendLocal(clients[i].get(), &piece, 1), 0);
     });
     CHECK_EQ(takeUntil(set, i), 0);
-    CHECK(nd::monotonicNs() - before < kPatienceNs);
+    CHECK(nd::monotonicNs() - before < kTimeoutNs);
     sender.join();
     CHECK_EQ(nd::receiveLocal(servers[i].get(), &got, 1), 1);
     CHECK_EQ(got, byte);

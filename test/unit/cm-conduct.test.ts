@@ -311,14 +311,14 @@ test('reqReceived: the owner may decide as long as the peer retransmits its REQ;
   const { pair, side, host } = scene;
   pair.network.route = () => [];
   // Three attempts of the peer, each as long as its response and ACK timeouts plus our MRA.
-  const patience = 3 * (INTERVAL + 537 + INTERVAL);
+  const retryPeriod = 3 * (INTERVAL + 537 + INTERVAL);
   for (let round = 0; round < 3; round++) {
-    wait(patience - 10)(scene);
+    wait(retryPeriod - 10)(scene);
     assert.equal([side.state, side.events], ['reqReceived', []]);
     fire.req?.(scene);
   }
   pair.network.log.length = 0;
-  wait(patience)(scene);
+  wait(retryPeriod)(scene);
   assert.equal(side.events, ['timedOut']);
   assert.equal(
     pair.network.log.filter((line) => line.startsWith(host.name)),

@@ -238,7 +238,7 @@ door('10 000 requests, dropped unobserved by a thread that never yields, leak no
   assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
   file.ioctl(EchoCode.echo, null, 0); // requests are completed in order: all have completed
   // Deliveries take turns of the event loop; a leaked slot would stay outstanding for ever.
-  for (const patience = AbortSignal.timeout(HANG_MS); kernel.outstanding > 0 && !patience.aborted; ) {
+  for (const timeout = AbortSignal.timeout(HANG_MS); kernel.outstanding > 0 && !timeout.aborted; ) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.is(kernel.outstanding, 0);

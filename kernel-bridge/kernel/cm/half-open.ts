@@ -35,7 +35,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
   /** Sources with requests that wait for other connections of the same source. */
   readonly #crowded = new Set<string>();
   /** Timer for the replies. */
-  #patience: CmTimer | undefined;
+  #replyTimer: CmTimer | undefined;
   /** Timer that wakes the listeners on the next turn. */
   #wake: CmTimer | undefined;
 
@@ -68,7 +68,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
 
   hold(listener: TakingListener): void {
     this.#held.add(listener);
-    this.#patience ??= this.#platform.setTimer(HalfOpenLimits.answerMs, () => this.#demandAnswers());
+    this.#replyTimer ??= this.#platform.setTimer(HalfOpenLimits.answerMs, () => this.#demandAnswers());
   }
 
   forget(listener: TakingListener): void {
@@ -80,9 +80,9 @@ export class HalfOpen implements TakeGate<TakingListener> {
   clear(): void {
     this.#held.clear();
     this.#crowded.clear();
-    this.#patience?.cancel();
+    this.#replyTimer?.cancel();
     this.#wake?.cancel();
-    this.#patience = undefined;
+    this.#replyTimer = undefined;
     this.#wake = undefined;
   }
 
@@ -97,7 +97,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
   }
 
   #demandAnswers(): void {
-    this.#patience = undefined;
+    this.#replyTimer = undefined;
     for (const source of this.#demanded()) {
       for (const connection of [...this.#accepted.of(source)]) {
         if (this.#asked.has(connection)) {

@@ -141,7 +141,7 @@ interface SidrEventInput {
 const refusal = { status: SidrStatus.rejected, qpn: 0, qkey: 0, privateData: NOTHING } as const;
 
 /** How long a peer with the same options repeats its request; all attempts take equally long. */
-export function patienceMs({ responseTimeoutCode, maxRetries }: CmOptions): number {
+export function retryPeriodMs({ responseTimeoutCode, maxRetries }: CmOptions): number {
   return timeoutCodeToMs(responseTimeoutCode) * (maxRetries + 1);
 }
 
@@ -267,8 +267,8 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     sendAccept: (self, { answer }) => self.#answer(answer),
     sendReject: (self, { answer }) => self.#answer(answer),
     repeat: (self) => self.#send('SIDR_REP', true),
-    awaitOwner: (self) => self.#startTimer(patienceMs(self.#host.options), 'expired'),
-    awaitPeer: (self) => self.#startTimer(patienceMs(self.#host.options), 'expired'),
+    awaitOwner: (self) => self.#startTimer(retryPeriodMs(self.#host.options), 'expired'),
+    awaitPeer: (self) => self.#startTimer(retryPeriodMs(self.#host.options), 'expired'),
     tellAnswered: (self, { reply }) => {
       if (reply && !self.#detached) self.events.answered?.(reply);
     },

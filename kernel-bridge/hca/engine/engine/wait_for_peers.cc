@@ -20,7 +20,7 @@ void Command::letPeersLeave() {
   if (withdrawn.empty()) return;
   if (t_.context.link.directOccupied(withdrawn)) {
     owner->countWait();
-    const uint64_t deadline = monotonicNs() + owner->patience();
+    const uint64_t deadline = monotonicNs() + owner->evictionTimeoutNs();
     uint32_t looks = 0;
     do {
       lock_.unlock();

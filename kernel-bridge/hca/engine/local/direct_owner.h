@@ -31,7 +31,8 @@ struct DirectWithdrawn {
 
 class DirectOwner {
  public:
-  static constexpr uint64_t kPatienceNs = 50'000'000;  // for a peer inside; copying a piece takes a few microseconds
+  static constexpr uint64_t kEvictionTimeoutNs =
+      50'000'000;  // for a peer inside; copying a piece takes a few microseconds
   // How often settle() checks another peer that accesses an evicted peer's file: an atomic operation has finished by
   // then.
   static constexpr uint32_t kLooks = 1024;
@@ -41,8 +42,8 @@ class DirectOwner {
   DirectOwner& operator=(const DirectOwner&) = delete;
 
   // Maximum wait for a peer inside, in nanoseconds; tests change it.
-  uint64_t patience() const { return patience_; }
-  void setPatience(uint64_t ns) { patience_ = ns; }
+  uint64_t evictionTimeoutNs() const { return evictionTimeoutNs_; }
+  void setEvictionTimeoutNs(uint64_t ns) { evictionTimeoutNs_ = ns; }
 
   // False: the OS does not support publishing.
   bool create();
@@ -106,7 +107,7 @@ class DirectOwner {
   void moveUnmoved();
 
   HostCounters& counters_;
-  uint64_t patience_ = kPatienceNs;
+  uint64_t evictionTimeoutNs_ = kEvictionTimeoutNs;
   Mapping pages_;
   UniqueFd fd_;
   std::unordered_map<uint32_t, File> files_;

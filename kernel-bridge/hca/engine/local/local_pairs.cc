@@ -78,7 +78,7 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   } else {
     LocalHello hello;
     if (!tell(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
-    await(pair, now + 2 * kPatienceNs);  // the other side's wait ends first
+    await(pair, now + 2 * kSetupTimeoutNs);  // the other side's wait ends first
   }
   return e.pair;
 }
@@ -105,7 +105,7 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   pair.peerWakeFd = std::move(theirs);
   pair.attach(0, peer.process, owner_.created());
   if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
-  await(pair, now + kPatienceNs);
+  await(pair, now + kSetupTimeoutNs);
   return true;
 }
 
@@ -237,7 +237,7 @@ void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
     if (pair.mapping.get() != nullptr &&
         !__atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kWithdrawn, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      await(pair, now + kPatienceNs);  // accepted: the reply is under way
+      await(pair, now + kSetupTimeoutNs);  // accepted: the reply is under way
       continue;
     }
     counters_.add(HostCounter::kLocalRefusedSilent);

@@ -70,7 +70,7 @@ class LocalPairs {
   void onTime(uint64_t now, PacketSink& sink);
 
  private:
-  static constexpr uint64_t kPatienceNs = 2'000'000'000;
+  static constexpr uint64_t kSetupTimeoutNs = 2'000'000'000;
   struct Entry {
     std::shared_ptr<LocalPair> pair;
     LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer retries

@@ -81,7 +81,7 @@ bool DirectAccess::mayInvalidate(Qp& qp, uint32_t key) {
   uint64_t& until = qp.rq.leaveUntil;
   if (inside && until == 0) {
     board->countWait();
-    until = monotonicNs() + board->patience();
+    until = monotonicNs() + board->evictionTimeoutNs();
   }
   if (inside && monotonicNs() < until) return false;
   until = 0;
