@@ -929,8 +929,8 @@ declare class IbCa implements WithProvider {
     closed: boolean;
     readonly fatalWaits: IrpQueue<undefined>;
     readonly portWaits: IrpQueue<undefined>;
-    fatalUntold: boolean;
-    readonly portUntold: number[];
+    fatalUnreported: boolean;
+    readonly portUnreported: number[];
     constructor(al: IbAl, device: DeviceObject<Hca>, context: unknown, dispatch: IbCaDispatch);
     get hca(): Hca;
 }
@@ -945,7 +945,7 @@ declare class IbCq implements WithProvider {
     readonly waiters: Set<Irp<number>>;
     readonly kernelWaits: IrpQueue<number>;
     listening: boolean;
-    untold: boolean;
+    unreported: boolean;
     dead: boolean;
     constructor(ca: IbCa, handle: number, context: unknown, dispatch: IbCqDispatch, numCqes: number);
 }
@@ -995,7 +995,7 @@ declare class IbQp implements WithProvider {
     given: number;
     pkeyIndex: number;
     waits: IrpQueue | undefined;
-    untold: number[] | undefined;
+    unreported: number[] | undefined;
     constructor(pd: IbPd, sendCq: IbCq, receiveCq: IbCq, srq: IbSrq | undefined, handle: number, qpn: number, create: IbQpCreate, context: unknown, dispatch: IbQpDispatch);
 }
 declare class IbSrq implements WithProvider {
@@ -1008,8 +1008,8 @@ declare class IbSrq implements WithProvider {
     provider: object | null | undefined;
     readonly resources: References;
     readonly waits: IrpQueue<undefined>;
-    limitUntold: boolean;
-    readonly endedUntold: Set<IbQp>;
+    limitUnreported: boolean;
+    readonly endedUnreported: Set<IbQp>;
     broken: boolean;
     constructor(pd: IbPd, handle: number, maxWr: number, maxSge: number, context: unknown, dispatch: IbSrqDispatch);
 }

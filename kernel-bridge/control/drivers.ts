@@ -83,11 +83,11 @@ function ask<T>(open: OpenFile, code: number, request: object): Overlapped<T> {
   const input = inputOf(request);
   const file = open(CONTROL_DEVICE);
   const decode = (output: Uint8Array): T => {
-    const told = JSON.parse(new TextDecoder().decode(output)) as
+    const reply = JSON.parse(new TextDecoder().decode(output)) as
       | { result: T }
       | { status: number; reason: string };
-    if ('result' in told) return told.result;
-    throw new StatusError(told.status, told.reason);
+    if ('result' in reply) return reply.result;
+    throw new StatusError(reply.status, reply.reason);
   };
   return file.ioctlOverlapped(code, input, answerBytes, decode).derive(
     (result) => {

@@ -8,7 +8,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   /** Length of the next request's input in bytes; -1: no request; -2: there are events of the HCA. */
   next(): number;
   /** Makes next() report events from now on. */
-  tellEvents(): void;
+  acceptNotifications(): void;
   /** The latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
   /** Its input, up to the length of this memory. */
@@ -32,7 +32,7 @@ export function channelServer(raw: RawChannelServer): ServedChannel {
   // The methods are bound to their object.
   const { request, requestBytes, answerBytes, next, completeSlot } = raw;
   let onEvents = (): void => {};
-  const startAnswering = raw.tellEvents.bind(raw);
+  const startAnswering = raw.acceptNotifications.bind(raw);
   const answerEvents = (callback: () => void): void => {
     onEvents = callback;
     startAnswering();

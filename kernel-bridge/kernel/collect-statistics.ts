@@ -86,9 +86,9 @@ export function kernelStatistics({ hcas, ports, endpoints, counters }: Statistic
   const memory: MemoryStatistics[] = [];
   let sharedReceived = 0;
   for (const { native } of hcas) {
-    const told = native.statistics?.(STATISTICS_MOST);
-    if (told === undefined) continue;
-    const { queuePairs: ofQueuePairs, memory: ofMemory, addresses } = told;
+    const collected = native.statistics?.(STATISTICS_MOST);
+    if (collected === undefined) continue;
+    const { queuePairs: ofQueuePairs, memory: ofMemory, addresses } = collected;
     for (let at = 0; at < ofQueuePairs.length; at += queuePairNumbers) {
       const gids = (at / queuePairNumbers) * 2 * gidBytes;
       queuePairs.push(
@@ -96,7 +96,7 @@ export function kernelStatistics({ hcas, ports, endpoints, counters }: Statistic
       );
     }
     for (let at = 0; at < ofMemory.length; at += memoryNumbers) memory.push(memoryOf(memoryAt(ofMemory, at)));
-    sharedReceived += told.sharedReceived;
+    sharedReceived += collected.sharedReceived;
   }
   const { qp = 0, mr = 0, mw = 0 } = counters.objects ?? {};
   return {

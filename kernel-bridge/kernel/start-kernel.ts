@@ -10,7 +10,7 @@ import type { SoftHca } from '../hca/soft-hca-binding.js';
 import { loadVerbsAddon } from '../hca/verbs-binding.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../option-checks/option-schemas.js';
-import { awaitOptions, type OptionsDelivery, tellWarning } from '../option-checks/options-delivery.js';
+import { awaitOptions, type OptionsDelivery, reportWarning } from '../option-checks/options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
 import { SystemNetwork } from './hca-driver/network-interfaces.js';
@@ -19,7 +19,7 @@ import { softHca } from './soft-hca/soft-hca.js';
 import { realHcas } from './verbs-hca/choose-hcas.js';
 
 /** Maximum of driver faults reported as warnings; further ones are only counted. */
-const faultsTold = 10;
+const maxReportedFaults = 10;
 
 /** Warns about problems that do not prevent the kernel from starting. */
 function warnOf(
@@ -59,7 +59,7 @@ function serveKernel(
   warn: (text: string) => void,
 ): () => boolean {
   kernel.io.onFault = (fault) => {
-    if (kernel.io.counters.driverFaults <= faultsTold) warn(textOf(fault));
+    if (kernel.io.counters.driverFaults <= maxReportedFaults) warn(textOf(fault));
   };
   kernel.io.onChannelClosed = () => {
     kernel.close();
@@ -107,7 +107,7 @@ export function startKernel(): void {
     const options = awaitOptions(delivery);
     let events = (): boolean => false;
     const wakeEvents = pump(() => events());
-    const warn = (text: string): void => tellWarning(delivery, text);
+    const warn = (text: string): void => reportWarning(delivery, text);
     const network = new SystemNetwork(addon);
     const real = realHcas({
       choice: options.link === 'local' ? 'soft' : options.hca,

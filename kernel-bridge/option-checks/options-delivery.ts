@@ -33,10 +33,10 @@ export function optionsDelivery(): {
     Atomics.notify(ready, 0);
   };
   const warnings = (): string[] => {
-    const told: string[] = [];
+    const received: string[] = [];
     for (let next = receiveMessageOnPort(port1); next; next = receiveMessageOnPort(port1))
-      told.push(next.message);
-    return told;
+      received.push(next.message);
+    return received;
   };
   const hear = (onWarning: (text: string) => void): void => {
     port1.on('message', onWarning);
@@ -49,7 +49,7 @@ export function optionsDelivery(): {
  * Sends a warning about a problem that does not prevent the kernel from starting. The opening thread reports it,
  * because it may end before this thread's next turn.
  */
-export function tellWarning({ port }: OptionsDelivery, text: string): void {
+export function reportWarning({ port }: OptionsDelivery, text: string): void {
   port.postMessage(text);
 }
 

@@ -115,11 +115,11 @@ export class FakeNetwork implements HostNetwork {
 
   /** Receivers of changes. If the network does not report changes, the kernel scans periodically. */
   readonly watchers = new Set<() => void>();
-  tells = false;
+  reportsChanges = false;
   readonly routeWatchers = new Set<() => void>();
 
   watch(changed: () => void): (() => void) | undefined {
-    if (!this.tells) return undefined;
+    if (!this.reportsChanges) return undefined;
     this.watchers.add(changed);
     return () => this.watchers.delete(changed);
   }

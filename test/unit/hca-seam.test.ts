@@ -140,7 +140,7 @@ test('a queue pair is created with the commands of its device’s HCA, in that H
 test('a device whose HCA reports changed P_Keys raises PARTITION; its HCA also reports when to scan', () => {
   const { rig, second } = withSecond();
   const device = rig.device(secondGuid);
-  rig.network.tells = true;
+  rig.network.reportsChanges = true;
   const notify = rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: device, data: 1 }), 4);
   second.port = { ...second.port!, pkeys: [0xffff, 0x8001] };
   second.changed!();

@@ -228,7 +228,7 @@ test('clients without callbacks, or with a broken table, do not block the events
   assert.is(portEvent(none).information, WvEvent.PARTITION);
   fault(rig, FaultsCode.FATAL);
   assert.equal(heard, [['fatal', false]]);
-  assert.ok(none.fatalUntold, 'kept for a request');
+  assert.ok(none.fatalUnreported, 'kept for a request');
   assert.equal(rig.faults.length, 2, 'a fault for each event that the broken table has lost');
 });
 
@@ -269,10 +269,10 @@ test('queues may be created without callbacks, with events by request', () => {
 test('events of a queue pair: by request in order, or by callback with the client’s context', () => {
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const asyncEvent = (_qp: IbQp, context: string, event: number, reason: number): void => {
     assert.throws(() => assertPassive('waiting'), /DISPATCH_LEVEL/);
-    told.push(context, event, reason);
+    reported.push(context, event, reason);
   };
   const [silent, called] = [qpOf(pd, QpType.RC), qpOf(pd, QpType.RC, { asyncEvent })];
   const raise = (qp: IbQp, event: number): void => {
@@ -288,7 +288,7 @@ test('events of a queue pair: by request in order, or by callback with the clien
     [communicationEstablished, sendQueueDrained, fatal],
   );
   raise(called, fatal);
-  assert.equal(told, ['mine', fatal, 12]);
+  assert.equal(reported, ['mine', fatal, 12]);
   const most = 64;
   for (let n = 0; n < most + 2; n++) raise(silent, n < 2 ? fatal : sendQueueDrained);
   for (let n = 0; n < most; n++)
@@ -311,7 +311,7 @@ test('events of a queue pair: by request in order, or by callback with the clien
 test('events of a shared receive queue by callback; members are optional', () => {
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
-  const told: string[] = [];
+  const reported: string[] = [];
   const create = (dispatch?: IbSrqDispatch<string>): IbSrq => {
     const ring = SrqProviderIn.encode({ ringAddress: 0x3000n, ringBytes: 4096, entries: 16, stride: 48 });
     const size = { maxWr: 16, maxSge: 2, srqLimit: 0 };
@@ -319,9 +319,9 @@ test('events of a shared receive queue by callback; members are optional', () =>
       .information!;
   };
   const whole = create({
-    limitEvent: (_srq, context) => told.push(`limit ${context}`),
-    lastWqeEvent: (_srq, context, qp) => told.push(`last ${context} ${qp.qpn}`),
-    asyncEvent: (_srq, context, event) => told.push(`async ${context} ${event}`),
+    limitEvent: (_srq, context) => reported.push(`limit ${context}`),
+    lastWqeEvent: (_srq, context, qp) => reported.push(`last ${context} ${qp.qpn}`),
+    asyncEvent: (_srq, context, event) => reported.push(`async ${context} ${event}`),
   });
   const none = create({});
   const tableless = create();
@@ -332,7 +332,7 @@ test('events of a shared receive queue by callback; members are optional', () =>
   }
   rig.hca.events.push({ type: 'qp', qp: qp.handle, token: 7, event: QpEventType.lastWqe, reason: 0 });
   rig.events();
-  assert.equal(told, ['limit mine', `async mine ${SrqEventType.fatal}`, `last mine ${qp.qpn}`]);
+  assert.equal(reported, ['limit mine', `async mine ${SrqEventType.fatal}`, `last mine ${qp.qpn}`]);
   assert.equal(rig.faults, []);
 });
 
@@ -565,7 +565,7 @@ test('the driver reads the provider’s command and returns its status, for prog
   }
   assert.is(name(opened(PROVIDER_ABI + 1)), 'NOT_SUPPORTED');
   const al = openAl(rig.kernel);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   let command = PROVIDER_ABI;
   const provider = {
     preOpenCa: (_guid: bigint, umv: UmvBuffer) => {
@@ -574,7 +574,7 @@ test('the driver reads the provider’s command and returns its status, for prog
       return {};
     },
     postOpenCa: (_guid: bigint, status: number, _ca: UvpHandle, umv: UmvBuffer) =>
-      told.push([statusName(status), umv.status, umv.output.length]),
+      reported.push([statusName(status), umv.status, umv.output.length]),
   } as Partial<UserVerbs> as UserVerbs;
   const verbs = new KernelVerbs(rig.kernel.filter.openTables(al), provider, () => {});
   const device = rig.kernel.hcaDriver.find(ethGuid)!;
@@ -583,7 +583,7 @@ test('the driver reads the provider’s command and returns its status, for prog
   assert.is(name(open()), 'SUCCESS');
   command++;
   assert.is(name(open()), 'NOT_SUPPORTED');
-  assert.equal(told, [
+  assert.equal(reported, [
     ['SUCCESS', PROVIDER_ABI, CaProviderOut.size],
     ['NOT_SUPPORTED', 0, 0],
   ]);

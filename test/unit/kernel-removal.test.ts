@@ -34,7 +34,7 @@ const ways: Record<string, (rig: KernelRig) => void> = {
 
 test('a network that reports changes is scanned only when it reports one', () => {
   const rig = new KernelRig();
-  rig.network.tells = true;
+  rig.network.reportsChanges = true;
   rig.queuePair();
   assert.is(rig.network.watchers.size, 1);
   const { reads } = rig.network;

@@ -27,9 +27,9 @@ test('the owner is notified of every end that it did not cause, and never from w
     for (const event of sidrEvents) {
       const cell = sidrTransitions[state][event];
       if (cell.kind !== 'go') continue;
-      const tells = cell.actions.some((action) => action.startsWith('tell'));
+      const reports = cell.actions.some((action) => action.startsWith('report'));
       const ends = cell.next === 'over' && (state === 'reqSent' || state === 'reqReceived');
-      assert.is(tells, ends && !calls.includes(event), `${state} × ${event}`);
+      assert.is(reports, ends && !calls.includes(event), `${state} × ${event}`);
     }
   }
 });

@@ -312,7 +312,7 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
                      {InstanceAccessor<&NativeChannelServer::getRequest>("request"),
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
                       InstanceAccessor<&NativeChannelServer::getAnswerBytes>("answerBytes"),
-                      InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
+                      InstanceMethod<&NativeChannelServer::acceptNotifications>("acceptNotifications"),
                       InstanceMethod<&NativeChannelServer::newCacheEpoch>("newCacheEpoch"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
                       InstanceMethod<&NativeChannelServer::close>("close")});

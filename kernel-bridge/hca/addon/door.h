@@ -80,7 +80,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   Napi::Value getRequestBytes(const Napi::CallbackInfo&) { return requestBytes_.Value(); }
   Napi::Value next(const Napi::CallbackInfo& info);
   void newCacheEpoch(const Napi::CallbackInfo&) { channel_->newCacheEpoch(); }
-  void tellEvents(const Napi::CallbackInfo&) { signal_->acceptNotifications(); }
+  void acceptNotifications(const Napi::CallbackInfo&) { signal_->acceptNotifications(); }
   Napi::Value longInput(const Napi::CallbackInfo& info);
   Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }
   Napi::Value complete(const Napi::CallbackInfo& info);

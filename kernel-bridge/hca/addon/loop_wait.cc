@@ -133,7 +133,7 @@ void LoopWait::beforeSleep() {
     // Delivers without delay, but only after the loop has polled its other descriptors once.
     Handles* const handles = handles_;
     waiting_->leave();
-    tell();
+    deliver();
     if (handles->owner == nullptr) return;
     if (channel_->undeliveredEvents() == 0) return stop();
     channel_->deliveryFollows();
@@ -149,19 +149,19 @@ void LoopWait::afterSleep() {
   waiting_->leave();
   if (!carriesOn_) return;
   carryOn(false);
-  tell();
+  deliver();
 }
 
-void LoopWait::tell() {
-  const std::function<void()> deliver = deliver_;  // a copy, because the call may end this
-  deliver();
+void LoopWait::deliver() {
+  const std::function<void()> callback = deliver_;  // a copy, because the call may end this
+  callback();
 }
 
 void LoopWait::takeIn() {
   channel_->deliveryFollows();
   waiting_->enter([this] { return channel_->anyReady(); });
   waiting_->leave();
-  tell();
+  deliver();
 }
 
 void LoopWait::poll(bool on) {

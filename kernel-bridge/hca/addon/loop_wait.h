@@ -37,7 +37,7 @@ class LoopWait {
   void beforeSleep();
   void afterSleep();
   void takeIn();
-  void tell();
+  void deliver();
   void poll(bool on);
   void carryOn(bool on);
 

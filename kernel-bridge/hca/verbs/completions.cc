@@ -36,7 +36,7 @@ uint32_t wcStatusOf(int status) {
   }
 }
 
-void tell(const QpObject& qp, QpEvent type, uint32_t reason) {
+void report(const QpObject& qp, QpEvent type, uint32_t reason) {
   qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, type, reason));
 }
 
@@ -56,7 +56,7 @@ void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
     return;
   }
   qp.publish(kQpsError);
-  tell(qp, status == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal, status);
+  report(qp, status == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal, status);
   later->emplace_back(&qp, qp.handle.load());
 }
 
@@ -110,8 +110,8 @@ void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c
 }
 
 void overrun(CqObject& cq, Handle handle) {
-  if (cq.overrunTold) return;
-  cq.overrunTold = true;
+  if (cq.overrunReported) return;
+  cq.overrunReported = true;
   cq.device->events->push(cq.device->number, HcaEvent::cq(handle, CqEvent::kOverrun));
 }
 
@@ -184,7 +184,7 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
 // The queue pair consumes no more receives of its SRQ. Not every device reports this: rdma_rxe does not.
 void reportLastWqe(QpObject& qp) {
   if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeReported, true)) return;
-  tell(qp, QpEvent::kLastWqe, 0);
+  report(qp, QpEvent::kLastWqe, 0);
 }
 
 }  // namespace
@@ -221,7 +221,7 @@ void drain(CqObject& cq, Handle handle, bool event) {
       if (armDevice(cq) != Status::kSuccess) cq.ring.die();
       fetch(cq, &now);  // entries that came in between raise no event
     }
-    if (cq.ring.dead && !cq.overrunTold) {
+    if (cq.ring.dead && !cq.overrunReported) {
       overran = true;
       overrun(cq, handle);
     }

@@ -84,7 +84,7 @@ struct CqObject {
   ibv_cq* cq = nullptr;  // null: the device is closed
   Cq ring;
   enum class Arm : uint8_t { kNone, kSolicited, kAny } armed = Arm::kNone;  // the last request made to the device
-  bool overrunTold = false;
+  bool overrunReported = false;
   Later later;  // fetched by drainOf() but not settled yet
   uint32_t users = 0;
   void clear() {
@@ -93,7 +93,7 @@ struct CqObject {
     cq = nullptr;
     ring = Cq();
     armed = Arm::kNone;
-    overrunTold = false;
+    overrunReported = false;
     users = 0;
   }
 };

@@ -107,7 +107,7 @@ bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_
   return fillRequest(qp, wqe, wr, failure);
 }
 
-void tellFatal(QpObject& qp, uint32_t reason) {
+void reportFatal(QpObject& qp, uint32_t reason) {
   qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, QpEvent::kFatal, reason));
 }
 
@@ -116,7 +116,7 @@ void failNext(QpObject& qp, uint32_t status) {
   qp.failStatus = status;
   qp.failed = true;
   enterError(qp);
-  tellFatal(qp, status);
+  reportFatal(qp, status);
   flushHeld(qp);  // in case no earlier request is left
 }
 

@@ -75,15 +75,15 @@ export type CmAction =
   | 'repeatReject'
   | 'extendWait'
   | 'awaitOwner'
-  | 'tellReplied'
-  | 'tellEstablished'
-  | 'tellEstablishedLater'
-  | 'tellRejected'
-  | 'tellTimedOut'
-  | 'tellDisconnected'
-  | 'tellAnswered'
-  | 'tellUnanswered'
-  | 'tellAnsweredLater'
+  | 'reportReply'
+  | 'reportEstablished'
+  | 'reportEstablishedLater'
+  | 'reportRejected'
+  | 'reportTimedOut'
+  | 'reportDisconnected'
+  | 'reportDisconnectCompleted'
+  | 'reportDisconnectTimedOut'
+  | 'reportDisconnectCompletedLater'
   /** No more events are reported to the owner. */
   | 'detach';
 
@@ -121,30 +121,30 @@ const unreachable = Object.fromEntries(messageEvents.map((event) => [event, impo
 /** While the REQ awaits its reply; an MRA only extends the wait. */
 const requesting = (state: 'reqSent' | 'mraReqReceived') =>
   ({
-    rep: go('repReceived', 'tellReplied'),
-    rej: go('timewait', 'tellRejected'),
-    staleReply: go('timewait', 'sendReject', 'tellRejected'),
+    rep: go('repReceived', 'reportReply'),
+    rej: go('timewait', 'reportRejected'),
+    staleReply: go('timewait', 'sendReject', 'reportRejected'),
     timeout: go(state, 'resend'),
-    exhausted: go('timewait', 'sendTimeoutReject', 'tellTimedOut'),
+    exhausted: go('timewait', 'sendTimeoutReject', 'reportTimedOut'),
     reject: go('timewait', 'sendTimeoutReject'),
     abandon: go('timewait', 'detach', 'sendTimeoutReject'),
-    disconnect: go('timewait', 'sendTimeoutReject', 'tellAnsweredLater'),
+    disconnect: go('timewait', 'sendTimeoutReject', 'reportDisconnectCompletedLater'),
   }) as const;
 
 /** While the REP awaits its reply. */
 const replying = (state: 'repSent' | 'mraRepReceived') =>
   ({
     req: go(state, 'repeat'),
-    rtu: go('established', 'tellEstablished'),
-    packetSeen: go('established', 'tellEstablishedLater'),
-    rej: go('timewait', 'tellRejected'),
-    dreq: go('timewait', 'sendDrep', 'tellDisconnected'),
-    stale: go('timewait', 'tellRejected'),
+    rtu: go('established', 'reportEstablished'),
+    packetSeen: go('established', 'reportEstablishedLater'),
+    rej: go('timewait', 'reportRejected'),
+    dreq: go('timewait', 'sendDrep', 'reportDisconnected'),
+    stale: go('timewait', 'reportRejected'),
     timeout: go(state, 'resend'),
-    exhausted: go('timewait', 'sendTimeoutReject', 'tellTimedOut'),
+    exhausted: go('timewait', 'sendTimeoutReject', 'reportTimedOut'),
     reject: go('timewait', 'sendReject'),
     abandon: go('timewait', 'detach', 'sendReject'),
-    disconnect: go('timewait', 'sendReject', 'tellAnsweredLater'),
+    disconnect: go('timewait', 'sendReject', 'reportDisconnectCompletedLater'),
   }) as const;
 
 export const transitions: CmTransitions = {
@@ -152,7 +152,7 @@ export const transitions: CmTransitions = {
     ...unreachable,
     connect: go('reqSent', 'sendReq'),
     admit: go('reqReceived', 'awaitOwner'),
-    disconnect: go('idle', 'tellAnsweredLater'),
+    disconnect: go('idle', 'reportDisconnectCompletedLater'),
     abandon: go('idle', 'detach'),
   }),
   reqSent: row({
@@ -168,25 +168,25 @@ export const transitions: CmTransitions = {
     ready: go('established', 'sendRtu'),
     // The owner has not decided about the reply yet.
     rep: go('repReceived', 'sendMraRep'),
-    rej: go('timewait', 'tellRejected'),
-    dreq: go('timewait', 'sendDrep', 'tellDisconnected'),
-    stale: go('timewait', 'sendReject', 'tellRejected'),
+    rej: go('timewait', 'reportRejected'),
+    dreq: go('timewait', 'sendDrep', 'reportDisconnected'),
+    stale: go('timewait', 'sendReject', 'reportRejected'),
     reject: go('timewait', 'sendReject'),
     abandon: go('timewait', 'detach', 'sendReject'),
-    disconnect: go('timewait', 'sendReject', 'tellAnsweredLater'),
+    disconnect: go('timewait', 'sendReject', 'reportDisconnectCompletedLater'),
   }),
   reqReceived: row({
     accept: go('repSent', 'sendRep'),
     req: go('reqReceived', 'sendMraReq', 'awaitOwner'),
-    rej: go('timewait', 'tellRejected'),
-    stale: go('timewait', 'tellRejected'),
+    rej: go('timewait', 'reportRejected'),
+    stale: go('timewait', 'reportRejected'),
     // The peer's retries are exhausted by now, and its REJ was lost.
-    expired: go('timewait', 'sendTimeoutReject', 'tellTimedOut'),
+    expired: go('timewait', 'sendTimeoutReject', 'reportTimedOut'),
     // Without a reply the peer repeats its REQ, which is then a new one.
     displaced: go('idle'),
     reject: go('timewait', 'sendReject'),
     abandon: go('timewait', 'detach', 'sendReject'),
-    disconnect: go('timewait', 'sendReject', 'tellAnsweredLater'),
+    disconnect: go('timewait', 'sendReject', 'reportDisconnectCompletedLater'),
   }),
   repSent: row({
     ...replying('repSent'),
@@ -198,22 +198,22 @@ export const transitions: CmTransitions = {
   established: row({
     // The peer has not received our RTU.
     rep: go('established', 'repeatRtu'),
-    rej: go('timewait', 'tellDisconnected'),
-    dreq: go('timewait', 'sendDrep', 'tellDisconnected'),
-    stale: go('dreqSent', 'sendDreq', 'tellDisconnected', 'detach'),
+    rej: go('timewait', 'reportDisconnected'),
+    dreq: go('timewait', 'sendDrep', 'reportDisconnected'),
+    stale: go('dreqSent', 'sendDreq', 'reportDisconnected', 'detach'),
     disconnect: go('dreqSent', 'sendDreq'),
     abandon: go('dreqSent', 'detach', 'sendDreq'),
     packetSeen: go('established'),
   }),
   dreqSent: row({
-    drep: go('timewait', 'tellAnswered'),
+    drep: go('timewait', 'reportDisconnectCompleted'),
     // Both sides disconnect at once: both succeed.
-    dreq: go('timewait', 'sendDrep', 'tellAnswered'),
-    rej: go('timewait', 'tellAnswered'),
+    dreq: go('timewait', 'sendDrep', 'reportDisconnectCompleted'),
+    rej: go('timewait', 'reportDisconnectCompleted'),
     // The peer has lost the connection and may never send a DREP; its next request must not wait for our retries.
-    stale: go('timewait', 'tellAnswered'),
+    stale: go('timewait', 'reportDisconnectCompleted'),
     timeout: go('dreqSent', 'resend'),
-    exhausted: go('timewait', 'tellUnanswered'),
+    exhausted: go('timewait', 'reportDisconnectTimedOut'),
     abandon: go('dreqSent', 'detach'),
     packetSeen: go('dreqSent'),
   }),
@@ -225,7 +225,7 @@ export const transitions: CmTransitions = {
     // An ended connection cannot become stale.
     stale: impossible,
     expired: go('idle'),
-    disconnect: go('timewait', 'tellAnsweredLater'),
+    disconnect: go('timewait', 'reportDisconnectCompletedLater'),
     abandon: go('timewait', 'detach'),
     packetSeen: go('timewait'),
   }),

@@ -132,7 +132,7 @@ export class Connection implements CmConnection {
   #remote: Remote | undefined;
   #detached = false;
   #timer: CmTimer | undefined;
-  #later: { tell: () => void; timer: CmTimer } | undefined;
+  #later: { report: () => void; timer: CmTimer } | undefined;
   /** The message that awaits a reply. */
   #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
   #retriesLeft = 0;
@@ -359,20 +359,21 @@ export class Connection implements CmConnection {
       self.#awaitAnswer();
     },
     awaitOwner: (self) => self.#awaitOwner(),
-    tellReplied: (self, { reply }) => {
-      if (reply) self.#tell(() => self.events.replied?.(reply));
+    reportReply: (self, { reply }) => {
+      if (reply) self.#report(() => self.events.replied?.(reply));
     },
-    tellEstablished: (self) => self.#tell(() => self.events.established?.()),
-    tellEstablishedLater: (self) => self.#tellLater(() => self.events.established?.()),
-    tellRejected: (self, { reject }) => {
-      const told = reject ?? { reason: RejReason.staleConnection, ari: NOTHING, privateData: NOTHING };
-      self.#tell(() => self.events.rejected?.(told));
+    reportEstablished: (self) => self.#report(() => self.events.established?.()),
+    reportEstablishedLater: (self) => self.#reportLater(() => self.events.established?.()),
+    reportRejected: (self, { reject }) => {
+      const rejection = reject ?? { reason: RejReason.staleConnection, ari: NOTHING, privateData: NOTHING };
+      self.#report(() => self.events.rejected?.(rejection));
     },
-    tellTimedOut: (self) => self.#tell(() => self.events.timedOut?.()),
-    tellDisconnected: (self) => self.#tell(() => self.events.disconnected?.()),
-    tellAnswered: (self) => self.#tell(() => self.events.disconnectCompleted?.(true)),
-    tellUnanswered: (self) => self.#tell(() => self.events.disconnectCompleted?.(false)),
-    tellAnsweredLater: (self) => self.#tellLater(() => self.events.disconnectCompleted?.(true)),
+    reportTimedOut: (self) => self.#report(() => self.events.timedOut?.()),
+    reportDisconnected: (self) => self.#report(() => self.events.disconnected?.()),
+    reportDisconnectCompleted: (self) => self.#report(() => self.events.disconnectCompleted?.(true)),
+    reportDisconnectTimedOut: (self) => self.#report(() => self.events.disconnectCompleted?.(false)),
+    reportDisconnectCompletedLater: (self) =>
+      self.#reportLater(() => self.events.disconnectCompleted?.(true)),
     detach: (self) => {
       self.#detached = true;
       self.#forgetLater();
@@ -495,28 +496,28 @@ export class Connection implements CmConnection {
   // ── Events reported to the owner ───────────────────────────────────────────────────────────────────────────
 
   /** Outside the owner's calls: reports deferred events first. */
-  #tell(tell: () => void): void {
-    const put = this.#later?.tell;
+  #report(report: () => void): void {
+    const deferred = this.#later?.report;
     this.#forgetLater();
     if (this.#detached) return;
-    put?.();
-    if (!this.#detached) tell();
+    deferred?.();
+    if (!this.#detached) report();
   }
 
   /** Inside one of the owner's calls: reports the event after the call has returned. */
-  #tellLater(tell: () => void): void {
+  #reportLater(report: () => void): void {
     if (this.#detached) return;
-    const put = this.#later?.tell;
+    const deferred = this.#later?.report;
     this.#forgetLater();
     const both = () => {
-      put?.();
-      tell();
+      deferred?.();
+      report();
     };
     const timer = this.#host.platform.setTimer(0, () => {
       this.#later = undefined;
       if (!this.#detached) both();
     });
-    this.#later = { tell: both, timer };
+    this.#later = { report: both, timer };
   }
 
   #forgetLater(): void {
@@ -527,6 +528,6 @@ export class Connection implements CmConnection {
   /** Active side: no communication id is available. Reports a rejection for lack of resources to the owner. */
   refuseLater(): void {
     const reject = { reason: RejReason.noResources, ari: NOTHING, privateData: NOTHING };
-    this.#tellLater(() => this.events.rejected?.(reject));
+    this.#reportLater(() => this.events.rejected?.(reject));
   }
 }

@@ -55,7 +55,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     else if (before === 'repSent') {
       this.#accepted.delete(source, connection);
       this.#asked.delete(connection);
-      if (this.#held.size > 0) this.#wake ??= this.#platform.setTimer(0, () => this.#tellListeners());
+      if (this.#held.size > 0) this.#wake ??= this.#platform.setTimer(0, () => this.#notifyListeners());
     }
   }
 
@@ -109,11 +109,11 @@ export class HalfOpen implements TakeGate<TakingListener> {
         }
       }
     }
-    this.#tellListeners();
+    this.#notifyListeners();
   }
 
   /** Lets owners of listeners accept requests again. Listeners without a free slot are held anew. */
-  #tellListeners(): void {
+  #notifyListeners(): void {
     this.#wake?.cancel();
     this.#wake = undefined;
     const held = [...this.#held];

@@ -55,8 +55,8 @@ export type SidrAction =
   | 'awaitOwner'
   /** Waits for the peer's last repetition. */
   | 'awaitPeer'
-  | 'tellAnswered'
-  | 'tellTimedOut'
+  | 'reportReply'
+  | 'reportTimedOut'
   /** No more events are reported to the owner. */
   | 'detach';
 
@@ -87,9 +87,9 @@ export const sidrTransitions: Readonly<Record<SidrState, Row>> = {
     abandon: go('over', 'detach'),
   }),
   reqSent: row({
-    rep: go('over', 'tellAnswered'),
+    rep: go('over', 'reportReply'),
     timeout: go('reqSent', 'resend'),
-    exhausted: go('over', 'tellTimedOut'),
+    exhausted: go('over', 'reportTimedOut'),
     abandon: go('over', 'detach'),
   }),
   reqReceived: row({
@@ -98,8 +98,8 @@ export const sidrTransitions: Readonly<Record<SidrState, Row>> = {
     abandon: go('answered', 'detach', 'sendReject', 'awaitPeer'),
     // SIDR has no message that requests more time; a repetition only shows that the peer is still waiting.
     req: go('reqReceived', 'awaitOwner'),
-    stale: go('over', 'tellTimedOut'),
-    expired: go('over', 'tellTimedOut'),
+    stale: go('over', 'reportTimedOut'),
+    expired: go('over', 'reportTimedOut'),
   }),
   answered: row({
     req: go('answered', 'repeat'),
@@ -269,10 +269,10 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     repeat: (self) => self.#send('SIDR_REP', true),
     awaitOwner: (self) => self.#startTimer(retryPeriodMs(self.#host.options), 'expired'),
     awaitPeer: (self) => self.#startTimer(retryPeriodMs(self.#host.options), 'expired'),
-    tellAnswered: (self, { reply }) => {
+    reportReply: (self, { reply }) => {
       if (reply && !self.#detached) self.events.answered?.(reply);
     },
-    tellTimedOut: (self) => {
+    reportTimedOut: (self) => {
       if (!self.#detached) self.events.timedOut?.();
     },
     detach: (self) => {

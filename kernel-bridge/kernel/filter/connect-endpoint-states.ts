@@ -78,7 +78,7 @@ export type RequestAction =
   | 'disconnect'
   | 'finishDisconnect'
   | 'awaitDisconnect'
-  | 'tellDisconnect';
+  | 'reportDisconnect';
 
 /** Names of the endpoint's methods that handle an event. */
 export type SignalAction =
@@ -159,12 +159,12 @@ const requestRows: Record<Exclude<EndpointState, 'destroying'>, Row> = {
   activeDisconnect: { disconnect: busy, notifyDisconnect: to('awaitDisconnect', 'activeDisconnect') },
   passiveDisconnect: {
     disconnect: to('finishDisconnect', 'disconnected'),
-    notifyDisconnect: to('tellDisconnect', 'passiveDisconnect'),
+    notifyDisconnect: to('reportDisconnect', 'passiveDisconnect'),
   },
   disconnected: {
     // The peer gave up before the application decided (ND SPI: CONNECTION_ABORTED).
     accept: { status: Status.CONNECTION_ABORTED },
-    notifyDisconnect: to('tellDisconnect', 'disconnected'),
+    notifyDisconnect: to('reportDisconnect', 'disconnected'),
   },
 };
 

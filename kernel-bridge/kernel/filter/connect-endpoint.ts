@@ -280,7 +280,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       return undefined;
     },
 
-    tellDisconnect(irp) {
+    reportDisconnect(irp) {
       irp.complete(this.endReason);
       return undefined;
     },
@@ -327,7 +327,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       };
       const waiting = this.connecting?.removeFirst();
       this.connecting = undefined;
-      waiting?.irp.complete(Status.SUCCESS, tellAttributes(this, waiting.irp, this.services));
+      waiting?.irp.complete(Status.SUCCESS, attributesIfRoom(this, waiting.irp, this.services));
     },
 
     onRefused(data) {
@@ -421,8 +421,8 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     return this.services.listen(parameters);
   }
 
-  protected override tellRequest(irp: Irp, endpoint: Endpoint): number {
-    return tellAttributes(endpoint, irp, this.services);
+  protected override writeRequest(irp: Irp, endpoint: Endpoint): number {
+    return attributesIfRoom(endpoint, irp, this.services);
   }
 
   protected own(endpoint: Nameable): Endpoint | undefined {
@@ -600,7 +600,7 @@ export function writeAttributes(
 }
 
 /** Adds the attributes to the output of EP_CONNECT or EP_GET_REQUEST if there is room, because the program queries them next. */
-export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
+export function attributesIfRoom(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
   return irp.outputCapacity < WvIoEpAttributes.size ? 0 : writeAttributes(endpoint, irp, services);
 }
 

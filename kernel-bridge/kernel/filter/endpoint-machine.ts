@@ -415,12 +415,12 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
       if (!handTo) return;
       const { irp, context } = this.getRequests.removeFirst()!;
       handTo(context);
-      irp.complete(Status.SUCCESS, this.tellRequest(irp, context));
+      irp.complete(Status.SUCCESS, this.writeRequest(irp, context));
     }
   }
 
   /** Writes a GetRequest's output about its endpoint; returns its length in bytes. */
-  protected tellRequest(_irp: Irp, _endpoint: E): number {
+  protected writeRequest(_irp: Irp, _endpoint: E): number {
     return 0;
   }
 

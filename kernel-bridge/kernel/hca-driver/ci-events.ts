@@ -8,11 +8,11 @@ import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import { finish, type Hca, type IbCa, type IbQp } from './ib-objects.js';
 
 /** Maximum number of stored events of one object; beyond it the oldest are dropped. */
-const mostUntold = 64;
+const maxUnreported = 64;
 
-function store(untold: number[], event: number): void {
-  untold.push(event);
-  if (untold.length > mostUntold) untold.shift();
+function store(unreported: number[], event: number): void {
+  unreported.push(event);
+  if (unreported.length > maxUnreported) unreported.shift();
 }
 
 /**
@@ -24,7 +24,7 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
   const refused = refusal(ca);
   if (refused !== undefined) return finish(irp, refused);
   ca.fatalWaits.insert(irp, undefined);
-  tellFatal(ca);
+  reportFatal(ca);
   return Status.PENDING;
 }
 
@@ -38,7 +38,7 @@ export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number
   const refused = refusal(ca) ?? (portNumber === 1 ? undefined : Status.INVALID_PORT_HANDLE);
   if (refused !== undefined) return finish(irp, refused);
   ca.portWaits.insert(irp, undefined);
-  tellPort(ca);
+  reportPort(ca);
   return Status.PENDING;
 }
 
@@ -47,26 +47,26 @@ function refusal(ca: IbCa): number | undefined {
   return ca.hca.unplugged ? Status.DEVICE_REMOVED : undefined;
 }
 
-function tellFatal(ca: IbCa): void {
-  if (!ca.fatalUntold) return;
+function reportFatal(ca: IbCa): void {
+  if (!ca.fatalUnreported) return;
   const waiting = ca.fatalWaits.removeFirst();
   if (!waiting) return;
-  ca.fatalUntold = false;
+  ca.fatalUnreported = false;
   waiting.irp.complete(Status.SUCCESS, 0);
 }
 
-function tellPort(ca: IbCa): void {
-  if (ca.portUntold.length === 0) return;
+function reportPort(ca: IbCa): void {
+  if (ca.portUnreported.length === 0) return;
   const waiting = ca.portWaits.removeFirst();
-  if (waiting) waiting.irp.complete(Status.SUCCESS, ca.portUntold.shift()!);
+  if (waiting) waiting.irp.complete(Status.SUCCESS, ca.portUnreported.shift()!);
 }
 
 /** Reports the failure of an instance's HCA to its callback, or to one request. */
 export function raiseFatalEvent(ca: IbCa): void {
-  ca.fatalUntold = true;
-  tellFatal(ca);
+  ca.fatalUnreported = true;
+  reportFatal(ca);
   if (!ca.dispatch.fatalEvent) return;
-  ca.fatalUntold = false;
+  ca.fatalUnreported = false;
   ca.al.callBack(() => ca.dispatch.fatalEvent?.(ca, ca.context));
 }
 
@@ -75,10 +75,10 @@ export function raiseFatalEvent(ca: IbCa): void {
  * changes at once are two events.
  */
 export function raisePortEvent(ca: IbCa, event: number): void {
-  store(ca.portUntold, event);
-  tellPort(ca);
+  store(ca.portUnreported, event);
+  reportPort(ca);
   if (!ca.dispatch.portEvent) return;
-  ca.portUntold.length = 0;
+  ca.portUnreported.length = 0;
   ca.al.callBack(() => ca.dispatch.portEvent?.(ca, ca.context, 1, event));
 }
 
@@ -106,7 +106,7 @@ export function ciGetQpEvent(qp: IbQp, irp: Irp): number {
   if (gone) return finish(irp, unplugged ? Status.DEVICE_REMOVED : Status.FILE_FORCED_CLOSED);
   qp.waits ??= new IrpQueue();
   qp.waits.insert(irp, undefined);
-  tellQp(qp);
+  reportQp(qp);
   return Status.PENDING;
 }
 
@@ -115,19 +115,19 @@ export function ciCancelQpEvents(qp: IbQp): void {
   qp.waits?.cancelAll();
 }
 
-function tellQp({ waits, untold }: IbQp): void {
-  if (!untold || untold.length === 0) return;
+function reportQp({ waits, unreported }: IbQp): void {
+  if (!unreported || unreported.length === 0) return;
   const waiting = waits?.removeFirst();
-  if (waiting) waiting.irp.complete(Status.SUCCESS, untold.shift()!);
+  if (waiting) waiting.irp.complete(Status.SUCCESS, unreported.shift()!);
 }
 
 /** Reports an event of the HCA for a queue pair to its callback, and to one request. */
 export function raiseQpEvent(qp: IbQp, event: number, reason: number): void {
   const called = qp.dispatch.asyncEvent !== undefined;
   if (!called || (qp.waits?.size ?? 0) > 0) {
-    qp.untold ??= [];
-    store(qp.untold, event);
-    tellQp(qp);
+    qp.unreported ??= [];
+    store(qp.unreported, event);
+    reportQp(qp);
   }
   if (called) qp.pd.ca.al.callBack(() => qp.dispatch.asyncEvent?.(qp, qp.context, event, reason));
 }

@@ -127,8 +127,8 @@ export function raiseCqEvent(cq: IbCq, event: number): void {
     if (cq.dispatch.asyncEvent) cq.ca.al.callBack(() => cq.dispatch.asyncEvent?.(cq, cq.context, event));
     return;
   }
-  const told = cq.kernelWaits.completeWhere((type) => type !== CqNotifyType.ERROR, Status.SUCCESS, 0);
-  cq.untold = told === 0 && cq.dispatch.compEvent === undefined;
+  const completed = cq.kernelWaits.completeWhere((type) => type !== CqNotifyType.ERROR, Status.SUCCESS, 0);
+  cq.unreported = completed === 0 && cq.dispatch.compEvent === undefined;
   if (cq.dispatch.compEvent) cq.ca.al.callBack(() => cq.dispatch.compEvent?.(cq, cq.context));
 }
 
@@ -137,8 +137,8 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
   if (cq.dead) return finish(irp, Status.BUFFER_OVERFLOW);
   listen(cq);
   cq.kernelWaits.insert(irp, type);
-  if (cq.untold && type !== CqNotifyType.ERROR) {
-    cq.untold = false;
+  if (cq.unreported && type !== CqNotifyType.ERROR) {
+    cq.unreported = false;
     cq.kernelWaits.remove(irp);
     irp.complete(Status.SUCCESS, 0);
   }
@@ -389,7 +389,7 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
   qp.sendCq.resources.release();
   qp.receiveCq.resources.release();
   qp.srq?.resources.release();
-  qp.srq?.endedUntold.delete(qp);
+  qp.srq?.endedUnreported.delete(qp);
   return finish(irp, Status.SUCCESS, 0);
 }
 

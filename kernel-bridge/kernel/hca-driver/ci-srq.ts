@@ -113,7 +113,7 @@ export function ciModifySrq(
   if (status !== Status.SUCCESS) return finish(irp, status);
   srq.maxWr = entries;
   // The old limit's event is void: if the new limit is already reached, its event follows.
-  srq.limitUntold = false;
+  srq.limitUnreported = false;
   putOutput(udata, SrqProviderOut.encode({ handle: srq.handle }));
   return finish(irp, Status.SUCCESS, 0);
 }
@@ -152,7 +152,7 @@ export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
   if (registry.srqs.get(srq.handle) !== srq) return finish(irp, Status.INVALID_HANDLE);
   if (gone) return finish(irp, unplugged ? Status.DEVICE_REMOVED : Status.FILE_FORCED_CLOSED);
   const status = srq.waits.insert(irp, undefined);
-  tell(srq);
+  report(srq);
   return status;
 }
 
@@ -161,14 +161,14 @@ export function ciCancelSrqEvents(srq: IbSrq): void {
   srq.waits.cancelAll();
 }
 
-function tell(srq: IbSrq): void {
+function report(srq: IbSrq): void {
   if (srq.waits.size === 0) return;
   if (srq.broken) srq.waits.completeAll(Status.UNEXPECTED_IO_ERROR);
-  else if (srq.limitUntold) {
-    srq.limitUntold = false;
+  else if (srq.limitUnreported) {
+    srq.limitUnreported = false;
     srq.waits.completeAll(Status.ALERTED);
-  } else if (srq.endedUntold.size > 0) {
-    srq.endedUntold.clear();
+  } else if (srq.endedUnreported.size > 0) {
+    srq.endedUnreported.clear();
     srq.waits.completeAll(Status.NOTIFY_CLEANUP);
   }
 }
@@ -178,19 +178,19 @@ export function raiseSrqEvent(srq: IbSrq, event: number): void {
   const { context, dispatch } = srq;
   if (event === SrqEventType.limit) {
     const waiting = srq.waits.size > 0;
-    srq.limitUntold = waiting || dispatch.limitEvent === undefined;
+    srq.limitUnreported = waiting || dispatch.limitEvent === undefined;
     if (dispatch.limitEvent) srq.pd.ca.al.callBack(() => dispatch.limitEvent?.(srq, context));
   } else {
     srq.broken = true;
     if (dispatch.asyncEvent) srq.pd.ca.al.callBack(() => dispatch.asyncEvent?.(srq, context, event));
   }
-  tell(srq);
+  report(srq);
 }
 
 /** Reports that a queue pair is in ERROR and takes no more receives from its shared receive queue (IBA 1 §11.6.3.4). */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
   const { context, dispatch } = srq;
-  if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUntold.add(qp);
+  if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUnreported.add(qp);
   if (dispatch.lastWqeEvent) srq.pd.ca.al.callBack(() => dispatch.lastWqeEvent?.(srq, context, qp));
-  tell(srq);
+  report(srq);
 }

@@ -158,9 +158,9 @@ export class IbCa implements WithProvider {
   /** Requests of CiGetCaPortEvent, in order of arrival. */
   readonly portWaits = new IrpQueue();
   /** Whether a fatal error occurred while no request was pending. */
-  fatalUntold = false;
+  fatalUnreported = false;
   /** WV_EVENT_* values of events that occurred while no request was pending. */
-  readonly portUntold: number[] = [];
+  readonly portUnreported: number[] = [];
 
   constructor(
     /** The access layer through which the client has opened it. */
@@ -261,7 +261,7 @@ export class IbCq implements WithProvider {
   /** Whether the HCA reports completions to this kernel. */
   listening = false;
   /** Whether a completion event was not reported to a callback or request. */
-  untold = false;
+  unreported = false;
   /** Whether it has overrun. */
   dead = false;
 
@@ -297,9 +297,9 @@ export class IbSrq implements WithProvider {
   /** Event requests, and unreported events: the limit event, and ended queue pairs. */
   readonly waits = new IrpQueue();
   /** Whether the limit was reached while no request was pending. */
-  limitUntold = false;
+  limitUnreported = false;
   /** Queue pairs that take no more receives from it, not yet reported to a request. */
-  readonly endedUntold = new Set<IbQp>();
+  readonly endedUnreported = new Set<IbQp>();
   /** Whether its ring was invalid. */
   broken = false;
 
@@ -362,7 +362,7 @@ export class IbQp implements WithProvider {
   /** Event requests, created by the first, and unreported events; undefined if the client has a callback. */
   waits: IrpQueue | undefined = undefined;
   /** Events (QpEventType) that occurred while no request was pending. */
-  untold: number[] | undefined = undefined;
+  unreported: number[] | undefined = undefined;
 
   constructor(
     /** The protection domain of its memory and windows. */

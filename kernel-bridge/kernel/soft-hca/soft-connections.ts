@@ -123,7 +123,7 @@ export class SoftConnections implements HcaConnections {
       hostLink: (destination) => this.hostLink(destination),
       meetsLink: (sender, said) => this.meetsLink(sender, said),
       linkRefused: (destination) => {
-        if (this.hostLink(destination) > HostLink.seen) this.tellLinks();
+        if (this.hostLink(destination) > HostLink.seen) this.reportLinks();
       },
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPacketBytes: (local) => packetBytesOf(this.portOf(local)?.ipMtu ?? 0, isV4(local)),
@@ -147,7 +147,7 @@ export class SoftConnections implements HcaConnections {
     const theirs = sender === BY_WIRE ? HostLink.wire : said;
     const local = hostLink === HostLink.local;
     if (local ? theirs === HostLink.wire : hostLink === HostLink.wire && theirs === HostLink.local) {
-      this.tellLinks();
+      this.reportLinks();
       return false;
     }
     // Both sides then use UDP from the first packet on.
@@ -155,7 +155,7 @@ export class SoftConnections implements HcaConnections {
     return true;
   }
 
-  private tellLinks(): void {
+  private reportLinks(): void {
     this.refusals.links(this.native.hostLink === HostLink.local ? 'local' : 'wire');
   }
 

@@ -84,32 +84,32 @@ class SoftDevice implements BackendDevice {
 }
 
 /** Maximum number of warnings about connections to processes of other versions; a client may retry many times. */
-const mostTold = 16;
+const maxReported = 16;
 
 /** Warns once for each process and port that cannot be reached. */
 function otherVersions({
   otherVersionAt,
   warn,
 }: SoftHcaParts): (service: number, port: number, to: Uint8Array) => void {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (service, port, address) => {
-    if (told.size >= mostTold) return;
+    if (reported.size >= maxReported) return;
     const pid = otherVersionAt?.(service, port, address);
     if (pid === undefined) return;
     const who = pid === 0 ? 'a process' : `process ${pid}`;
     const text = `A connection to port ${port} of this host was refused: ${who} listens there with another version of networkdirect. Processes on one host must have the same version; start all of them with the same one.`;
-    if (told.has(text)) return;
-    told.add(text);
+    if (reported.has(text)) return;
+    reported.add(text);
     warn?.(text);
   };
 }
 
 /** Warns once that this process and another have no link in common. */
-function linksTold({ warn }: SoftHcaParts): Refusals['links'] {
-  let told = false;
+function reportNoCommonLink({ warn }: SoftHcaParts): Refusals['links'] {
+  let reported = false;
   return (own) => {
-    if (told) return;
-    told = true;
+    if (reported) return;
+    reported = true;
     const other = own === 'local' ? 'wire' : 'local';
     warn?.(
       `A connection between processes of this host was refused: this process has the option link: '${own}' and the other has '${other}', so they have no link in common. Give both the same value, or leave one at 'auto'.`,
@@ -124,7 +124,7 @@ export function softHca(parts: SoftHcaParts): HcaMaker {
     const ports = new SoftPorts(network, pkeysBy(options.pkeys));
     const connections = new SoftConnections(native, portOf, createConnectionManager, options.cm, {
       nobody: otherVersions(parts),
-      links: linksTold(parts),
+      links: reportNoCommonLink(parts),
     });
     return {
       userLibrary: SOFT_USER_LIBRARY,

@@ -64,12 +64,12 @@ export class VerbsConnection implements CmConnection, CmOwner {
     this.state = 'repReceived';
     const offered = this.asked!.qp;
     // An iWARP peer replies with private data only; the offered values apply.
-    const told = this.owner.iwarp ? offered : message;
+    const values = this.owner.iwarp ? offered : message;
     const reply: CmReply = {
       peerQpn: this.peerQpn,
       sendPsn: this.sendPsn,
-      responderResources: told.responderResources,
-      initiatorDepth: told.initiatorDepth,
+      responderResources: values.responderResources,
+      initiatorDepth: values.initiatorDepth,
       rnrRetryCount: this.owner.iwarp ? 7 : message.rnrRetryCount,
       targetAckDelay: defaultAckDelay,
       peerUsesSrq: message.srq,
@@ -126,8 +126,8 @@ export class VerbsConnection implements CmConnection, CmOwner {
     this.events = {};
     // When the id is destroyed, the OS rejects a connection that is not established.
     const established = this.state === 'established' || this.state === 'dreqSent';
-    const told = established && this.owner.ids.disconnect(this.localCommId) === Status.SUCCESS;
-    if (told) this.state = 'dreqSent';
+    const disconnected = established && this.owner.ids.disconnect(this.localCommId) === Status.SUCCESS;
+    if (disconnected) this.state = 'dreqSent';
     else this.end();
   }
 

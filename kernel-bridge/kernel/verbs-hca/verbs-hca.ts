@@ -103,7 +103,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
   private watcher: (() => void) | undefined = undefined;
   /** An id at the device, through which the OS announces its removal. */
   private sentinel = 0;
-  private memoryTold = false;
+  private memoryReported = false;
 
   constructor(
     private readonly parts: VerbsHcaParts,
@@ -249,8 +249,8 @@ class VerbsHca implements HcaBackend, DeviceSink {
   }
 
   private memoryRefused(): void {
-    if (this.memoryTold) return;
-    this.memoryTold = true;
+    if (this.memoryReported) return;
+    this.memoryReported = true;
     this.parts.warn(
       `${this.parts.name} could not lock memory for a registration; this process may lock ${lockedMemoryLimit()} bytes. ` +
         'Raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= of systemd, docker run --ulimit memlock=-1).',
