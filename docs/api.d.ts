@@ -1125,7 +1125,7 @@ declare class KernelVerbs extends KernelMemoryVerbs {
     ciModifySrq(srq: IbSrq, request: Pick<srqs.IbSrqAttributes, 'maxWr' | 'srqLimit'>, irp: Irp): number;
     ciDestroySrq(srq: IbSrq, irp: Irp): number;
     ciPostSrqRecv(srq: IbSrq, context: unknown, sgl: readonly UvpSge[]): number;
-    ciCreateQp<C>(pd: IbPd, asked: IbQpAsked, context: C, dispatch: IbQpDispatch<C> | undefined, irp: Irp<IbQp>): number;
+    ciCreateQp<C>(pd: IbPd, requested: IbQpAsked, context: C, dispatch: IbQpDispatch<C> | undefined, irp: Irp<IbQp>): number;
     ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number;
     ciDestroyQp(qp: IbQp, irp: Irp): number;
     ciPostSend(qp: IbQp, request: UvpSendRequest): number;

@@ -88,7 +88,7 @@ class Datagrams {
     return { id, control: this.rig.cm.sidrListeners.at(-1)! };
   }
   /** An endpoint with a received lookup. */
-  asked(port = 6000): { id: bigint; inquiry: FakeInquiry } {
+  requested(port = 6000): { id: bigint; inquiry: FakeInquiry } {
     const { id: listener, control } = this.listener(port);
     const id = this.create();
     const request = this.rig.getRequest(listener, id);
@@ -108,8 +108,8 @@ interface Scene {
 
 function scene(state: DatagramState): Scene {
   const it = new Datagrams();
-  if (state === 'asked' || state === 'accepted' || state === 'ended') {
-    const { id, inquiry } = it.asked();
+  if (state === 'requested' || state === 'accepted' || state === 'ended') {
+    const { id, inquiry } = it.requested();
     if (state === 'accepted') it.accept(id);
     if (state === 'ended') it.reject(id);
     return { it, id, inquiry };
@@ -186,7 +186,7 @@ const expectedRequests: Record<DatagramState, Partial<Record<DatagramRequest, [n
     leave: [S.NOT_FOUND, 'listening'],
   },
   queued: {},
-  asked: { accept: [S.SUCCESS, 'accepted'], reject: [S.SUCCESS, 'ended'] },
+  requested: { accept: [S.SUCCESS, 'accepted'], reject: [S.SUCCESS, 'ended'] },
   accepted: { join: [S.SUCCESS, 'accepted'], leave: [S.NOT_FOUND, 'accepted'] },
   ended: { accept: [S.CONNECTION_ABORTED, 'ended'] },
   destroying: {},
@@ -224,8 +224,8 @@ const expectedSignals: Record<DatagramState, Partial<Record<DatagramSignal, Data
   addressBound: { deviceLost: 'ended' },
   routeResolved: { deviceLost: 'ended' },
   listening: { deviceLost: 'ended' },
-  queued: { delivered: 'asked', unassigned: 'idle' },
-  asked: { withdrawn: 'ended', deviceLost: 'ended' },
+  queued: { delivered: 'requested', unassigned: 'idle' },
+  requested: { withdrawn: 'ended', deviceLost: 'ended' },
   accepted: { deviceLost: 'ended' },
   ended: {},
   destroying: {},
@@ -367,7 +367,7 @@ test('peers are forgotten oldest first, beyond a bound', () => {
 
 test('a received lookup reports its sender and data, and is accepted with a queue pair number', () => {
   const it = new Datagrams();
-  const { id, inquiry } = it.asked();
+  const { id, inquiry } = it.requested();
   for (const peer of [undefined, address('192.0.2.9', 40_000)]) {
     const { localAddress, peerAddress, param } = it.attributes(id, peer);
     assert.equal(decodeSockaddr(localAddress.sockAddr).port, 6000);
@@ -389,17 +389,17 @@ test('a received lookup reports its sender and data, and is accepted with a queu
 
 test('a received lookup that is rejected, destroyed or abandoned gets a reply; a withdrawn one is over', () => {
   const it = new Datagrams();
-  const { id, inquiry } = it.asked();
+  const { id, inquiry } = it.requested();
   expect(it.reject(id, 137), S.INVALID_BUFFER_SIZE);
   expect(it.reject(id, 136), S.SUCCESS);
   assert.equal(inquiry.calls, ['reject 136']);
-  const destroyed = new Datagrams().asked();
+  const destroyed = new Datagrams().requested();
   const other = new Datagrams();
-  const left = other.asked();
+  const left = other.requested();
   other.rig.close();
   assert.equal([destroyed.inquiry.calls, left.inquiry.calls], [[], ['abandon']]);
   const late = new Datagrams();
-  const { id: lateId, inquiry: withdrawn } = late.asked();
+  const { id: lateId, inquiry: withdrawn } = late.requested();
   withdrawn.events.timedOut!();
   expect(late.accept(lateId), S.CONNECTION_ABORTED);
   assert.equal(withdrawn.calls, []);
@@ -476,7 +476,7 @@ test('when the device is removed, lookups and GetRequests end in DEVICE_REMOVED,
   const { id: listener } = it.listener();
   const named = it.create();
   const waiting = it.rig.getRequest(listener, named);
-  const { inquiry } = it.asked(6300);
+  const { inquiry } = it.requested(6300);
   it.rig.network.list = it.rig.network.list.filter(({ name }) => name !== 'eth0');
   it.rig.kernel.ports.refresh(true);
   expect(lookup, S.DEVICE_REMOVED);

@@ -52,11 +52,11 @@ Status VerbsHca::createCq(Owner owner, uint64_t address, uint64_t bytes, uint32_
   cq->ring.events = nullptr;
   cq->ring.handle = handle;
   cq->ring.attach(held(memory), address, entries, 0, 0);
-  const Status asked = armDevice(*cq);
-  if (asked != Status::kSuccess) {
+  const Status status = armDevice(*cq);
+  if (status != Status::kSuccess) {
     lib_.ibv_destroy_cq(cq->cq);
     Tables::all().cqs.release(cq, handle);
-    return asked;
+    return status;
   }
   cq->handle = *out = handle;
   return Status::kSuccess;

@@ -29,7 +29,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
   readonly #count: (counter: string) => void;
   readonly #accepted = new Shares<Connection>();
   /** Connections whose REP was repeated because others wait. */
-  readonly #asked = new Set<Connection>();
+  readonly #reminded = new Set<Connection>();
   /** Listeners with requests that may not be accepted yet. */
   readonly #held = new Set<TakingListener>();
   /** Sources with requests that wait for other connections of the same source. */
@@ -54,7 +54,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     if (connection.state === 'repSent') this.#accepted.add(source, connection);
     else if (before === 'repSent') {
       this.#accepted.delete(source, connection);
-      this.#asked.delete(connection);
+      this.#reminded.delete(connection);
       if (this.#held.size > 0) this.#wake ??= this.#platform.setTimer(0, () => this.#notifyListeners());
     }
   }
@@ -100,11 +100,11 @@ export class HalfOpen implements TakeGate<TakingListener> {
     this.#replyTimer = undefined;
     for (const source of this.#demanded()) {
       for (const connection of [...this.#accepted.of(source)]) {
-        if (this.#asked.has(connection)) {
+        if (this.#reminded.has(connection)) {
           this.#count('halfOpen.displaced');
           connection.dispatch('exhausted');
         } else {
-          this.#asked.add(connection);
+          this.#reminded.add(connection);
           connection.dispatch('timeout');
         }
       }

@@ -187,9 +187,9 @@ export class KernelEndpoint {
   connect(qp: IbQp, peer: SocketAddress, param: ConnectionParameters, irp: Irp): number {
     return answer(irp, () => {
       const address = checkedAddress(peer);
-      const asked = checked(param, Capacity.CONNECT_DATA);
+      const parameters = checked(param, Capacity.CONNECT_DATA);
       return this.work.pend(irp, () => {
-        answer(irp, () => this.connectNow(qp, address, asked, irp));
+        answer(irp, () => this.connectNow(qp, address, parameters, irp));
       });
     });
   }

@@ -119,11 +119,11 @@ export class KernelVerbs extends KernelMemoryVerbs {
     irp: Irp<IbSrq>,
   ): number {
     const { provider, tables } = this;
-    const asked = { ...request };
+    const requested = { ...request };
     const owner = pd.provider ?? null;
     return this.create(irp, {
-      pre: (umv) => provider.preCreateSrq?.(owner, asked, umv) ?? null,
-      verb: (udata, inner) => srqs.ciCreateSrq(pd, asked, context, dispatch, udata, inner),
+      pre: (umv) => provider.preCreateSrq?.(owner, requested, umv) ?? null,
+      verb: (udata, inner) => srqs.ciCreateSrq(pd, requested, context, dispatch, udata, inner),
       post: (status, handle, umv) => provider.postCreateSrq?.(owner, status, handle, umv),
       made: (srq) => void this.ids.set(srq, tables.srqs.add(srq)),
     });
@@ -134,11 +134,11 @@ export class KernelVerbs extends KernelMemoryVerbs {
    */
   ciModifySrq(srq: IbSrq, request: Pick<srqs.IbSrqAttributes, 'maxWr' | 'srqLimit'>, irp: Irp): number {
     const { provider } = this;
-    const asked = { ...request, maxSge: srq.maxSge };
+    const requested = { ...request, maxSge: srq.maxSge };
     const handle = srq.provider ?? null;
     return this.provided<number>(irp, {
-      pre: (umv) => provider.preModifySrq?.(handle, asked, umv),
-      verb: (udata, inner) => srqs.ciModifySrq(srq, asked, udata, inner),
+      pre: (umv) => provider.preModifySrq?.(handle, requested, umv),
+      verb: (udata, inner) => srqs.ciModifySrq(srq, requested, udata, inner),
       post: (status, _information, umv) => provider.postModifySrq?.(handle, status, umv),
     });
   }
@@ -167,13 +167,13 @@ export class KernelVerbs extends KernelMemoryVerbs {
    */
   ciCreateQp<C>(
     pd: IbPd,
-    asked: IbQpAsked,
+    requested: IbQpAsked,
     context: C,
     dispatch: IbQpDispatch<C> | undefined,
     irp: Irp<IbQp>,
   ): number {
     const { provider, tables } = this;
-    const { sendCq, receiveCq, srq, type = QpType.RC } = asked;
+    const { sendCq, receiveCq, srq, type = QpType.RC } = requested;
     const owner = pd.provider ?? null;
     const create = {
       type,
@@ -181,12 +181,12 @@ export class KernelVerbs extends KernelMemoryVerbs {
       receiveCq: receiveCq.provider ?? null,
       srq: srq?.provider ?? null,
       context,
-      sendDepth: asked.sendDepth ?? 0,
-      sendSge: asked.sendSge ?? 0,
-      receiveDepth: asked.receiveDepth ?? 0,
-      receiveSge: asked.receiveSge ?? 0,
-      maxInlineSend: asked.maxInlineSend ?? 0,
-      memoryManagement: asked.memoryManagement === true,
+      sendDepth: requested.sendDepth ?? 0,
+      sendSge: requested.sendSge ?? 0,
+      receiveDepth: requested.receiveDepth ?? 0,
+      receiveSge: requested.receiveSge ?? 0,
+      maxInlineSend: requested.maxInlineSend ?? 0,
+      memoryManagement: requested.memoryManagement === true,
     };
     return this.create(irp, {
       pre: (umv) => provider.preCreateQp(owner, create, umv),
@@ -198,11 +198,11 @@ export class KernelVerbs extends KernelMemoryVerbs {
           receiveDepth,
           receiveSge,
           maxInlineSend,
-          initiatorDepth: asked.initiatorDepth ?? 0,
-          responderResources: asked.responderResources ?? 0,
+          initiatorDepth: requested.initiatorDepth ?? 0,
+          responderResources: requested.responderResources ?? 0,
           qpType: type,
           qpFlags:
-            (asked.signalAll === true ? QpFlag.SIGNAL_SENDS : 0) |
+            (requested.signalAll === true ? QpFlag.SIGNAL_SENDS : 0) |
             (create.memoryManagement ? QpFlag.MEMORY_MANAGEMENT : 0),
         };
         return queues.ciCreateQp(pd, sendCq, receiveCq, srq, request, context, dispatch, udata, inner);

@@ -8,7 +8,7 @@ import type { Cell, CommonAction, CommonRequest, CommonSignal, Transition } from
 
 /**
  * - `queued`: assigned to a GetRequest that waits for a lookup.
- * - `asked`: it has a peer's lookup, and the application decides. `accepted`: replied with a queue pair.
+ * - `requested`: it has a peer's lookup, and the application decides. `accepted`: replied with a queue pair.
  * - `ended`: rejected, or the lookup was withdrawn, or the device is gone.
  */
 export const datagramStates = [
@@ -17,7 +17,7 @@ export const datagramStates = [
   'routeResolved',
   'listening',
   'queued',
-  'asked',
+  'requested',
   'accepted',
   'ended',
   'destroying',
@@ -94,7 +94,7 @@ const requestRows: Record<
   },
   listening: { getRequest: to('awaitRequest', 'listening'), ...groups('listening') },
   queued: {},
-  asked: { accept: to('accept', 'accepted'), reject: to('reject', 'ended') },
+  requested: { accept: to('accept', 'accepted'), reject: to('reject', 'ended') },
   accepted: groups('accepted'),
   // The peer gave up before the application decided.
   ended: { accept: { status: Status.CONNECTION_ABORTED } },
@@ -105,8 +105,8 @@ const signalRows: Record<DatagramState, Partial<Record<DatagramSignal, DatagramS
   addressBound: { deviceLost: to('onDeviceLost', 'ended') },
   routeResolved: { deviceLost: to('onDeviceLost', 'ended') },
   listening: { deviceLost: to('onDeviceLost', 'ended') },
-  queued: { delivered: to('adopt', 'asked'), unassigned: to('stay', 'idle') },
-  asked: { withdrawn: to('onWithdrawn', 'ended'), deviceLost: to('onDeviceLost', 'ended') },
+  queued: { delivered: to('adopt', 'requested'), unassigned: to('stay', 'idle') },
+  requested: { withdrawn: to('onWithdrawn', 'ended'), deviceLost: to('onDeviceLost', 'ended') },
   accepted: { deviceLost: to('onDeviceLost', 'ended') },
   ended: {},
   destroying: {},

@@ -78,27 +78,27 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
   > = {
     lookup(irp, args) {
       const { path, pkey } = this.route!;
-      const asked = args.address!;
-      const loopback = isLoopback(asked.gid) && this.services.isOwn(path.destination);
-      if (!sameGid(asked.gid, path.destination) && !loopback) {
+      const peer = args.address!;
+      const loopback = isLoopback(peer.gid) && this.services.isOwn(path.destination);
+      if (!sameGid(peer.gid, path.destination) && !loopback) {
         throw new StatusError(
           Status.INVALID_ADDRESS,
-          `the route must lead to the peer ${addressOfGid(asked.gid)}; got ${addressOfGid(path.destination)}`,
+          `the route must lead to the peer ${addressOfGid(peer.gid)}; got ${addressOfGid(path.destination)}`,
         );
       }
-      if (asked.port === 0)
+      if (peer.port === 0)
         throw new StatusError(Status.INVALID_ADDRESS, 'the port of the peer must not be 0');
       const local = this.local!;
       const { lookup, status } = this.services.lookup(
         {
-          serviceId: this.serviceId(asked.port),
+          serviceId: this.serviceId(peer.port),
           path: { ...path, pkey },
           localPort: local.port,
           pkey,
           privateData: args.privateData!,
         },
         {
-          answered: (reply) => this.lookedUp(irp, { local, peer: asked, path }, reply, args.answerPeer!),
+          answered: (reply) => this.lookedUp(irp, { local, peer, path }, reply, args.answerPeer!),
           timedOut: () => {
             if (this.lookups.remove(irp)) irp.complete(Status.TIMEOUT);
           },
@@ -241,18 +241,18 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
 
     adopt(data) {
       if (!data || !('inquiry' in data)) return;
-      const { inquiry, asked, local } = data;
+      const { inquiry, request, local } = data;
       this.assignedBy = undefined;
       this.inquiry = inquiry;
       this.standAt(local);
       this.asker = {
         local,
-        peer: { gid: asked.peerAddress, port: asked.peerPort, scopeId: asked.path.scopeId },
-        path: asked.path,
+        peer: { gid: request.peerAddress, port: request.peerPort, scopeId: request.path.scopeId },
+        path: request.path,
         qpn: 0,
         qkey: 0,
         sidrStatus: 0,
-        privateData: asked.privateData,
+        privateData: request.privateData,
       };
     },
 
@@ -309,7 +309,7 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
     return (endpoint) => {
       // The new owner gets all events from here on; none can occur in between.
       inquiry.events = { timedOut: () => endpoint.signal('withdrawn') };
-      endpoint.signal('delivered', { inquiry, asked: request, local });
+      endpoint.signal('delivered', { inquiry, request, local });
     };
   }
 }

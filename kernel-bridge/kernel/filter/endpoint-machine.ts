@@ -94,7 +94,7 @@ export type SignalData =
   | { reply: CmReply }
   | { reject: CmReject }
   | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
-  | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
+  | { inquiry: SidrInquiry; request: SidrRequest; local: EndpointAddress }
   /** The status for the pending requests. */
   | { lost: number }
   | undefined;

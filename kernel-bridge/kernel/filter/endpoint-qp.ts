@@ -80,8 +80,8 @@ export function accessFor(responderResources: number): number {
 }
 
 /** RNR retries for a receiver: finite without an SRQ, so that a send without a receive ends. */
-export function rnrRetryFor(asked: number, receiverUsesSrq: boolean): number {
-  return receiverUsesSrq ? asked : Math.min(asked, RnrRetry.MOST);
+export function rnrRetryFor(requested: number, receiverUsesSrq: boolean): number {
+  return receiverUsesSrq ? requested : Math.min(requested, RnrRetry.MOST);
 }
 
 /** The largest count stands for a time limit; an application that sets a smaller one gets that number of retries. */

@@ -66,10 +66,10 @@ export function ciCreateCq<C>(
   return finish(irp, Status.SUCCESS, cq);
 }
 
-function cqSize(asked: number, ring: number, limit: number): number {
-  if (asked === 0) return Status.INVALID_PARAMETER;
-  if (asked > limit || ring > limit) return Status.INSUFFICIENT_RESOURCES;
-  return ring < asked ? Status.INVALID_PARAMETER : Status.SUCCESS;
+function cqSize(requested: number, ring: number, limit: number): number {
+  if (requested === 0) return Status.INVALID_PARAMETER;
+  if (requested > limit || ring > limit) return Status.INSUFFICIENT_RESOURCES;
+  return ring < requested ? Status.INVALID_PARAMETER : Status.SUCCESS;
 }
 
 /**
@@ -226,7 +226,7 @@ export function ciCreateQp<C>(
   sendCq: IbCq,
   receiveCq: IbCq,
   srq: IbSrq | undefined,
-  asked: IbQpRequest,
+  requested: IbQpRequest,
   context: C,
   dispatch: IbQpDispatch<C> | undefined,
   udata: CiUdata,
@@ -238,7 +238,7 @@ export function ciCreateQp<C>(
   if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const others = [sendCq.ca, receiveCq.ca, ...(srq ? [srq.pd.ca] : [])];
   if (others.some(({ hca }) => hca !== pd.ca.hca)) return finish(irp, Status.INVALID_PARAMETER);
-  const request = srq ? { ...asked, receiveDepth: 0, receiveSge: 0 } : asked;
+  const request = srq ? { ...requested, receiveDepth: 0, receiveSge: 0 } : requested;
   const managed = native.allocateMr === undefined ? 0 : QpFlag.MEMORY_MANAGEMENT;
   if ((request.qpFlags & ~(QpFlag.SIGNAL_SENDS | managed)) !== 0) return finish(irp, Status.NOT_SUPPORTED);
   const refused = qpSize(request, ring, limits);
@@ -297,19 +297,19 @@ export function ciCreateQp<C>(
 }
 
 /** SUCCESS, or the error for an invalid size of a queue pair. */
-function qpSize(asked: IbQpRequest, ring: Value<typeof QpProviderIn>, limits: HcaLimits): number {
+function qpSize(requested: IbQpRequest, ring: Value<typeof QpProviderIn>, limits: HcaLimits): number {
   if (
-    asked.sendDepth > limits.maxQpWr ||
-    asked.receiveDepth > limits.maxQpWr ||
-    asked.sendSge > limits.maxSge ||
-    asked.receiveSge > limits.maxSge ||
-    asked.maxInlineSend > limits.maxInline ||
-    asked.initiatorDepth > limits.maxReadDepth ||
-    asked.responderResources > limits.maxReadDepth
+    requested.sendDepth > limits.maxQpWr ||
+    requested.receiveDepth > limits.maxQpWr ||
+    requested.sendSge > limits.maxSge ||
+    requested.receiveSge > limits.maxSge ||
+    requested.maxInlineSend > limits.maxInline ||
+    requested.initiatorDepth > limits.maxReadDepth ||
+    requested.responderResources > limits.maxReadDepth
   ) {
     return Status.INSUFFICIENT_RESOURCES;
   }
-  const fits = ring.sendEntries >= asked.sendDepth && ring.receiveEntries >= asked.receiveDepth;
+  const fits = ring.sendEntries >= requested.sendDepth && ring.receiveEntries >= requested.receiveDepth;
   return fits ? Status.SUCCESS : Status.INVALID_PARAMETER;
 }
 

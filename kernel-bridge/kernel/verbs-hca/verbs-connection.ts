@@ -37,7 +37,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   sendPsn = 0;
   peerQpn = 0;
   /** The parameters of the active side. */
-  private asked: CmConnectParameters | undefined = undefined;
+  private request: CmConnectParameters | undefined = undefined;
 
   constructor(private readonly owner: ConnectionOwner) {}
 
@@ -46,7 +46,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   /** Starts connecting. A status other than SUCCESS means that it cannot succeed. */
   connect(parameters: CmConnectParameters): number {
     const { ids } = this.owner;
-    this.asked = { ...parameters, privateData: Uint8Array.from(parameters.privateData) };
+    this.request = { ...parameters, privateData: Uint8Array.from(parameters.privateData) };
     this.state = 'reqSent';
     this.localCommId = ids.create(false, this);
     return ids.resolve(this.localCommId, parameters.path, parameters.localPort, parameters.peerPort);
@@ -54,7 +54,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
 
   private sendRequest(): void {
     const { ids } = this.owner;
-    const { qp, privateData } = this.asked!;
+    const { qp, privateData } = this.request!;
     if (ids.connect(this.localCommId, qp, privateData) !== Status.SUCCESS) this.fail();
   }
 
@@ -62,7 +62,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
     const negotiated = this.owner.iwarp ? undefined : this.owner.ids.negotiated(this.localCommId);
     this.learn(negotiated);
     this.state = 'repReceived';
-    const offered = this.asked!.qp;
+    const offered = this.request!.qp;
     // An iWARP peer replies with private data only; the offered values apply.
     const values = this.owner.iwarp ? offered : message;
     const reply: CmReply = {
@@ -141,7 +141,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
     const { ids } = this.owner;
     switch (message.event) {
       case CmEventType.addressResolved:
-        ids.setOptions(this.localCommId, this.asked!.ackTimeoutCode, this.asked!.path.trafficClass);
+        ids.setOptions(this.localCommId, this.request!.ackTimeoutCode, this.request!.path.trafficClass);
         if (ids.resolveRoute(this.localCommId) !== Status.SUCCESS) this.fail();
         break;
       case CmEventType.routeResolved:
