@@ -6,16 +6,16 @@ namespace world {
 
 DirectWorld::DirectWorld(ProcessId process) : LocalWorld({}, Payload::kCarried, true, process) {
   // A peer gets a descriptor of its own.
-  CHECK(pa->peer.open(b->link.board->fd()) && pb->peer.open(a->link.board->fd()));
+  CHECK(pa->peer.open(b->link.keyTable->fd()) && pb->peer.open(a->link.keyTable->fd()));
 }
 
-uint32_t DirectWorld::map(Node& visitor) {
-  Node& owner = other(visitor);
-  LocalPair &own = pairOf(visitor), &theirs = pairOf(owner);
+uint32_t DirectWorld::map(Node& initiator) {
+  Node& owner = other(initiator);
+  LocalPair &own = pairOf(initiator), &theirs = pairOf(owner);
   std::map<uint32_t, bool> answers;  // they arrive later
   own.peer.tellAll([&](const DirectPeer::Wish& wish) {
     bool writable;
-    const SharedRange* const range = owner.link.board->rangeOf(wish.file, &writable);
+    const SharedRange* const range = owner.link.keyTable->rangeOf(wish.file, &writable);
     if (range) theirs.offers.offer(*range, writable);
     else own.peer.forgetWish(wish.file);
     return true;

@@ -10,7 +10,7 @@ struct DirectWorld : LocalWorld {
   Node& other(const Node& node) { return &node == a.get() ? *b : *a; }
   // Does what LocalPairs does over the connections of slots: the files that this side has requested are offered to it
   // and mapped. Returns their number.
-  uint32_t map(Node& visitor);
+  uint32_t map(Node& initiator);
   uint64_t hostCounter(Node& node, HostCounter counter) { return node.link.directCounters.get(counter); }
 };
 

@@ -181,7 +181,7 @@ TEST(direct_checks_what_the_responder_checks) {
     uint32_t lkey = 0, rkey = 0;
     CHECK(w.b->engine.registerMr(pd, memory.at(), 4096, c.keyAccess, &lkey, &rkey) == Status::kSuccess);
     bool writable;
-    CHECK(w.b->link.board->rangeOf(uint32_t(memory.memory->id), &writable));
+    CHECK(w.b->link.keyTable->rangeOf(uint32_t(memory.memory->id), &writable));
     w.pb->offers.offer(*memory.memory, true);
     CHECK_EQ(w.map(*w.a), 1u);
     std::vector<uint8_t> before(memory.data(), memory.data() + 8192);
@@ -402,8 +402,8 @@ TEST(direct_memory_of_one_hca_only) {
   CHECK(w.a->engine.pinRange(memory.at(), 4096, &range) == Status::kSuccess);
   CHECK(w.a->engine.registerMr(w.a->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
   bool writable;
-  CHECK(w.b->link.board->rangeOf(uint32_t(memory.memory->id), &writable) && writable);
-  CHECK(!w.a->link.board->rangeOf(uint32_t(memory.memory->id), &writable));
+  CHECK(w.b->link.keyTable->rangeOf(uint32_t(memory.memory->id), &writable) && writable);
+  CHECK(!w.a->link.keyTable->rangeOf(uint32_t(memory.memory->id), &writable));
   w.a->engine.unpinRange(range);
   CHECK(w.a->engine.deregisterMr(w.a->pd, lkey) == Status::kSuccess);
 }
@@ -411,22 +411,23 @@ TEST(direct_memory_of_one_hca_only) {
 // More keys than the table has slots: the rest use packets, and slots are reused.
 TEST(direct_table_is_finite) {
   HostCounters counters;
-  DirectOwner board(counters);
-  CHECK(board.create());
+  DirectOwner keyTable(counters);
+  CHECK(keyTable.create());
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
   std::vector<uint32_t> places;
   for (uint32_t i = 0; i < DirectTable::kPlaces + 1; i++) {
     const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all need the same slot
-    places.push_back(board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()));
+    places.push_back(keyTable.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()));
   }
   for (uint32_t i = 0; i < DirectTable::kPlaces; i++) CHECK(places[i] != 0);
   CHECK_EQ(places.back(), 0u);
   CHECK_EQ(counters.get(HostCounter::kDirectUnpublished), 1u);
-  board.withdraw(2 * DirectTable::kKeys << 8 | 1, places[1]);
-  CHECK_EQ(board.publish({77u << 8 << 14, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()), places[1]);
+  keyTable.withdraw(2 * DirectTable::kKeys << 8 | 1, places[1]);
+  CHECK_EQ(keyTable.publish({77u << 8 << 14, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()),
+           places[1]);
   bool writable;
-  CHECK(board.rangeOf(uint32_t(memory->id), &writable));
+  CHECK(keyTable.rangeOf(uint32_t(memory->id), &writable));
 }
 
 // The doorbell of a late receive, where the other direction is direct and there is nothing to send: it serves the
@@ -912,7 +913,7 @@ TEST(direct_now_requests_the_memory) {
 // The key ends in the middle of the copy, and its owner does not wait: nothing that was copied counts.
 TEST(direct_now_evicted) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(1'000'000);
+  w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
   SharedBuffer memory(*w.b, 4 * kPage);
   Buffer own(*w.a, 4 * kPage, kAllAccess, 4, kPage);
   w.meet(memory);

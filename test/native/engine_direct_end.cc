@@ -128,7 +128,7 @@ TEST(direct_follows_the_partition) {
 // A command does not return while a peer is inside.
 TEST(direct_end_waits_for_the_peer) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kForEver);
+  w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   uint8_t* const at = enter(w, memory);
@@ -153,7 +153,7 @@ TEST(direct_end_waits_for_the_peer) {
 // A peer that is stopped inside loses the memory, whose contents are preserved. Everything continues in packets.
 TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kShort);
+  w.b->link.keyTable->setEvictionTimeoutNs(kShort);
   const uint64_t bytes = 5 * kPage + 77;
   SharedBuffer memory(*w.b, bytes, 6);
   Buffer own(*w.a, 64, kAllAccess, 4);
@@ -192,7 +192,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
 // The same with the only key of the memory.
 TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kShort);
+  w.b->link.keyTable->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   uint8_t* const at = enter(w, memory, kAccessRemoteWriteBit, 0, 4096);
@@ -297,9 +297,9 @@ struct Peers {
     }
   }
   void goInside(int who, const SharedRange& memory, uint32_t key = 0x100, uint64_t offset = 0, uint32_t bytes = 8) {
-    DirectVisit* const visit = own[who].directVisit();
-    visit->announce(memory.base + offset, bytes, key, 0);
-    DirectMark::enter(&visit->mark, DirectMark::look(&visit->mark), uint32_t(memory.id));
+    DirectAccessRecord* const access = own[who].remoteAccess();
+    access->announce(memory.base + offset, bytes, key, 0);
+    DirectInUse::enter(&access->inUse, DirectInUse::load(&access->inUse), uint32_t(memory.id));
   }
 };
 
@@ -308,15 +308,15 @@ struct Peers {
 // Two peers are stopped in the same memory: it is withdrawn once.
 TEST(direct_end_under_two_stopped_peers) {
   Peers peers;
-  DirectOwner board(peers.counters);
-  CHECK(board.create());
-  board.setEvictionTimeoutNs(kShort);
+  DirectOwner keyTable(peers.counters);
+  CHECK(keyTable.create());
+  keyTable.setEvictionTimeoutNs(kShort);
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
-  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
+  const uint32_t place = keyTable.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
   for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
-  board.withdraw(0x100, place);
-  CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
+  keyTable.withdraw(0x100, place);
+  CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 2u);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
 }
@@ -327,25 +327,25 @@ TEST(direct_end_under_two_stopped_peers) {
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
-    DirectOwner board(peers.counters);
-    CHECK(board.create());
+    DirectOwner keyTable(peers.counters);
+    CHECK(keyTable.create());
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
     const auto publish = [&](uint32_t key) {
-      return board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 8 * kPage}, memory.get());
+      return keyTable.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 8 * kPage}, memory.get());
     };
     const uint32_t one = publish(0x100), two = publish(0x200), three = publish(0x300);
     peers.goInside(0, *memory, 0x100);
     peers.goInside(1, *memory, 0x200, 4 * kPage);
-    const uint64_t second = DirectMark::look(&peers.own[1].directVisit()->mark);
-    board.withdraw(0x300, three);
-    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // no peer is inside with it
+    const uint64_t second = DirectInUse::load(&peers.own[1].remoteAccess()->inUse);
+    keyTable.withdraw(0x300, three);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // no peer is inside with it
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
-    if (!stopped) CHECK(DirectMark::leave(&peers.own[1].directVisit()->mark, second));
-    board.withdraw(0x100, one);
-    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
+    if (!stopped) CHECK(DirectInUse::leave(&peers.own[1].remoteAccess()->inUse, second));
+    keyTable.withdraw(0x100, one);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), stopped ? 2u : 1u);
-    if (stopped) CHECK(!DirectMark::leave(&peers.own[1].directVisit()->mark, second));
+    if (stopped) CHECK(!DirectInUse::leave(&peers.own[1].remoteAccess()->inUse, second));
     Mapping file;
     CHECK(file.openShared(memory->fd.get(), memory->length, true));
     auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
@@ -353,8 +353,8 @@ TEST(direct_end_beside_another_peer) {
       static_cast<uint8_t*>(file.get())[page * kPage] = 0xEE;
       CHECK_EQ(bytes[page * kPage] == 0xEE, !(page == 0 || (stopped && page == 4)));
     }
-    board.withdraw(0x200, two);
-    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
+    keyTable.withdraw(0x200, two);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
   }
 }
 
@@ -363,7 +363,7 @@ TEST(direct_end_beside_another_peer) {
 // be repeated. Other requests are served meanwhile.
 TEST(direct_end_without_memory) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kShort);
+  w.b->link.keyTable->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 1024 * kPage), other(*w.b, kPage);
   w.meet(memory);
   uint8_t* const at = enter(w, memory);
@@ -394,25 +394,25 @@ TEST(direct_end_without_memory) {
 // Memory that could not be moved away from a peer stays allocated until that process has ended, whoever frees it.
 TEST(direct_memory_stays_while_it_could_not_be_moved) {
   Peers peers;
-  DirectOwner board(peers.counters);
-  CHECK(board.create());
+  DirectOwner keyTable(peers.counters);
+  CHECK(keyTable.create());
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(1024 * kPage, &memory) == Status::kSuccess);
   const std::weak_ptr<const SharedRange> alive = memory;
-  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, kPage}, memory.get());
+  const uint32_t place = keyTable.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, kPage}, memory.get());
   peers.goInside(0, *memory);
-  board.withdraw(0x100, place);
+  keyTable.withdraw(0x100, place);
   rlimit before;
   CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
   rlimit none = before;
   none.rlim_cur = kPage;
   CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
-  const DirectOwner::Settled settled = board.settle(peers.all, 2);
+  const DirectOwner::Settled settled = keyTable.settle(peers.all, 2);
   CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
-  CHECK(settled == DirectOwner::Settled::kNoMemory && board.unsafe(*memory));
+  CHECK(settled == DirectOwner::Settled::kNoMemory && keyTable.unsafe(*memory));
   memory.reset();
   CHECK(!alive.expired());
-  CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
+  CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
   CHECK(alive.expired());
 }
 #endif
@@ -420,7 +420,7 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
 // A command waits without the lock: other threads have it meanwhile.
 TEST(direct_end_leaves_the_lock_to_others) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kForEver);
+  w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   CHECK(enter(w, memory) != nullptr);
@@ -436,28 +436,28 @@ TEST(direct_end_leaves_the_lock_to_others) {
 // chance.
 TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
-  DirectOwner board(peers.counters);
-  CHECK(board.create());
-  board.setEvictionTimeoutNs(kShort);
-  uint64_t* const mark = &peers.own[0].directVisit()->mark;
+  DirectOwner keyTable(peers.counters);
+  CHECK(keyTable.create());
+  keyTable.setEvictionTimeoutNs(kShort);
+  uint64_t* const inUse = &peers.own[0].remoteAccess()->inUse;
   std::atomic<bool> stop{false};
   std::thread hostile([&] {
     while (!stop) {
-      uint64_t now = DirectMark::look(mark);
-      const uint64_t again = ((now & ~DirectMark::kEvicted) + DirectMark::kVisit) | DirectMark::kInside;
-      if ((now & DirectMark::kEvicted) != 0)
-        __atomic_compare_exchange_n(mark, &now, again, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+      uint64_t now = DirectInUse::load(inUse);
+      const uint64_t again = ((now & ~DirectInUse::kEvicted) + DirectInUse::kNextAccess) | DirectInUse::kInside;
+      if ((now & DirectInUse::kEvicted) != 0)
+        __atomic_compare_exchange_n(inUse, &now, again, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     }
   });
   for (uint64_t round = 0; round < 50; round++) {
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(4096, &memory) == Status::kSuccess);
-    const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
+    const uint32_t place = keyTable.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
     peers.goInside(1, *memory);  // was killed there: checking that gives the other one time to come back
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
-    board.withdraw(0x100, place);
-    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
+    keyTable.withdraw(0x100, place);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
     CHECK(memory->takenBack);
     CHECK(peers.counters.get(HostCounter::kDirectEvictions) <= before + 2);
   }
@@ -475,7 +475,7 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
         check::note = same ? "key itself" : "another key";
         check::noteNumber = page;
         DirectConnection w;
-        w.b->link.board->setEvictionTimeoutNs(kShort);
+        w.b->link.keyTable->setEvictionTimeoutNs(kShort);
         SharedBuffer memory(*w.b, bytes, 8), own(*w.a, bytes, 9);
         uint32_t lkey, rkey;
         CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
@@ -512,7 +512,7 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
 TEST(direct_eviction_at_an_atomic) {
   for (const bool request : {true, false}) {
     DirectConnection w;
-    w.b->link.board->setEvictionTimeoutNs(kShort);
+    w.b->link.keyTable->setEvictionTimeoutNs(kShort);
     SharedBuffer memory(*w.b, kPage);
     Buffer own(*w.a, 8);
     w.meet(memory);
@@ -543,7 +543,7 @@ TEST(direct_eviction_at_an_atomic) {
 // A peer that was killed inside is not waited for, and its in-use flag has no effect.
 TEST(direct_end_after_a_killed_peer) {
   DirectConnection w({}, {}, endedProcess());
-  w.b->link.board->setEvictionTimeoutNs(kForEver);
+  w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
   CHECK(enter(w, memory));
@@ -556,20 +556,20 @@ TEST(direct_end_after_a_killed_peer) {
 // Whatever a peer writes into its in-use flag costs a bounded time, and only its own memory.
 TEST(direct_hostile_marks) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(kShort);
+  w.b->link.keyTable->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
-  DirectVisit* const visit = w.pb->directVisit();
-  uint64_t* const mark = &visit->mark;
+  DirectAccessRecord* const access = w.pb->remoteAccess();
+  uint64_t* const inUse = &access->inUse;
   Random random(3);
   for (int i = 0; i < 200; i++) {
     const uint64_t value = uint64_t(random.next()) << 32 | random.next();
-    __atomic_store_n(mark,
-                     i % 10 ? value & ~DirectMark::kInside : (value | DirectMark::kInside) & ~DirectMark::kEvicted,
+    __atomic_store_n(inUse,
+                     i % 10 ? value & ~DirectInUse::kInside : (value | DirectInUse::kInside) & ~DirectInUse::kEvicted,
                      __ATOMIC_RELEASE);
     uint32_t lkey, rkey;
     CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
-    visit->announce(uint64_t(random.next()) << 32 | random.next(), random.next(), rkey, random.next());
+    access->announce(uint64_t(random.next()) << 32 | random.next(), random.next(), rkey, random.next());
     CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
   }
   CHECK(!memory.memory->takenBack || w.hostCounter(*w.b, HostCounter::kDirectTakenBack) == 1);

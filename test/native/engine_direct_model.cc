@@ -13,17 +13,17 @@ using namespace nd;
 
 namespace {
 
-constexpr int kVisitors = 2, kVisits = 2, kBytes = 2, kKeys = 2;
+constexpr int kInitiators = 2, kAccesses = 2, kBytes = 2, kKeys = 2;
 constexpr uint32_t kFile = 7, kEnding = 0;
 
 // How long the owner waits: for peers inside by the key that ends, and for others in the same file.
 enum class Wait { kForAll, kForOthers, kForNone };
 
-using Page = std::array<int, kVisitors * kBytes>;
+using Page = std::array<int, kInitiators * kBytes>;
 
-struct Visitor {
-  int step = 0, visit = 1;
-  DirectVisit words{};
+struct Initiator {
+  int step = 0, accesses = 1;
+  DirectAccessRecord words{};
   uint64_t entered = 0;
   bool allowed = false;
   int counted = 0;  // the newest access that counted
@@ -33,7 +33,7 @@ struct State {
   std::array<uint32_t, kKeys> sequence{}, key = {1, 1};  // the records
   Page file{}, own{};
   bool takenBack = false;
-  std::array<Visitor, kVisitors> visitors;
+  std::array<Initiator, kInitiators> initiators;
   // The owner
   int step = 0, looksAt = 0;
   uint64_t seen = 0;
@@ -51,25 +51,25 @@ std::vector<uint64_t> wordsOf(const State& s) {
   for (int k = 0; k < kKeys; k++) w.insert(w.end(), {s.sequence[size_t(k)], s.key[size_t(k)]});
   for (const Page* page : {&s.file, &s.own, &s.atEnd})
     for (const int byte : *page) w.push_back(uint64_t(byte));
-  for (const Visitor& v : s.visitors)
-    for (const uint64_t word : {uint64_t(v.step), uint64_t(v.visit), v.words.mark, uint64_t(v.words.key), v.entered,
+  for (const Initiator& v : s.initiators)
+    for (const uint64_t word : {uint64_t(v.step), uint64_t(v.accesses), v.words.inUse, uint64_t(v.words.key), v.entered,
                                 uint64_t(v.allowed), uint64_t(v.counted)})
       w.push_back(word);
   return w;
 }
 
-// One step of a visitor, whose accesses alternate between the keys. False: it has none left.
-bool visit(State& s, int who) {
-  Visitor& v = s.visitors[size_t(who)];
-  if (v.visit > kVisits) return false;
-  const auto key = uint32_t(who + v.visit) % kKeys;
+// One step of an initiator, whose accesses alternate between the keys. False: it has none left.
+bool advance(State& s, int who) {
+  Initiator& v = s.initiators[size_t(who)];
+  if (v.accesses > kAccesses) return false;
+  const auto key = uint32_t(who + v.accesses) % kKeys;
   const auto write = [&](int byte) {
     if (s.done && !s.takenBack) CHECK(key != kEnding);
-    s.file[size_t(who * kBytes + byte)] = v.visit;  // a visitor has the file mapped, whatever the owner has
+    s.file[size_t(who * kBytes + byte)] = v.accesses;  // an initiator has the file mapped, whatever the owner has
   };
   switch (v.step++) {
     case 0: v.words.announce(0, 1, key, 0); return true;
-    case 1: v.entered = DirectMark::enter(&v.words.mark, v.entered, kFile); return true;
+    case 1: v.entered = DirectInUse::enter(&v.words.inUse, v.entered, kFile); return true;
     case 2:
       v.allowed = s.key[key] != 0 && (s.sequence[key] & 1) == 0;
       if (!v.allowed) v.step = 5;
@@ -77,8 +77,8 @@ bool visit(State& s, int who) {
     case 3: return write(0), true;
     case 4: return write(1), true;
     default:
-      if (DirectMark::leave(&v.words.mark, v.entered) && v.allowed) v.counted = v.visit;
-      v.visit++;
+      if (DirectInUse::leave(&v.words.inUse, v.entered) && v.allowed) v.counted = v.accesses;
+      v.accesses++;
       v.step = 0;
       return true;
   }
@@ -90,27 +90,27 @@ bool end(State& s, Wait wait) {
     s.step = step;
     return true;
   };
-  const auto nextVisitor = [&](int look, int then) {
-    if (++s.looksAt < kVisitors) return next(look);
+  const auto nextInitiator = [&](int look, int then) {
+    if (++s.looksAt < kInitiators) return next(look);
     s.looksAt = 0;
     return next(then);
   };
-  DirectVisit& words = s.visitors[size_t(s.looksAt)].words;
+  DirectAccessRecord& words = s.initiators[size_t(s.looksAt)].words;
   switch (s.step) {
     case 0:  // withdraws the record
       s.sequence[kEnding]++;
       return next(1);
     case 1: s.key[kEnding] = 0; return next(2);
     case 2: s.sequence[kEnding]++; return next(3);
-    case 3:  // checks a visitor
-      s.seen = DirectMark::look(&words.mark);
-      return DirectMark::inside(s.seen) ? next(4) : nextVisitor(3, 6);
+    case 3:  // checks an initiator
+      s.seen = DirectInUse::load(&words.inUse);
+      return DirectInUse::inside(s.seen) ? next(4) : nextInitiator(3, 6);
     case 4: s.seenKey = words.key; return next(5);
     case 5:  // waits for it, or evicts it
-      if (DirectMark::look(&words.mark) != s.seen || s.seenKey != kEnding) return nextVisitor(3, 6);
+      if (DirectInUse::load(&words.inUse) != s.seen || s.seenKey != kEnding) return nextInitiator(3, 6);
       if (wait == Wait::kForAll) return false;
-      s.evicted |= DirectMark::evict(&words.mark, s.seen);
-      return nextVisitor(3, 6);
+      s.evicted |= DirectInUse::evict(&words.inUse, s.seen);
+      return nextInitiator(3, 6);
     case 6:  // withdraws the other key of the file
       if (!s.evicted) return next(10);
       s.sequence[1 - kEnding]++;
@@ -119,12 +119,12 @@ bool end(State& s, Wait wait) {
       s.key[1 - kEnding] = 0;
       s.sequence[1 - kEnding]++;
       return next(8);
-    case 8: {  // every other visitor of the file leaves, or is evicted
-      const uint64_t mark = DirectMark::look(&words.mark);
-      if (!DirectMark::inside(mark)) return nextVisitor(8, 9);
+    case 8: {  // every other initiator of the file leaves, or is evicted
+      const uint64_t inUse = DirectInUse::load(&words.inUse);
+      if (!DirectInUse::inside(inUse)) return nextInitiator(8, 9);
       if (wait == Wait::kForOthers) return false;
-      DirectMark::evict(&words.mark, mark);
-      return nextVisitor(8, 9);
+      DirectInUse::evict(&words.inUse, inUse);
+      return nextInitiator(8, 9);
     }
     case 9:  // the OS copies the page
       s.own = s.file;
@@ -140,8 +140,8 @@ bool end(State& s, Wait wait) {
 
 void check(const State& s) {
   if (s.done && s.takenBack) CHECK(s.memory() == s.atEnd);
-  for (int who = 0; who < kVisitors; who++) {
-    const Visitor& v = s.visitors[size_t(who)];
+  for (int who = 0; who < kInitiators; who++) {
+    const Initiator& v = s.initiators[size_t(who)];
     // What has counted is there, unless a later access has begun to overwrite it.
     for (int i = 0; i < kBytes; i++)
       if (v.counted != 0) CHECK(s.memory()[size_t(who * kBytes + i)] >= v.counted);
@@ -152,9 +152,9 @@ void explore(const State& s, Wait wait) {
   if (!seen.insert(wordsOf(s)).second) return;
   check(s);
   bool moved = false;
-  for (int who = 0; who < kVisitors; who++) {
+  for (int who = 0; who < kInitiators; who++) {
     State after = s;
-    if (!visit(after, who)) continue;
+    if (!advance(after, who)) continue;
     moved = true;
     explore(after, wait);
   }

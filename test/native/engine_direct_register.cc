@@ -105,7 +105,7 @@ TEST(direct_by_fast_registration_ends) {
 // An invalidation has not completed while a peer is inside, and delays nothing else.
 TEST(direct_invalidation_waits_for_the_peer) {
   Registered w;
-  w.b->link.board->setEvictionTimeoutNs(kForEver);
+  w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
   w.registerIt();
   uint8_t* const at = w.enter(w.memory.at(kFrom));
   CHECK(at != nullptr);
@@ -125,7 +125,7 @@ TEST(direct_invalidation_waits_for_the_peer) {
 // Nor does it wait for a peer that is stopped.
 TEST(direct_invalidation_does_not_wait_for_a_stopped_peer) {
   Registered w;
-  w.b->link.board->setEvictionTimeoutNs(1'000'000);
+  w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
   w.registerIt();
   uint8_t* const at = w.enter(w.memory.at(kFrom));
   w.qb.post(w.invalidation());

@@ -10,32 +10,32 @@ using namespace world;
 // The protocol alone, on memory that both sides have at the same address.
 TEST(direct_threads_mark_and_record) {
   struct {
-    alignas(64) uint64_t mark = 0;
+    alignas(64) uint64_t inUse = 0;
     DirectKey record{};
     alignas(64) uint64_t bytes[8] = {};
   } shared;
   shared.record.key = 1;
   constexpr uint32_t kRounds = 20'000;
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> visits{0};
-  std::thread visitor([&] {
+  std::atomic<uint64_t> accesses{0};
+  std::thread initiator([&] {
     uint64_t entered = 0;
     while (!stop) {
-      entered = DirectMark::enter(&shared.mark, entered, 1);
+      entered = DirectInUse::enter(&shared.inUse, entered, 1);
       bool allowed = false;
       const bool whole = directRead(shared.record, [&](const DirectKey& r) { allowed = directLoad(r.key) == 1; });
       if (whole && allowed) {
         for (uint64_t& word : shared.bytes) word++;
-        visits++;
+        accesses++;
       }
-      CHECK(DirectMark::leave(&shared.mark, entered));
+      CHECK(DirectInUse::leave(&shared.inUse, entered));
     }
   });
   for (uint32_t round = 0; round < kRounds; round++) {
     directChange(shared.record, [](DirectKey& r) { directStore(r.key, 0u); });
     fullFence();
-    const uint64_t seen = DirectMark::look(&shared.mark);
-    while (DirectMark::inside(seen) && DirectMark::look(&shared.mark) == seen) std::this_thread::yield();
+    const uint64_t seen = DirectInUse::load(&shared.inUse);
+    while (DirectInUse::inside(seen) && DirectInUse::load(&shared.inUse) == seen) std::this_thread::yield();
     // It is the owner's now.
     const uint64_t before = shared.bytes[0];
     for (const uint64_t word : shared.bytes)
@@ -45,14 +45,14 @@ TEST(direct_threads_mark_and_record) {
     if (round % 64 == 0) std::this_thread::yield();
   }
   stop = true;
-  visitor.join();
-  CHECK_EQ(shared.bytes[0], visits.load());
+  initiator.join();
+  CHECK_EQ(shared.bytes[0], accesses.load());
 }
 
 // All of it: one HCA writes, reads and adds in the memory of another, which keeps registering and deregistering it.
 TEST(direct_threads_registering_under_requests) {
   DirectConnection w;
-  w.b->link.board->setEvictionTimeoutNs(UINT64_MAX / 4);
+  w.b->link.keyTable->setEvictionTimeoutNs(UINT64_MAX / 4);
   SharedBuffer always(*w.b, 64), memory(*w.b, 65'536);
   Buffer own(*w.a, 65'536, kAllAccess, 3);
   CHECK(w.pb->offers.offer(*memory.memory, true));
@@ -62,7 +62,7 @@ TEST(direct_threads_registering_under_requests) {
   std::atomic<uint32_t> key{0}, done{0};
   std::atomic<bool> stop{false};
   // Only this thread uses the pair's side a; what is refused is not posted, because it would end the connection.
-  std::thread visitor([&] {
+  std::thread initiator([&] {
     Random random(17);
     while (!stop) {
       const uint32_t right = 1u << random.below(2), size = 1 + random.below(60'000);
@@ -89,6 +89,6 @@ TEST(direct_threads_registering_under_requests) {
     for (int i = 0; i < 3; i++) CHECK(std::memcmp(memory.data(), after.data(), 65'536) == 0);
   }
   stop = true;
-  visitor.join();
+  initiator.join();
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
 }

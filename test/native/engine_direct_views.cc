@@ -225,7 +225,7 @@ TEST(view_of_memory_that_was_taken_back) {
   const DirectPeer::Request request = {w.qa.qpn,    w.qb.qpn, memory.rkey, kAccessRemoteRead, wire::kDefaultPkey,
                                        memory.at(), 8};
   CHECK(w.pa->peer.enter(request, w.pa->maps, &why) != nullptr);
-  w.b->link.board->setEvictionTimeoutNs(1'000'000);
+  w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
   CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
   CHECK(!w.pa->peer.leave());
   CHECK(memory.memory->takenBack);

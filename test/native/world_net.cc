@@ -98,18 +98,18 @@ void FakeLink::revoke(uint64_t epoch) {
 }
 
 bool FakeLink::publish() {
-  board = std::make_unique<DirectOwner>(directCounters);
-  return board->create();
+  keyTable = std::make_unique<DirectOwner>(directCounters);
+  return keyTable->create();
 }
 
 void FakeLink::settleDirect() {
   LocalPair* const pairs[] = {pair.get()};
-  if (board && pair) board->settle(pairs, 1);
+  if (keyTable && pair) keyTable->settle(pairs, 1);
 }
 
 bool FakeLink::directOccupied(const std::vector<DirectWithdrawn>& withdrawn) {
   LocalPair* const pairs[] = {pair.get()};
-  return board && pair && board->occupied(pairs, 1, withdrawn);
+  return keyTable && pair && keyTable->occupied(pairs, 1, withdrawn);
 }
 
 bool FakeLink::selfPending() const { return pair && pair->self && pair->pending(); }

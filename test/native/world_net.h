@@ -94,9 +94,9 @@ struct FakeLink final : Link {
   void revoke(uint64_t epoch) override;
   // Direct access, if a test has started it.
   HostCounters directCounters;
-  std::unique_ptr<DirectOwner> board;
+  std::unique_ptr<DirectOwner> keyTable;
   bool publish();
-  DirectOwner* directOwner() override { return board.get(); }
+  DirectOwner* directOwner() override { return keyTable.get(); }
   void settleDirect() override;
   bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;

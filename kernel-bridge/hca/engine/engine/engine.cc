@@ -88,7 +88,7 @@ DirectResult Engine::direct(Handle handle, DirectOperation operation, uint8_t* d
     Command command(t);
     Qp* const qp = t.context.qps.find(handle);
     if (!qp) return DirectResult::kRefused;
-    const auto bytes = static_cast<uint32_t>(std::min<size_t>(length - done, DirectVisit::kMostBytes));
+    const auto bytes = static_cast<uint32_t>(std::min<size_t>(length - done, DirectAccessRecord::kMostBytes));
     const DirectResult result = t.direct.access(*qp, operation, data + done, bytes, length - done, remote + done, rkey);
     if (result == DirectResult::kNotMapped) t.context.link.flush();  // requests the file from the peer
     done += bytes;

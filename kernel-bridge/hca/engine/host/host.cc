@@ -488,7 +488,7 @@ std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
   return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
 }
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
-DirectOwner* Host::directOwner() { return impl_->pairs.board(); }
+DirectOwner* Host::directOwner() { return impl_->pairs.directOwner(); }
 void Host::settleDirect() { impl_->pairs.settle(); }
 bool Host::directOccupied(const std::vector<DirectWithdrawn>& withdrawn) { return impl_->pairs.occupied(withdrawn); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }

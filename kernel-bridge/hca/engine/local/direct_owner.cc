@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kChanges = abi::kAccessRemoteWriteBit | abi::kAccessRemoteAtomic;
 constexpr uint64_t kMostFiles = UINT32_MAX;
 
-bool entered(const DirectVisit::Seen& seen, const std::vector<DirectOwner::Withdrawn>& by) {
+bool entered(const DirectAccessRecord::Seen& seen, const std::vector<DirectOwner::Withdrawn>& by) {
   return std::any_of(by.begin(), by.end(),
                      [&](const DirectOwner::Withdrawn& w) { return w.number == (w.isQp ? seen.qpn : seen.key); });
 }
@@ -84,9 +84,9 @@ void DirectOwner::release(uint32_t file, uint32_t access) {
 void DirectOwner::forgetFiles(LocalPair* const* pairs, size_t count) {
   const auto inUse = [&](uint32_t file) {
     return std::any_of(pairs, pairs + count, [&](LocalPair* pair) {
-      const DirectVisit* const visit = pair->directVisit();
-      const uint64_t mark = visit != nullptr ? DirectMark::look(&visit->mark) : 0;
-      return DirectMark::inside(mark) && DirectMark::file(mark) == file && !hasEnded(pair->process());
+      const DirectAccessRecord* const access = pair->remoteAccess();
+      const uint64_t word = access != nullptr ? DirectInUse::load(&access->inUse) : 0;
+      return DirectInUse::inside(word) && DirectInUse::file(word) == file && !hasEnded(pair->process());
     });
   };
   forgetful_ = false;
@@ -156,17 +156,17 @@ const SharedRange* DirectOwner::rangeOf(uint32_t file, bool* writable) const {
 // ── Peers inside ──────────────────────────────────────────────────────────────────────────────────
 
 bool DirectOwner::occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const {
-  fullFence();  // pairs with the fence in DirectMark::enter()
+  fullFence();  // pairs with the fence in DirectInUse::enter()
   return std::any_of(pairs, pairs + count, [&](LocalPair* pair) {
-    const DirectVisit* const visit = pair->directVisit();
-    DirectVisit::Seen seen;
-    return visit != nullptr && visit->look(&seen) && entered(seen, withdrawn) && !hasEnded(pair->process());
+    const DirectAccessRecord* const access = pair->remoteAccess();
+    DirectAccessRecord::Seen seen;
+    return access != nullptr && access->read(&seen) && entered(seen, withdrawn) && !hasEnded(pair->process());
   });
 }
 
 // False: the peer has left by itself.
-bool DirectOwner::evict(LocalPair& pair, const DirectVisit::Seen& seen) {
-  if (!DirectMark::evict(&pair.directVisit()->mark, seen.mark)) return false;
+bool DirectOwner::evict(LocalPair& pair, const DirectAccessRecord::Seen& seen) {
+  if (!DirectInUse::evict(&pair.remoteAccess()->inUse, seen.inUse)) return false;
   counters_.add(HostCounter::kDirectEvictions);
   return true;
 }
@@ -178,9 +178,9 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
   std::vector<std::pair<uint32_t, Unmoved>> evicted;
   if (!withdrawn.empty()) fullFence();
   for (size_t i = 0; i < count && !withdrawn.empty(); i++) {
-    const DirectVisit* const visit = pairs[i]->directVisit();
-    DirectVisit::Seen seen;
-    if (visit == nullptr || !visit->look(&seen) || !entered(seen, withdrawn) || hasEnded(pairs[i]->process()) ||
+    const DirectAccessRecord* const access = pairs[i]->remoteAccess();
+    DirectAccessRecord::Seen seen;
+    if (access == nullptr || !access->read(&seen) || !entered(seen, withdrawn) || hasEnded(pairs[i]->process()) ||
         !evict(*pairs[i], seen))
       continue;
     const auto found = files_.find(seen.file());
@@ -189,7 +189,7 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
     auto of = std::find_if(evicted.begin(), evicted.end(), [&](const auto& e) { return e.first == seen.file(); });
     if (of == evicted.end()) of = evicted.insert(of, {seen.file(), {found->second.range, {}, {}}});
     of->second.parts.push_back(
-        found->second.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
+        found->second.range->partAt(seen.address, std::min(seen.bytes, DirectAccessRecord::kMostBytes)));
     of->second.peers.push_back(pairs[i]->process());
   }
   for (auto& [file, all] : evicted) takeBack(pairs, count, std::move(all), file);
@@ -203,12 +203,12 @@ void DirectOwner::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, u
   withdrawFile(file);
   fullFence();
   for (size_t i = 0; i < count; i++) {
-    const DirectVisit* const visit = pairs[i]->directVisit();
-    DirectVisit::Seen seen;
-    for (uint32_t looks = 0; visit != nullptr && visit->look(&seen) && seen.file() == file; looks++) {
+    const DirectAccessRecord* const access = pairs[i]->remoteAccess();
+    DirectAccessRecord::Seen seen;
+    for (uint32_t looks = 0; access != nullptr && access->read(&seen) && seen.file() == file; looks++) {
       if (looks < kLooks) continue;
       if (!hasEnded(pairs[i]->process()) && evict(*pairs[i], seen)) {
-        all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
+        all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectAccessRecord::kMostBytes)));
         all.peers.push_back(pairs[i]->process());
       }
       break;  // once: a peer that returns ignores the table

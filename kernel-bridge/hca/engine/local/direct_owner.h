@@ -102,7 +102,7 @@ class DirectOwner {
   void release(uint32_t file, uint32_t access);
   void forgetFiles(LocalPair* const* pairs, size_t count);
   void withdrawFile(uint32_t file);
-  bool evict(LocalPair& pair, const DirectVisit::Seen& seen);
+  bool evict(LocalPair& pair, const DirectAccessRecord::Seen& seen);
   void takeBack(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file);
   void moveUnmoved();
 

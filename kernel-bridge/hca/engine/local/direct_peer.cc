@@ -42,8 +42,8 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
     return nullptr;
   }
   const uint32_t touched = request.touched != 0 ? request.touched : static_cast<uint32_t>(request.length);
-  visit_->announce(request.address + shift, touched, request.rkey, request.peer);
-  entered_ = DirectMark::enter(&visit_->mark, entered_, file);
+  access_->announce(request.address + shift, touched, request.rkey, request.peer);
+  entered_ = DirectInUse::enter(&access_->inUse, entered_, file);
   if (allows(request, *record, file, shift)) return at;
   leave();
   return nullptr;

@@ -21,7 +21,7 @@ class DirectPeer {
     uint32_t pkey;
     uint64_t address, length;
     uint32_t touched = 0;  // the part of `length`, from its start, that this access reads or changes, at most
-                           // DirectVisit::kMostBytes; 0: all
+                           // DirectAccessRecord::kMostBytes; 0: all
   };
   enum class Refusal : uint8_t { kUnpublished, kUnmapped };
   // A file of the peer that should be mapped.
@@ -31,7 +31,7 @@ class DirectPeer {
     bool descriptor;  // also request its descriptor, for a view
   };
 
-  void attach(DirectVisit* visit) { visit_ = visit; }
+  void attach(DirectAccessRecord* access) { access_ = access; }
   // False: it is not a table, or its size could change.
   bool open(Descriptor table);
   bool ready() const { return pages_.get() != nullptr; }
@@ -41,7 +41,7 @@ class DirectPeer {
   // peer has to decide, or its memory is not mapped yet.
   uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
   // False: the peer has withdrawn the memory in the meantime, so the access does not count.
-  bool leave() { return DirectMark::leave(&visit_->mark, entered_); }
+  bool leave() { return DirectInUse::leave(&access_->inUse, entered_); }
 
   // The file that contains the request's memory, to be mapped outside `maps`, for longer than the peer allows access to
   // it. Without a descriptor: refused, or being requested from the peer.
@@ -64,7 +64,7 @@ class DirectPeer {
   bool allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const;
 
   Mapping pages_;
-  DirectVisit* visit_ = nullptr;
+  DirectAccessRecord* access_ = nullptr;
   uint64_t entered_ = 0;
   std::vector<Wish> wishes_;
   bool news_ = false;

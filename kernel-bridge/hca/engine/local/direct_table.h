@@ -73,49 +73,49 @@ bool directRead(const Record& record, Read read) {
 // The in-use flag by which one side announces that it accesses the other's memory: the file in the low half, a state,
 // and an access count, so that no two accesses have the same value. The accessing side writes it; the owner only
 // changes it from kInside to kEvicted, after it has waited long enough.
-struct DirectMark {
-  static constexpr uint64_t kInside = 1ull << 32, kEvicted = 1ull << 33, kVisit = 1ull << 34;
-  static uint32_t file(uint64_t mark) { return static_cast<uint32_t>(mark); }
-  static bool inside(uint64_t mark) { return (mark & (kInside | kEvicted)) == kInside; }
+struct DirectInUse {
+  static constexpr uint64_t kInside = 1ull << 32, kEvicted = 1ull << 33, kNextAccess = 1ull << 34;
+  static uint32_t file(uint64_t inUse) { return static_cast<uint32_t>(inUse); }
+  static bool inside(uint64_t inUse) { return (inUse & (kInside | kEvicted)) == kInside; }
 
   // Accessing side: from now on the owner waits, and earlier withdrawals are visible. The exchange is the fence between
   // the flag and reading the table; the owner has one between the table and the flag.
-  static uint64_t enter(uint64_t* mark, uint64_t last, uint32_t file) {
-    const uint64_t now = ((last & ~(kVisit - 1)) + kVisit) | kInside | file;
-    __atomic_exchange_n(mark, now, __ATOMIC_SEQ_CST);
+  static uint64_t enter(uint64_t* inUse, uint64_t last, uint32_t file) {
+    const uint64_t now = ((last & ~(kNextAccess - 1)) + kNextAccess) | kInside | file;
+    __atomic_exchange_n(inUse, now, __ATOMIC_SEQ_CST);
     return now;
   }
   // Accessing side. False: the owner has withdrawn the pages, and the access does not count.
-  static bool leave(uint64_t* mark, uint64_t entered) {
+  static bool leave(uint64_t* inUse, uint64_t entered) {
     uint64_t expected = entered;
-    if (__atomic_compare_exchange_n(mark, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    if (__atomic_compare_exchange_n(inUse, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
       return true;
-    __atomic_store_n(mark, entered & ~kInside, __ATOMIC_RELEASE);
+    __atomic_store_n(inUse, entered & ~kInside, __ATOMIC_RELEASE);
     return false;
   }
-  static uint64_t look(const uint64_t* mark) { return __atomic_load_n(mark, __ATOMIC_ACQUIRE); }
+  static uint64_t load(const uint64_t* inUse) { return __atomic_load_n(inUse, __ATOMIC_ACQUIRE); }
   // Owner. False: the accessing side has left by itself.
-  static bool evict(uint64_t* mark, uint64_t seen) {
-    return __atomic_compare_exchange_n(mark, &seen, seen | kEvicted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  static bool evict(uint64_t* inUse, uint64_t seen) {
+    return __atomic_compare_exchange_n(inUse, &seen, seen | kEvicted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 };
 
 // What one side writes about its access in the pair's segment: the in-use flag, and the location. The other words
 // describe the access that the flag counts: they are written before it begins, and after the previous one has ended.
-struct DirectVisit {
+struct DirectAccessRecord {
   static constexpr uint32_t kMostBytes =
       64u << 10;  // of one access: the owner may have to wait for it, or to move these pages
-  uint64_t mark;
+  uint64_t inUse;
   uint64_t address;  // in the owner's address space
   uint32_t bytes;
   uint32_t key, qpn;  // through which it entered; the owner's QPN
 
   struct Seen {
-    uint64_t mark, address;
+    uint64_t inUse, address;
     uint32_t bytes, key, qpn;
-    uint32_t file() const { return DirectMark::file(mark); }
+    uint32_t file() const { return DirectInUse::file(inUse); }
   };
-  // Accessing side, before DirectMark::enter().
+  // Accessing side, before DirectInUse::enter().
   void announce(uint64_t at, uint32_t length, uint32_t by, uint32_t queuePair) {
     directStore(address, at);
     directStore(bytes, length);
@@ -123,14 +123,14 @@ struct DirectVisit {
     directStore(qpn, queuePair);
   }
   // Owner. False: the peer is not inside, or has just ended the access that was read.
-  bool look(Seen* seen) const {
-    seen->mark = DirectMark::look(&mark);
-    if (!DirectMark::inside(seen->mark)) return false;
+  bool read(Seen* seen) const {
+    seen->inUse = DirectInUse::load(&inUse);
+    if (!DirectInUse::inside(seen->inUse)) return false;
     seen->address = directLoad(address);
     seen->bytes = directLoad(bytes);
     seen->key = directLoad(key);
     seen->qpn = directLoad(qpn);
-    return DirectMark::look(&mark) == seen->mark;
+    return DirectInUse::load(&inUse) == seen->inUse;
   }
 };
 

@@ -76,7 +76,7 @@ void LocalPair::attach(uint32_t side, ProcessId process, bool publishes) {
   consumer_.attach(&segment->rings[other], &own_->consumed);
   process_ = process;
   publishes_ = publishes;
-  peer.attach(&own_->visit);
+  peer.attach(&own_->remoteAccess);
   if (publishes) __atomic_store_n(&own_->direct, 1u, __ATOMIC_RELEASE);
 }
 

@@ -171,7 +171,7 @@ class LocalPair {
   // Whether both sides publish their keys; known once the pair is up.
   bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
   // The peer's current access to this side's memory, or null.
-  DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
+  DirectAccessRecord* remoteAccess() { return up() ? &peer_->remoteAccess : nullptr; }
   ProcessId process() const { return process_; }
 
   // ── In

@@ -51,7 +51,7 @@ class LocalPairs {
   void flush();
   void revoke(uint64_t epoch);
   // The key table that this HCA publishes for direct access, or null. After withdrawing from it, call settle().
-  DirectOwner* board() { return owner_.created() ? &owner_ : nullptr; }
+  DirectOwner* directOwner() { return owner_.created() ? &owner_ : nullptr; }
   void settle();
   bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
     return owner_.occupied(up_.data(), up_.size(), withdrawn);

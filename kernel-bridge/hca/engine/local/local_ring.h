@@ -40,12 +40,12 @@ static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
 // The words that one side publishes to the other. Each line is written by that side, except `asleep`, which the other
 // resets.
 struct LocalSide {
-  alignas(64) uint64_t consumed;  // position in the other's ring: slots, and bulk units in the high half
-  alignas(64) uint32_t asleep;    // 1: raise my event when there is an entry for me in your ring
-  uint32_t wantsSpace;            // 1: also raise it when you have consumed entries
-  alignas(64) uint64_t epoch;     // changes before memory that the other may be reading is freed
-  uint32_t direct;                // 1: this side publishes its keys (direct_table.h)
-  alignas(64) DirectVisit visit;  // this side's access to the other's memory
+  alignas(64) uint64_t consumed;                // position in the other's ring: slots, and bulk units in the high half
+  alignas(64) uint32_t asleep;                  // 1: raise my event when there is an entry for me in your ring
+  uint32_t wantsSpace;                          // 1: also raise it when you have consumed entries
+  alignas(64) uint64_t epoch;                   // changes before memory that the other may be reading is freed
+  uint32_t direct;                              // 1: this side publishes its keys (direct_table.h)
+  alignas(64) DirectAccessRecord remoteAccess;  // this side's access to the other's memory
 };
 
 struct LocalSegment {

@@ -41,14 +41,14 @@ inline DirectResult refusal(DirectPeer::Refusal why) {
 // ── The peer's side ─────────────────────────────────────────────────────────────────────────────
 
 void DirectAccess::publish(Qp& qp) {
-  DirectOwner* const board = c_.link.directOwner();
-  if (!board) return;
+  DirectOwner* const owner = c_.link.directOwner();
+  if (!owner) return;
   const bool open = qp.reliable() && stateRules(qp.state()).receivesRequests && qp.local && qp.local->direct();
   const DirectOwner::Qp now = {qp.qpn, qp.attributes.destinationQpn, qp.attributes.access & kRemoteRights,
                                qp.pd->handle, qp.pkey()};
-  if (qp.has(kPublished) && (!open || !board->says(now))) withdraw(qp);
+  if (qp.has(kPublished) && (!open || !owner->says(now))) withdraw(qp);
   if (!open || qp.has(kPublished)) return;
-  board->publish(now);
+  owner->publish(now);
   qp.set(kPublished);
 }
 
@@ -72,16 +72,16 @@ void DirectAccess::retireKernel(KernelId kernel) {
 }
 
 bool DirectAccess::mayInvalidate(Qp& qp, uint32_t key) {
-  DirectOwner* const board = c_.link.directOwner();
-  if (!board) return true;
-  const std::vector<DirectWithdrawn> others = board->takeWithdrawn();
+  DirectOwner* const owner = c_.link.directOwner();
+  if (!owner) return true;
+  const std::vector<DirectWithdrawn> others = owner->takeWithdrawn();
   c_.memory.retireKey(qp, key);
-  const bool inside = c_.link.directOccupied(board->takeWithdrawn());
-  board->giveBack(others);
+  const bool inside = c_.link.directOccupied(owner->takeWithdrawn());
+  owner->giveBack(others);
   uint64_t& until = qp.rq.leaveUntil;
   if (inside && until == 0) {
-    board->countWait();
-    until = monotonicNs() + board->evictionTimeoutNs();
+    owner->countWait();
+    until = monotonicNs() + owner->evictionTimeoutNs();
   }
   if (inside && monotonicNs() < until) return false;
   until = 0;
@@ -135,7 +135,7 @@ inline DirectAccess::Outcome DirectAccess::execute(Qp& qp, const SendEntry& e, u
   if (done != 0) cursor.offset = UINT32_MAX;
   while (done < e.length) {
     if (*budget == 0) return Outcome::kMore;
-    const uint32_t length = std::min({e.length - done, DirectVisit::kMostBytes, *budget});
+    const uint32_t length = std::min({e.length - done, DirectAccessRecord::kMostBytes, *budget});
     if (!copy(qp, e, done, length, &cursor)) return Outcome::kRefused;
     done += length;
     *budget -= length;
@@ -274,7 +274,7 @@ inline bool DirectAccess::reaches(Qp& qp) {
 
 DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                                   uint64_t remote, uint32_t rkey) {
-  if (length > DirectVisit::kMostBytes || !reaches(qp)) return DirectResult::kRefused;
+  if (length > DirectAccessRecord::kMostBytes || !reaches(qp)) return DirectResult::kRefused;
   if (operation != DirectOperation::kWrite && qp.attributes.initiatorDepth == 0) return DirectResult::kRefused;
   if (length == 0) return operation > DirectOperation::kRead ? DirectResult::kRefused : DirectResult::kDone;
   if (operation > DirectOperation::kRead) return changeNow(qp, operation, bytes, length, remote, rkey);

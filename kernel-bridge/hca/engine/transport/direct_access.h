@@ -30,9 +30,9 @@ class DirectAccess : public Role {
   bool mayInvalidate(Qp& qp, uint32_t key);
   // Determines whether the queue pair's peer can be accessed directly, after its pair has changed.
   static void settle(Qp& qp);
-  // Executes an operation with bytes of this process, at most DirectVisit::kMostBytes, immediately: before requests in
-  // flight. No request is made, so nothing completes. Rights and bounds are checked for `whole` bytes, of which these
-  // are the first.
+  // Executes an operation with bytes of this process, at most DirectAccessRecord::kMostBytes, immediately: before
+  // requests in flight. No request is made, so nothing completes. Rights and bounds are checked for `whole` bytes, of
+  // which these are the first.
   DirectResult access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                       uint64_t remote, uint32_t rkey);
   // The file that contains such memory, to be mapped without the lock. This process can then read it for as long as it
