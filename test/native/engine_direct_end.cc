@@ -146,7 +146,7 @@ TEST(direct_end_waits_for_the_peer) {
   owner.join();
   memory.lkey = 0;
   CHECK_EQ(memory.data()[0], 42);
-  CHECK(!memory.memory->takenBack);
+  CHECK(!memory.memory->reclaimed);
   CHECK(!enter(w, memory));
 }
 
@@ -166,8 +166,8 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   CHECK_EQ(held[1], 0x11);
   CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
   memory.lkey = 0;
-  CHECK(memory.memory->takenBack);
-  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectTakenBack), 1u);
+  CHECK(memory.memory->reclaimed);
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectReclaimed), 1u);
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
   for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // it continues, without effect
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
@@ -206,7 +206,7 @@ TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
 
 #if !defined(__SANITIZE_THREAD__)  // which takes the remapping for a write
 // Memory is withdrawn while threads of its owner write to it: nothing that they write is lost.
-TEST(direct_memory_taken_back_under_its_writers) {
+TEST(direct_memory_reclaimed_under_its_writers) {
   std::shared_ptr<const SharedRange> memory;
   const uint64_t bytes = 512 * kPage;
   CHECK(allocateShared(bytes, &memory) == Status::kSuccess);
@@ -225,7 +225,7 @@ TEST(direct_memory_taken_back_under_its_writers) {
   });
   while (rounds < 3) std::this_thread::yield();
   std::vector<SharedRange::Part> all = {memory->partAt(memory->base, memory->length)};
-  CHECK(memory->takeBack(&all));
+  CHECK(memory->reclaim(&all));
   const uint64_t then = rounds;
   while (rounds < then + 3) std::this_thread::yield();
   stop = true;
@@ -236,7 +236,7 @@ TEST(direct_memory_taken_back_under_its_writers) {
 
 // Only the pages that the peer is accessing become the owner's private copies, and they stay so when the rest is tried
 // again.
-TEST(direct_memory_is_taken_back_in_parts) {
+TEST(direct_memory_is_reclaimed_in_parts) {
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
   Mapping file;
@@ -248,7 +248,7 @@ TEST(direct_memory_is_taken_back_in_parts) {
   CHECK(parts[0].offset == kPage && parts[0].length == 2 * kPage && parts[1].offset == 5 * kPage &&
         parts[1].length == kPage);
   for (uint32_t i = 0; i < 8; i++) bytes[i * kPage] = uint8_t(i + 1);
-  CHECK(memory->takeBack(&parts) && parts.empty() && memory->takenBack);
+  CHECK(memory->reclaim(&parts) && parts.empty() && memory->reclaimed);
   for (uint32_t i = 0; i < 8; i++) {
     const bool own = i == 1 || i == 2 || i == 5;
     CHECK_EQ(bytes[i * kPage], i + 1);
@@ -316,9 +316,9 @@ TEST(direct_end_under_two_stopped_peers) {
   const uint32_t place = keyTable.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
   for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
   keyTable.withdraw(0x100, place);
-  CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
+  CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kReclaimed);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 2u);
-  CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
+  CHECK_EQ(peers.counters.get(HostCounter::kDirectReclaimed), 1u);
 }
 
 // What another peer does in the same file, with another key and on other pages, continues and counts if it ends in
@@ -343,7 +343,7 @@ TEST(direct_end_beside_another_peer) {
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
     if (!stopped) CHECK(DirectInUse::leave(&peers.own[1].remoteAccess()->inUse, second));
     keyTable.withdraw(0x100, one);
-    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kReclaimed);
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), stopped ? 2u : 1u);
     if (stopped) CHECK(!DirectInUse::leave(&peers.own[1].remoteAccess()->inUse, second));
     Mapping file;
@@ -457,8 +457,8 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
     keyTable.withdraw(0x100, place);
-    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
-    CHECK(memory->takenBack);
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kReclaimed);
+    CHECK(memory->reclaimed);
     CHECK(peers.counters.get(HostCounter::kDirectEvictions) <= before + 2);
   }
   stop = true;
@@ -549,7 +549,7 @@ TEST(direct_end_after_a_killed_peer) {
   CHECK(enter(w, memory));
   CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
   memory.lkey = 0;
-  CHECK(!memory.memory->takenBack);
+  CHECK(!memory.memory->reclaimed);
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
 }
 
@@ -572,7 +572,7 @@ TEST(direct_hostile_marks) {
     access->announce(uint64_t(random.next()) << 32 | random.next(), random.next(), rkey, random.next());
     CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
   }
-  CHECK(!memory.memory->takenBack || w.hostCounter(*w.b, HostCounter::kDirectTakenBack) == 1);
+  CHECK(!memory.memory->reclaimed || w.hostCounter(*w.b, HostCounter::kDirectReclaimed) == 1);
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 20u);
 }
 

@@ -32,7 +32,7 @@ struct Initiator {
 struct State {
   std::array<uint32_t, kKeys> sequence{}, key = {1, 1};  // the records
   Page file{}, own{};
-  bool takenBack = false;
+  bool reclaimed = false;
   std::array<Initiator, kInitiators> initiators;
   // The owner
   int step = 0, looksAt = 0;
@@ -40,14 +40,14 @@ struct State {
   uint32_t seenKey = 0;
   bool evicted = false, done = false;
   Page atEnd{};
-  const Page& memory() const { return takenBack ? own : file; }
+  const Page& memory() const { return reclaimed ? own : file; }
 };
 
 // States that were seen, as lists of all their words: two orders that lead to the same state continue alike.
 std::set<std::vector<uint64_t>> seen;
 
 std::vector<uint64_t> wordsOf(const State& s) {
-  std::vector<uint64_t> w = {s.takenBack, uint64_t(s.step), uint64_t(s.looksAt), s.seen, s.seenKey, s.evicted, s.done};
+  std::vector<uint64_t> w = {s.reclaimed, uint64_t(s.step), uint64_t(s.looksAt), s.seen, s.seenKey, s.evicted, s.done};
   for (int k = 0; k < kKeys; k++) w.insert(w.end(), {s.sequence[size_t(k)], s.key[size_t(k)]});
   for (const Page* page : {&s.file, &s.own, &s.atEnd})
     for (const int byte : *page) w.push_back(uint64_t(byte));
@@ -64,7 +64,7 @@ bool advance(State& s, int who) {
   if (v.accesses > kAccesses) return false;
   const auto key = uint32_t(who + v.accesses) % kKeys;
   const auto write = [&](int byte) {
-    if (s.done && !s.takenBack) CHECK(key != kEnding);
+    if (s.done && !s.reclaimed) CHECK(key != kEnding);
     s.file[size_t(who * kBytes + byte)] = v.accesses;  // an initiator has the file mapped, whatever the owner has
   };
   switch (v.step++) {
@@ -128,7 +128,7 @@ bool end(State& s, Wait wait) {
     }
     case 9:  // the OS copies the page
       s.own = s.file;
-      s.takenBack = true;
+      s.reclaimed = true;
       return next(10);
     case 10:
       s.atEnd = s.memory();
@@ -139,7 +139,7 @@ bool end(State& s, Wait wait) {
 }
 
 void check(const State& s) {
-  if (s.done && s.takenBack) CHECK(s.memory() == s.atEnd);
+  if (s.done && s.reclaimed) CHECK(s.memory() == s.atEnd);
   for (int who = 0; who < kInitiators; who++) {
     const Initiator& v = s.initiators[size_t(who)];
     // What has counted is there, unless a later access has begun to overwrite it.

@@ -118,7 +118,7 @@ TEST(direct_invalidation_waits_for_the_peer) {
   w.pump();
   CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
   CHECK_EQ(w.memory.data()[kFrom], 0x77);
-  CHECK(!w.memory.memory->takenBack);
+  CHECK(!w.memory.memory->reclaimed);
   CHECK(!w.enter(w.memory.at(kFrom)));
 }
 

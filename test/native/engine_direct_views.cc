@@ -217,7 +217,7 @@ TEST(view_outlives_its_owner) {
 }
 
 // Memory that the owner has withdrawn from a peer is not available any more, on any path.
-TEST(view_of_memory_that_was_taken_back) {
+TEST(view_of_memory_that_was_reclaimed) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
   static_cast<void>(meetAndLook(w, memory, 0, kBytes));
@@ -228,7 +228,7 @@ TEST(view_of_memory_that_was_taken_back) {
   w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
   CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
   CHECK(!w.pa->peer.leave());
-  CHECK(memory.memory->takenBack);
+  CHECK(memory.memory->reclaimed);
   CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), kBytes, kViews, &memory.lkey, &memory.rkey) == Status::kSuccess);
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
@@ -278,7 +278,7 @@ TEST(view_within_a_process) {
   CHECK(result(qa, closed.at(), closed.rkey, kBytes) == DirectResult::kRefused);
   Buffer heap(*w.a, 4096, kViews);
   CHECK(result(qa, heap.at(), heap.rkey, 4096) == DirectResult::kRefused);
-  memory.memory->takenBack = true;
+  memory.memory->reclaimed = true;
   CHECK(result(qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 

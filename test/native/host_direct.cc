@@ -61,8 +61,8 @@ void disconnectedUnderAWriter() {
 
 // A stopped writer is not waited for. Sooner or later it is stopped in the middle of a copy.
 void deregisteredUnderAStoppedWriter() {
-  const uint64_t before = hostCounter("direct_memory_taken_back");
-  for (int round = 0; round < 5 || hostCounter("direct_memory_taken_back") == before; round++) {
+  const uint64_t before = hostCounter("direct_memory_reclaimed");
+  for (int round = 0; round < 5 || hostCounter("direct_memory_reclaimed") == before; round++) {
     Writer w;
     w.peer.stop();
     w.deregister();
@@ -75,16 +75,16 @@ void deregisteredUnderAStoppedWriter() {
 
 // A writer that was killed in the middle leaves nothing behind.
 void deregisteredAfterAKilledWriter() {
-  const uint64_t before = hostCounter("direct_memory_taken_back");
+  const uint64_t before = hostCounter("direct_memory_reclaimed");
   for (int round = 0; round < 20; round++) {
     Writer w;
     w.peer.stop();
     w.peer.kill();
     w.deregister();
     HOST_CHECK(w.unchanged());
-    HOST_CHECK(!w.side.memory.shared->takenBack);
+    HOST_CHECK(!w.side.memory.shared->reclaimed);
   }
-  HOST_CHECK(hostCounter("direct_memory_taken_back") == before);
+  HOST_CHECK(hostCounter("direct_memory_reclaimed") == before);
 }
 
 // The reverse: the owner ends. The writer learns of it, and of the end of each request.

@@ -107,8 +107,8 @@ struct Writer {
 void stoppedAtPoints(uint32_t points) {
   Neighbour neighbour;
   uint64_t served = 0;
-  const uint64_t before = hostCounter("direct_memory_taken_back");
-  const auto evictions = [&] { return hostCounter("direct_memory_taken_back") - before; };
+  const uint64_t before = hostCounter("direct_memory_reclaimed");
+  const auto evictions = [&] { return hostCounter("direct_memory_reclaimed") - before; };
   for (uint32_t point = 0; point < points || (evictions() == 0 && point < kMost); point++) {
     Writer w;
     w.stopAfter(neighbour, point % kRounds);

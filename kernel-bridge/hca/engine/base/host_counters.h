@@ -56,7 +56,7 @@ namespace nd {
   X(kDirectWaits, "direct_waits")                      /* a withdrawal waited for a peer's access */       \
   X(kDirectEvictions, "direct_evictions")              /* a peer's access did not end: evicted */          \
   X(kDirectUnmoved, "direct_memory_not_moved")         /* no memory to reclaim it: retried later */        \
-  X(kDirectTakenBack, "direct_memory_taken_back")      /* reclaimed from an evicted peer */                \
+  X(kDirectReclaimed, "direct_memory_reclaimed")       /* reclaimed from an evicted peer */                \
   X(kLocalPullChanged, "local_link_pull_changed")      /* re-requested: memory was released */             \
   X(kLocalPullFailed, "local_link_pull_failed")                                                            \
   X(kLocalStalls, "local_link_ring_full")                                                                  \

@@ -65,7 +65,7 @@ uint32_t DirectOwner::publish(const Key& key, const SharedRange* range) {
 
 // Counts a key of this memory. False: it cannot be published.
 bool DirectOwner::hold(const SharedRange& range, uint32_t access) {
-  if (range.id > kMostFiles || range.takenBack.load(std::memory_order_acquire)) return false;
+  if (range.id > kMostFiles || range.reclaimed.load(std::memory_order_acquire)) return false;
   const void* nobody = nullptr;
   if (!range.publisher.compare_exchange_strong(nobody, this, std::memory_order_acq_rel) && nobody != this) return false;
   File& entry = files_.try_emplace(static_cast<uint32_t>(range.id), File{range.shared_from_this(), 0, 0}).first->second;
@@ -185,21 +185,21 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
       continue;
     const auto found = files_.find(seen.file());
     // The peer may have announced an unknown file, which does not concern this process. Memory is reclaimed only once.
-    if (found == files_.end() || found->second.range->takenBack.load(std::memory_order_relaxed)) continue;
+    if (found == files_.end() || found->second.range->reclaimed.load(std::memory_order_relaxed)) continue;
     auto of = std::find_if(evicted.begin(), evicted.end(), [&](const auto& e) { return e.first == seen.file(); });
     if (of == evicted.end()) of = evicted.insert(of, {seen.file(), {found->second.range, {}, {}}});
     of->second.parts.push_back(
         found->second.range->partAt(seen.address, std::min(seen.bytes, DirectAccessRecord::kMostBytes)));
     of->second.peers.push_back(pairs[i]->process());
   }
-  for (auto& [file, all] : evicted) takeBack(pairs, count, std::move(all), file);
+  for (auto& [file, all] : evicted) reclaim(pairs, count, std::move(all), file);
   if (forgetful_) forgetFiles(pairs, count);
-  return !unmoved_.empty() ? Settled::kNoMemory : !evicted.empty() ? Settled::kTakenBack : Settled::kQuiet;
+  return !unmoved_.empty() ? Settled::kNoMemory : !evicted.empty() ? Settled::kReclaimed : Settled::kQuiet;
 }
 
 // All keys of the file end. An access by another of them continues in the file, and may count: it has to end before
 // pages are replaced.
-void DirectOwner::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file) {
+void DirectOwner::reclaim(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file) {
   withdrawFile(file);
   fullFence();
   for (size_t i = 0; i < count; i++) {
@@ -215,15 +215,15 @@ void DirectOwner::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, u
     }
   }
   merge(&all.parts);
-  counters_.add(HostCounter::kDirectTakenBack);
-  if (all.range->takeBack(&all.parts)) return;
+  counters_.add(HostCounter::kDirectReclaimed);
+  if (all.range->reclaim(&all.parts)) return;
   counters_.add(HostCounter::kDirectUnmoved);
   unmoved_.push_back(std::move(all));
 }
 
 void DirectOwner::moveUnmoved() {
   const auto done = [](Unmoved& u) {
-    return std::all_of(u.peers.begin(), u.peers.end(), hasEnded) || u.range->takeBack(&u.parts);
+    return std::all_of(u.peers.begin(), u.peers.end(), hasEnded) || u.range->reclaim(&u.parts);
   };
   unmoved_.erase(std::remove_if(unmoved_.begin(), unmoved_.end(), done), unmoved_.end());
 }

@@ -76,8 +76,8 @@ class DirectOwner {
   // Counts a wait for peers that are inside through withdrawn records.
   void countWait() { counters_.add(HostCounter::kDirectWaits); }
   bool occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const;
-  enum class Settled : uint8_t { kQuiet, kTakenBack, kNoMemory };
-  // Ends peers' access through withdrawn records. kTakenBack: some memory is private to the owner from now on, and
+  enum class Settled : uint8_t { kQuiet, kReclaimed, kNoMemory };
+  // Ends peers' access through withdrawn records. kReclaimed: some memory is private to the owner from now on, and
   // peers must be notified. kNoMemory: pages of an evicted peer could not be moved; each later settle() retries.
   Settled settle(LocalPair* const* pairs, size_t count);
   // Whether an evicted peer may still write to this memory.
@@ -103,7 +103,7 @@ class DirectOwner {
   void forgetFiles(LocalPair* const* pairs, size_t count);
   void withdrawFile(uint32_t file);
   bool evict(LocalPair& pair, const DirectAccessRecord::Seen& seen);
-  void takeBack(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file);
+  void reclaim(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file);
   void moveUnmoved();
 
   HostCounters& counters_;

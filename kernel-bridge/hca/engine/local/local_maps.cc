@@ -18,7 +18,7 @@ inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
     const auto found = std::find_if(offers_.begin(), offers_.end(), known);
     last_ = static_cast<uint32_t>(found - offers_.begin());
     if (found == offers_.end()) {
-      if (offers_.size() >= kMost || range.takenBack.load(std::memory_order_acquire)) return nullptr;
+      if (offers_.size() >= kMost || range.reclaimed.load(std::memory_order_acquire)) return nullptr;
       if (++numbers_ == 0) numbers_ = 1;
       offers_.push_back({range.weak_from_this(), range.id, numbers_, State::kNew});
       news_ = true;
@@ -30,7 +30,7 @@ inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
 uint32_t LocalOffers::numberOf(const SharedRange& range) {
   const Offer* const offer = find(range);
   const bool mapped =
-      offer != nullptr && offer->state == State::kMapped && !range.takenBack.load(std::memory_order_acquire);
+      offer != nullptr && offer->state == State::kMapped && !range.reclaimed.load(std::memory_order_acquire);
   return mapped ? offer->number : 0;
 }
 
@@ -54,7 +54,7 @@ void LocalOffers::onAnswer(uint32_t number, bool mapped) {
 void LocalOffers::sweep() {
   for (Offer& offer : offers_) {
     const std::shared_ptr<const SharedRange> range = offer.range.lock();
-    if (range && !range->takenBack.load(std::memory_order_acquire)) continue;
+    if (range && !range->reclaimed.load(std::memory_order_acquire)) continue;
     // Also memory that the peer does not have: it may have requested it, or have it from an earlier offer.
     offer.state = State::kGone;
     news_ = true;

@@ -55,8 +55,8 @@ SharedRange::Part SharedRange::partAt(uint64_t address, uint64_t bytes) const {
   return {offset, std::min((end - base + page - 1) / page * page, length) - offset};
 }
 
-bool SharedRange::takeBack(std::vector<Part>* parts) const {
-  takenBack.store(true, std::memory_order_release);
+bool SharedRange::reclaim(std::vector<Part>* parts) const {
+  reclaimed.store(true, std::memory_order_release);
   while (!parts->empty()) {
     Part& part = parts->back();
     if (!part.detached) part.detached = detachPages(fd.get(), base, part.offset, part.length);

@@ -29,17 +29,17 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
   // A run of whole pages.
   struct Part {
     uint64_t offset, length;
-    bool detached = false;  // takeBack() has started to copy it, and must not map the file again
+    bool detached = false;  // reclaim() has started to copy it, and must not map the file again
   };
   // The pages that contain this many bytes from an address on, limited to the range's own pages.
   Part partAt(uint64_t address, uint64_t bytes) const;
   // Makes these parts, which must not overlap, private to this process; peers keep a file that no longer matters there.
   // False: out of memory; `parts` holds the rest, for a retry. Only for the publisher, and for all parts at once: parts
   // reclaimed earlier must not be included.
-  bool takeBack(std::vector<Part>* parts) const;
+  bool reclaim(std::vector<Part>* parts) const;
 
   mutable std::atomic<bool> told{false};  // peers have the file: they must be notified when it is freed
-  mutable std::atomic<bool> sealed{false}, takenBack{false};
+  mutable std::atomic<bool> sealed{false}, reclaimed{false};
   // The one HCA of this process that gives peers direct access to it (direct_owner.h); null: none.
   mutable std::atomic<const void*> publisher{nullptr};
 };

@@ -176,7 +176,7 @@ inline FilePart DirectAccess::ownFile(const Qp& qp, const Target& target) {
   if (!at) return {};
   const SharedRange* const range = c_.memory.sharedOf(c_.byQpn(qp.attributes.destinationQpn)->remoteCache, target.rkey);
   // If memory was reclaimed, the file no longer has all its pages.
-  if (!range || range->takenBack.load(std::memory_order_acquire)) return {};
+  if (!range || range->reclaimed.load(std::memory_order_acquire)) return {};
   const auto offset = reinterpret_cast<uint64_t>(at) - range->base;
   return {duplicateDescriptor(range->fd.get()), range->length, offset, target.length};
 }
