@@ -13,7 +13,7 @@ uint32_t DirectWorld::map(Node& initiator) {
   Node& owner = other(initiator);
   LocalPair &own = pairOf(initiator), &theirs = pairOf(owner);
   std::map<uint32_t, bool> answers;  // they arrive later
-  own.peer.tellAll([&](const DirectPeer::Wish& wish) {
+  own.peer.sendAll([&](const DirectPeer::Wish& wish) {
     bool writable;
     const SharedRange* const range = owner.link.keyTable->rangeOf(wish.file, &writable);
     if (range) theirs.offers.offer(*range, writable);
@@ -21,7 +21,7 @@ uint32_t DirectWorld::map(Node& initiator) {
     return true;
   });
   theirs.offers.sweep();
-  theirs.offers.tellAll(true, [&](const LocalMemory& memory, Descriptor fd) {
+  theirs.offers.sendAll(true, [&](const LocalMemory& memory, Descriptor fd) {
     if (fd == kNoDescriptor) {
       own.peer.forgetWish(memory.file);
       own.maps.remove(memory.number);

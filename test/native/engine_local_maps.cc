@@ -182,7 +182,7 @@ TEST(local_maps_freed_memory) {
   };
   const uint8_t* there;
   uint64_t base;
-  const uint32_t freed = toldRangesFreed();
+  const uint32_t freed = offeredRangesFreed();
   {
     SharedBuffer from(*w.a, kBytes, 5);
     write(from);
@@ -192,17 +192,17 @@ TEST(local_maps_freed_memory) {
     there = w.pb->maps.find(1, base, from.memory->length);
     CHECK(there != nullptr && isMapped(there));
   }
-  CHECK(tellings(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full: it is reported later
-  CHECK_EQ(toldRangesFreed(), freed + 1);
+  CHECK(sentOffers(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full: it is reported later
+  CHECK_EQ(offeredRangesFreed(), freed + 1);
   exchange(*w.pa, *w.pb);
   CHECK(!w.pa->offers.news());
   CHECK(!isMapped(there));
   CHECK(w.pb->maps.find(1, base, 1) == nullptr);
   SharedBuffer next(*w.a, kBytes, 6);
   write(next);
-  const std::vector<Told> told = tellings(*w.pa);
-  CHECK_EQ(told.size(), 1u);
-  CHECK_EQ(told.at(0).memory.number, 2u);
+  const std::vector<SentOffer> offer = sentOffers(*w.pa);
+  CHECK_EQ(offer.size(), 1u);
+  CHECK_EQ(offer.at(0).memory.number, 2u);
   // Until the response comes it is copied like any memory.
   const uint64_t before = mapped(w.countersB);
   write(next);
@@ -300,9 +300,9 @@ TEST(local_maps_refused_memory_works_as_before) {
     w.pump();
     only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
     CHECK(std::memcmp(from.data(), to.data(), 200'000) == 0);
-    const std::vector<Told> told = tellings(*w.pa);
-    CHECK_EQ(told.size(), round == 0 ? 1u : 0u);
-    if (round == 0) w.pa->offers.onAnswer(told[0].memory.number, false);
+    const std::vector<SentOffer> offer = sentOffers(*w.pa);
+    CHECK_EQ(offer.size(), round == 0 ? 1u : 0u);
+    if (round == 0) w.pa->offers.onAnswer(offer[0].memory.number, false);
   }
   CHECK_EQ(mapped(w.countersB), 0u);
   std::vector<std::shared_ptr<const SharedRange>> many(LocalOffers::kMost + 10);
@@ -310,9 +310,9 @@ TEST(local_maps_refused_memory_works_as_before) {
     CHECK(allocateShared(kPage, &range) == Status::kSuccess);
     CHECK(!w.pa->isMapped(range.get()));
   }
-  CHECK_EQ(tellings(*w.pa).size(), size_t(LocalOffers::kMost - 1));
+  CHECK_EQ(sentOffers(*w.pa).size(), size_t(LocalOffers::kMost - 1));
   many.clear();
-  CHECK_EQ(tellings(*w.pa).size(), size_t(LocalOffers::kMost - 1));  // the ends
+  CHECK_EQ(sentOffers(*w.pa).size(), size_t(LocalOffers::kMost - 1));  // the ends
   CHECK(!w.pa->offers.news());
 }
 
@@ -325,10 +325,10 @@ TEST(local_maps_nonsense_from_the_peer) {
   CHECK(!w.pa->isMapped(from.memory.get()));
   w.pa->offers.onAnswer(1, true);  // before it was reported
   CHECK(!w.pa->isMapped(from.memory.get()));
-  for (Told& told : tellings(*w.pa)) {
-    told.memory.base += kPage;  // what is named then ends outside of it
-    CHECK(w.pb->maps.add(told.memory, told.fd.get(), false));
-    w.pa->offers.onAnswer(told.memory.number, true);
+  for (SentOffer& offer : sentOffers(*w.pa)) {
+    offer.memory.base += kPage;  // what is named then ends outside of it
+    CHECK(w.pb->maps.add(offer.memory, offer.fd.get(), false));
+    w.pa->offers.onAnswer(offer.memory.number, true);
   }
   CHECK(w.pa->isMapped(from.memory.get()));
   const uint32_t i = w.qa.post(request(kOpWrite, {{from.at(), 200'000, from.lkey}}, to.at(), to.rkey));

@@ -15,39 +15,39 @@ struct Ends {
   TestSrq* srq;
   uint32_t length;
   Buffer a{*w.a, kBytes, kAllAccess, 1}, b{*w.b, kBytes, kAllAccess, 2};
-  std::string told;
+  std::string log;
   Link2 link;
 
-  void tell(TestCq& cq, const char* whose) {
+  void record(TestCq& cq, const char* whose) {
     for (const Cqe& c : cq.drain()) {
-      told += whose;
+      log += whose;
       for (const uint32_t n : {c.wqe, c.opcode, c.status, c.status ? 0 : c.length, c.flags,
                                c.flags & kCqeFlagInvalidated ? 0 : c.immediate, c.vendor})
-        told += " " + std::to_string(n);
-      told += "\n";
+        log += " " + std::to_string(n);
+      log += "\n";
     }
   }
-  void tell(Node& node, const char* whose) {
+  void record(Node& node, const char* whose) {
     for (const Event& e : node.port.events)
-      told += whose + std::to_string(e.token) + " " + std::to_string(uint32_t(e.event)) + " " +
-              std::to_string(e.reason) + "\n";
+      log += whose + std::to_string(e.token) + " " + std::to_string(uint32_t(e.event)) + " " +
+             std::to_string(e.reason) + "\n";
     node.port.events.clear();
-    for (const Port::SrqNews& e : node.port.srqEvents) told += whose + std::to_string(uint32_t(e.event)) + "\n";
+    for (const Port::SrqNews& e : node.port.srqEvents) log += whose + std::to_string(uint32_t(e.event)) + "\n";
     node.port.srqEvents.clear();
   }
   // Until nothing is left to do.
   void settle() {
     w.until([] { return false; }, 30'000'000'000ull);
-    tell(qa.sendCq, "a sent");
-    tell(qa.receiveCq, "a received");
-    tell(qb.sendCq, "b sent");
-    tell(qb.receiveCq, "b received");
-    tell(*w.a, "a event ");
-    tell(*w.b, "b event ");
+    record(qa.sendCq, "a sent");
+    record(qa.receiveCq, "a received");
+    record(qb.sendCq, "b sent");
+    record(qb.receiveCq, "b received");
+    record(*w.a, "a event ");
+    record(*w.b, "b event ");
     uint64_t sum = 0;
     for (Buffer* memory : {&a, &b})
       for (uint64_t i = 0; i < kBytes; i += 8) sum = sum * 31 + *reinterpret_cast<const uint64_t*>(memory->at(i));
-    told += std::to_string(sum) + " " + std::to_string(qa.state()) + " " + std::to_string(qb.state()) + "\n";
+    log += std::to_string(sum) + " " + std::to_string(qa.state()) + " " + std::to_string(qb.state()) + "\n";
   }
   Wr wr(uint32_t opcode, uint32_t rkey, uint32_t flags = kSendFlagSignaled) {
     const uint32_t n = opcode == kOpCompareExchange || opcode == kOpFetchAdd ? 8 : length;
@@ -102,7 +102,7 @@ std::string story(Deed deed, uint32_t length, bool shared) {
   ends.link = link;
   deed(ends);
   ends.settle();
-  return ends.told;
+  return ends.log;
 }
 
 void same(Deed deed, std::vector<uint32_t> lengths = {0, 8, 3000, 70'000, 300'000}) {

@@ -133,22 +133,22 @@ TEST(shared_memory_without_file_descriptors) {
 TEST(shared_memory_that_peers_know_is_freed) {
   uint32_t first = 0, second = 0;
   const auto count = [](void* heard) { ++*static_cast<uint32_t*>(heard); };
-  const auto freeOne = [](bool told) {
+  const auto freeOne = [](bool offered) {
     std::shared_ptr<const SharedRange> a;
     CHECK(allocateShared(4096, &a) == Status::kSuccess);
-    a->told = told;
+    a->offered = offered;
   };
-  const uint32_t before = toldRangesFreed();
-  onToldRangeFreed(count, &first);
-  onToldRangeFreed(count, &second);
+  const uint32_t before = offeredRangesFreed();
+  onOfferedRangeFreed(count, &first);
+  onOfferedRangeFreed(count, &second);
   freeOne(false);
-  CHECK(first == 0 && second == 0 && toldRangesFreed() == before);
+  CHECK(first == 0 && second == 0 && offeredRangesFreed() == before);
   freeOne(true);
-  CHECK(first == 1 && second == 1 && toldRangesFreed() == before + 1);
-  endOnToldRangeFreed(&second);
+  CHECK(first == 1 && second == 1 && offeredRangesFreed() == before + 1);
+  endOnOfferedRangeFreed(&second);
   freeOne(true);
   CHECK(first == 2 && second == 1);
-  endOnToldRangeFreed(&first);
+  endOnOfferedRangeFreed(&first);
   freeOne(true);
-  CHECK(first == 2 && second == 1 && toldRangesFreed() == before + 3);
+  CHECK(first == 2 && second == 1 && offeredRangesFreed() == before + 3);
 }

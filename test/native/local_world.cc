@@ -16,10 +16,10 @@ SharedBuffer::~SharedBuffer() {
   node.engine.unpinRange(range);
 }
 
-std::vector<Told> tellings(LocalPair& pair, bool carried) {
-  std::vector<Told> all;
+std::vector<SentOffer> sentOffers(LocalPair& pair, bool carried) {
+  std::vector<SentOffer> all;
   pair.offers.sweep();
-  pair.offers.tellAll(false, [&](const LocalMemory& memory, Descriptor fd) {
+  pair.offers.sendAll(false, [&](const LocalMemory& memory, Descriptor fd) {
     if (!carried) return false;
     all.push_back({memory, fd == kNoDescriptor ? UniqueFd() : duplicateDescriptor(fd)});
     return true;
@@ -29,14 +29,14 @@ std::vector<Told> tellings(LocalPair& pair, bool carried) {
 
 uint32_t exchange(LocalPair& from, LocalPair& to) {
   uint32_t taken = 0;
-  for (const Told& told : tellings(from)) {
-    if (!told.fd.valid()) {
-      CHECK(to.maps.remove(told.memory.number));
+  for (const SentOffer& offer : sentOffers(from)) {
+    if (!offer.fd.valid()) {
+      CHECK(to.maps.remove(offer.memory.number));
       continue;
     }
-    const bool mapped = to.maps.add(told.memory, told.fd.get(), false);
+    const bool mapped = to.maps.add(offer.memory, offer.fd.get(), false);
     taken += mapped;
-    from.offers.onAnswer(told.memory.number, mapped);
+    from.offers.onAnswer(offer.memory.number, mapped);
   }
   return taken;
 }

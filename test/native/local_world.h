@@ -19,12 +19,12 @@ struct SharedBuffer {
   uint64_t at(uint64_t offset = 0) { return memory->base + offset; }
 };
 
-struct Told {
+struct SentOffer {
   LocalMemory memory;
   UniqueFd fd;
 };
 
-std::vector<Told> tellings(LocalPair& pair, bool carried = true);
+std::vector<SentOffer> sentOffers(LocalPair& pair, bool carried = true);
 
 // Does what LocalPairs does over the connections of slots. Returns the number of offers that were accepted.
 uint32_t exchange(LocalPair& from, LocalPair& to);

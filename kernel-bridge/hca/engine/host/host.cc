@@ -91,7 +91,7 @@ struct Host::Impl {
   void seePackets() { pairs.refuseMore(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
-  void tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
+  void sendToOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
     return std::min({tap.deadline(), dispatcher.deadline(), pairs.deadline(), claim.deadline(),
@@ -389,12 +389,12 @@ void Host::Impl::onObserve(Descriptor connection) {
   else observers.answer(number, nullptr, 0);
 }
 
-void Host::Impl::tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const {
+void Host::Impl::sendToOwner(FrameKind kind, const Gid& group, uint32_t interface) const {
   Frame frame;
   frame.kind = kind;
   frame.meta.destination = group;
   frame.meta.scopeId = interface;
-  claim.tellOwner(frame);
+  claim.sendToOwner(frame);
 }
 
 void Host::answerObserver(uint32_t number, const void* text, uint64_t bytes) {
@@ -473,12 +473,12 @@ bool Host::isLocal(const Gid& address) { return impl_->addresses.isOwn(address);
 uint32_t Host::interfaceOf(const Gid& address) { return Addresses::interfaceOf(address); }
 Status Host::joinGroup(const Gid& group, uint32_t interface) {
   const Status status = impl_->addresses.join(impl_->wireTo(group).udp, group, interface);
-  if (status == Status::kSuccess) impl_->tellOwner(FrameKind::kGroupJoined, group, interface);
+  if (status == Status::kSuccess) impl_->sendToOwner(FrameKind::kGroupJoined, group, interface);
   return status;
 }
 void Host::leaveGroup(const Gid& group, uint32_t interface) {
   impl_->addresses.leave(impl_->wireTo(group).udp, group, interface);
-  impl_->tellOwner(FrameKind::kGroupLeft, group, interface);
+  impl_->sendToOwner(FrameKind::kGroupLeft, group, interface);
 }
 Status Host::watchPeer(uint32_t slot) {
   const int error = impl_->started ? impl_->slots.watch(slot) : ECONNREFUSED;

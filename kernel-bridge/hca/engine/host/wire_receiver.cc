@@ -171,7 +171,7 @@ void WireReceiver::onGroupPacket(const PacketMeta& meta, const IcrcHeaders& head
   parts_.counters.add(forOthers ? HostCounter::kRxMisdirected : HostCounter::kRxNotLocal);
 }
 
-void WireReceiver::tellGroups(Descriptor owner) {
+void WireReceiver::announceGroups(Descriptor owner) {
   parts_.addresses.forEachJoined(family_, [&](const Gid& group, uint32_t interface) {
     Frame frame;
     frame.kind = FrameKind::kGroupJoined;

@@ -32,7 +32,7 @@ class WireReceiver final : public PortSocket {
   // The same was done by another process of this dialect.
   void onProbedByOther() { probedByOther_ = true; }
 
-  void tellGroups(Descriptor owner) override;
+  void announceGroups(Descriptor owner) override;
   // From another process, on a connection with this number; see Addresses.
   void onGroup(uint32_t member, const Frame& frame);
   void onMemberEnded(uint32_t member) { parts_.addresses.leaveAllFor(member, udp_, family_); }

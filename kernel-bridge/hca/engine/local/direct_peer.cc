@@ -102,7 +102,7 @@ void DirectPeer::wish(uint32_t file, bool writable, bool descriptor) {
     if ((writable && !known.writable) || (descriptor && !known.descriptor)) {
       known.writable |= writable;
       known.descriptor |= descriptor;
-      known.told = false;
+      known.requested = false;
       news_ = true;
     }
     return;

@@ -27,7 +27,7 @@ class DirectPeer {
   // A file of the peer that should be mapped.
   struct Wish {
     uint32_t file;
-    bool writable, told;
+    bool writable, requested;
     bool descriptor;  // also request its descriptor, for a view
   };
 
@@ -50,10 +50,10 @@ class DirectPeer {
   // The right that a queue pair must have for it.
   static uint32_t rightOfQp(uint32_t right) { return right == abi::kAccessRemoteView ? abi::kAccessRemoteRead : right; }
 
-  // Whether files must be requested; tell(wish) returns false if no more can be sent now.
+  // Whether files must be requested; send(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
-  template <typename Tell>
-  void tellAll(Tell tell);
+  template <typename Send>
+  void sendAll(Send send);
   // The peer has freed the memory, or offered it.
   void forgetWish(uint32_t file);
 
@@ -70,13 +70,13 @@ class DirectPeer {
   bool news_ = false;
 };
 
-template <typename Tell>
-void DirectPeer::tellAll(Tell tell) {
+template <typename Send>
+void DirectPeer::sendAll(Send send) {
   news_ = false;
   for (Wish& wish : wishes_) {
-    if (wish.told) continue;
-    wish.told = tell(wish);
-    news_ |= !wish.told;
+    if (wish.requested) continue;
+    wish.requested = send(wish);
+    news_ |= !wish.requested;
   }
 }
 

@@ -45,7 +45,7 @@ bool LocalOffers::offer(const SharedRange& range, bool writable) {
 
 void LocalOffers::onAnswer(uint32_t number, bool mapped) {
   for (Offer& offer : offers_) {
-    if (offer.number != number || offer.state != State::kTold) continue;
+    if (offer.number != number || offer.state != State::kOffered) continue;
     offer.state = mapped ? State::kMapped : State::kRefused;
     return;
   }

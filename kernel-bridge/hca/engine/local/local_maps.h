@@ -36,14 +36,14 @@ class LocalOffers {
   bool news() const { return news_; }
   // Finds memory that was freed or reclaimed, of which the peer must be notified.
   void sweep();
-  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If it returns false, no more can be
+  // Sends all offers and ends: send(memory, fd), with kNoDescriptor for an end. If it returns false, no more can be
   // sent now. `direct`: the peer may write to some of it.
-  template <typename Tell>
-  void tellAll(bool direct, Tell tell);
+  template <typename Send>
+  void sendAll(bool direct, Send send);
   void clear() { *this = {}; }
 
  private:
-  enum class State : uint8_t { kNew, kTold, kMapped, kRefused, kGone };
+  enum class State : uint8_t { kNew, kOffered, kMapped, kRefused, kGone };
   struct Offer {
     std::weak_ptr<const SharedRange> range;
     uint64_t id = 0;
@@ -108,8 +108,8 @@ class LocalMaps {
   uint64_t bytes_ = 0;
 };
 
-template <typename Tell>
-void LocalOffers::tellAll(bool direct, Tell tell) {
+template <typename Send>
+void LocalOffers::sendAll(bool direct, Send send) {
   news_ = false;
   for (size_t i = 0; i < offers_.size();) {
     Offer& offer = offers_[i];
@@ -119,10 +119,10 @@ void LocalOffers::tellAll(bool direct, Tell tell) {
         range->seal(direct);
         const LocalMemory memory{
             0, offer.number, range->base, range->length, offer.writable, static_cast<uint32_t>(offer.id)};
-        if (!tell(memory, range->fd.get())) break;
-        range->told.store(true, std::memory_order_relaxed);
-        offer.state = State::kTold;
-      } else if (tell(LocalMemory{0, offer.number, 0, 0, 0, static_cast<uint32_t>(offer.id)}, kNoDescriptor)) {
+        if (!send(memory, range->fd.get())) break;
+        range->offered.store(true, std::memory_order_relaxed);
+        offer.state = State::kOffered;
+      } else if (send(LocalMemory{0, offer.number, 0, 0, 0, static_cast<uint32_t>(offer.id)}, kNoDescriptor)) {
         offers_.erase(offers_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       } else {

@@ -177,8 +177,8 @@ void LocalPair::resume() {
 
 void LocalPair::flush(bool all) {
   if (!up()) return;
-  const bool tell = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
-  const bool took = tell && consumer_.publish();
+  const bool due = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
+  const bool took = due && consumer_.publish();
   if (!took && !dirty_ && !asked_) return;
   if (!self) {
     // Either the peer, about to sleep, sees the new entries, or this side sees that it sleeps.

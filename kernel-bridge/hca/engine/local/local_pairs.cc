@@ -28,12 +28,12 @@ void LocalPairs::start(bool enabled, bool direct) {
   if (!freedFd_.valid() ||
       !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot())))
     return;
-  onToldRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
+  onOfferedRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
 }
 
 void LocalPairs::stop() {
   enabled_ = false;
-  endOnToldRangeFreed(this);
+  endOnOfferedRangeFreed(this);
   freedFd_.reset();
   for (Entry& e : entries_) {
     if (e.pair) close(*e.pair);
@@ -77,13 +77,13 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
     if (!offer(pair, now)) refuse(pair, LocalHello::kSystem, nullptr);
   } else {
     LocalHello hello;
-    if (!tell(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
+    if (!send(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
     await(pair, now + 2 * kSetupTimeoutNs);  // the other side's wait ends first
   }
   return e.pair;
 }
 
-bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds, uint32_t fdCount) {
+bool LocalPairs::send(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds, uint32_t fdCount) {
   LocalHello own = hello;
   own.slot = slots_.slot();
   Frame frame;
@@ -104,7 +104,7 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   pair.wakeFd = std::move(own);
   pair.peerWakeFd = std::move(theirs);
   pair.attach(0, peer.process, owner_.created());
-  if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
+  if (!send(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
   await(pair, now + kSetupTimeoutNs);
   return true;
 }
@@ -171,7 +171,7 @@ void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, 
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer has been withdrawn
   pair.attach(1, process, owner_.created());
   pair.setEpoch(epoch_);
-  tell(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
+  send(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
   goUp(pair, sink);
 }
 
@@ -187,7 +187,7 @@ void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, ProcessId, Pac
 void LocalPairs::answerNo(uint32_t slot, LocalHello::Reason reason) {
   LocalHello no;
   no.reason = reason;
-  tell(slot, FrameKind::kPairAnswer, no);
+  send(slot, FrameKind::kPairAnswer, no);
 }
 
 void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
@@ -198,7 +198,7 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   up_.push_back(&pair);
   grown_ = true;
   if (pair.direct())
-    tellMemory(pair.slot, FrameKind::kDirectTable, {}, owner_.fd());  // if it is lost, all payload goes through the
+    sendMemory(pair.slot, FrameKind::kDirectTable, {}, owner_.fd());  // if it is lost, all payload goes through the
                                                                       // ring
   sink.onLocalPair(pair);
 }
@@ -279,7 +279,7 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
       if (memory.mapped && pair->peer.wantsDescriptor(memory.file))
         pair->maps.keep(memory.number, std::move(origin.fds[0]));
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
-      tellMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
+      sendMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;
     }
     case FrameKind::kMemoryAnswer: return pair->offers.onAnswer(memory.number, memory.mapped == 1);
@@ -300,10 +300,10 @@ void LocalPairs::onMemoryAsk(LocalPair& pair, const LocalMemory& memory) {
   if (range != nullptr && pair.offers.offer(*range, writable)) return;
   LocalMemory none;
   none.file = memory.file;
-  tellMemory(pair.slot, FrameKind::kMemoryGone, none, kNoDescriptor);
+  sendMemory(pair.slot, FrameKind::kMemoryGone, none, kNoDescriptor);
 }
 
-bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd) {
+bool LocalPairs::sendMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd) {
   memory.slot = slots_.slot();
   Frame frame;
   frame.kind = kind;
@@ -312,12 +312,12 @@ bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, D
   return slots_.send(slot, frame, &fd, fd == kNoDescriptor ? 0 : 1) == 0;
 }
 
-void LocalPairs::tellMemories(LocalPair& pair) {
-  pair.offers.tellAll(pair.direct(), [&](const LocalMemory& memory, Descriptor fd) {
-    return tellMemory(pair.slot, fd == kNoDescriptor ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
+void LocalPairs::sendMemories(LocalPair& pair) {
+  pair.offers.sendAll(pair.direct(), [&](const LocalMemory& memory, Descriptor fd) {
+    return sendMemory(pair.slot, fd == kNoDescriptor ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
   });
-  pair.peer.tellAll([&](const DirectPeer::Wish& wish) {
-    return tellMemory(pair.slot, FrameKind::kMemoryAsk, {0, 0, 0, 0, wish.writable, wish.file}, kNoDescriptor);
+  pair.peer.sendAll([&](const DirectPeer::Wish& wish) {
+    return sendMemory(pair.slot, FrameKind::kMemoryAsk, {0, 0, 0, 0, wish.writable, wish.file}, kNoDescriptor);
   });
 }
 
@@ -363,11 +363,11 @@ uint32_t LocalPairs::receive(PacketSink& sink, uint32_t budget) {
 uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) { return self_ ? self_->receive(sink, budget) : 0; }
 
 void LocalPairs::flush() {
-  const uint32_t freed = toldRangesFreed();
+  const uint32_t freed = offeredRangesFreed();
   for (LocalPair* pair : up_) {
     pair->flush(false);
     if (freed != freed_) pair->offers.sweep();
-    if (pair->offers.news() || pair->peer.news()) tellMemories(*pair);
+    if (pair->offers.news() || pair->peer.news()) sendMemories(*pair);
   }
   freed_ = freed;
 }

@@ -81,12 +81,12 @@ class LocalPairs {
   bool offer(LocalPair& pair, uint64_t now);
   void onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
-  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr,
+  bool send(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr,
             uint32_t fdCount = 0);
   void onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink);
   void onMemoryAsk(LocalPair& pair, const LocalMemory& memory);
-  bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);
-  void tellMemories(LocalPair& pair);
+  bool sendMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);
+  void sendMemories(LocalPair& pair);
   void answerNo(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
   void goUp(LocalPair& pair, PacketSink& sink);

@@ -36,7 +36,7 @@ SharedRange::~SharedRange() {
     Registry& all = registry();
     std::lock_guard<std::mutex> lock(all.mutex);
     all.ranges.erase(base);
-    if (told.load(std::memory_order_relaxed)) {
+    if (offered.load(std::memory_order_relaxed)) {
       all.freed.fetch_add(1, std::memory_order_release);
       for (const Registry::Hook& hook : all.hooks) hook.call(hook.argument);
     }
@@ -94,15 +94,15 @@ std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t byte
   return range && range->contains(address, bytes) ? range : nullptr;
 }
 
-uint32_t toldRangesFreed() { return registry().freed.load(std::memory_order_acquire); }
+uint32_t offeredRangesFreed() { return registry().freed.load(std::memory_order_acquire); }
 
-void onToldRangeFreed(void (*hook)(void*), void* argument) {
+void onOfferedRangeFreed(void (*hook)(void*), void* argument) {
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   all.hooks.push_back({hook, argument});
 }
 
-void endOnToldRangeFreed(void* argument) {
+void endOnOfferedRangeFreed(void* argument) {
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   const auto own = [&](const Registry::Hook& hook) { return hook.argument == argument; };

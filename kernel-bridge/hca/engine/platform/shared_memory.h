@@ -38,7 +38,7 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
   // reclaimed earlier must not be included.
   bool reclaim(std::vector<Part>* parts) const;
 
-  mutable std::atomic<bool> told{false};  // peers have the file: they must be notified when it is freed
+  mutable std::atomic<bool> offered{false};  // peers have the file: they must be notified when it is freed
   mutable std::atomic<bool> sealed{false}, reclaimed{false};
   // The one HCA of this process that gives peers direct access to it (direct_owner.h); null: none.
   mutable std::atomic<const void*> publisher{nullptr};
@@ -51,10 +51,10 @@ Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, i
 // The allocation that contains the whole range, or null. Any thread.
 std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);
 // How many ranges that were offered to peers have been freed. Any thread.
-uint32_t toldRangesFreed();
+uint32_t offeredRangesFreed();
 // Calls `hook` on each such event, on the freeing thread, until it is removed with the same argument. The hook must not
 // take locks.
-void onToldRangeFreed(void (*hook)(void*), void* argument);
-void endOnToldRangeFreed(void* argument);
+void onOfferedRangeFreed(void (*hook)(void*), void* argument);
+void endOnOfferedRangeFreed(void* argument);
 
 }  // namespace nd

@@ -145,7 +145,7 @@ void UdpPortClaim::followOwner() {
     return later();
   }
   followedAt_ = clock_.now();
-  for (Family& family : families_) family.socket.tellGroups(owner_.get());
+  for (Family& family : families_) family.socket.announceGroups(owner_.get());
 }
 
 void UdpPortClaim::later() {

@@ -39,7 +39,7 @@ class PortSocket {
   // Whether a process of another dialect has probed the port from the port itself since the last call.
   virtual bool wasProbedByOther() = 0;
   // Announces to the port's owner, on this connection, which groups of the family this process has joined.
-  virtual void tellGroups(Descriptor owner) = 0;
+  virtual void announceGroups(Descriptor owner) = 0;
 
  protected:
   ~PortSocket() = default;
@@ -80,7 +80,7 @@ class UdpPortClaim {
   Descriptor listener() const { return listener_.get(); }
   void listen(bool on);
   // Sends the frame to the owner, if that is another process.
-  void tellOwner(const Frame& frame) const {
+  void sendToOwner(const Frame& frame) const {
     if (owner_.valid()) sendFrame(owner_.get(), frame);
   }
   // The process that had the port has ended, or has released it.

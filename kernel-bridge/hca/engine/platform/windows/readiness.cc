@@ -26,8 +26,8 @@ std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEve
 // thread can wait for. Watches until the handle is signalled, once.
 class Watched {
  public:
-  Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> tell)
-      : handle_(std::move(handle)), tell_(std::move(tell)) {}
+  Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> ready)
+      : handle_(std::move(handle)), ready_(std::move(ready)) {}
   // Waits for a callback that may be running.
   ~Watched() { stop(); }
   Watched(const Watched&) = delete;
@@ -49,13 +49,13 @@ class Watched {
   static void CALLBACK onSignalled(void* self, BOOLEAN) {
     auto* const watched = static_cast<Watched*>(self);
     watched->seen_.store(true, std::memory_order_release);
-    SetEvent(watched->tell_->handle);
+    SetEvent(watched->ready_->handle);
   }
   void stop() {
     if (wait_ != nullptr) UnregisterWaitEx(wait_, INVALID_HANDLE_VALUE);
     wait_ = nullptr;
   }
-  const std::shared_ptr<Signal> handle_, tell_;
+  const std::shared_ptr<Signal> handle_, ready_;
   HANDLE wait_ = nullptr;
   std::atomic<bool> seen_{false};
 };
