@@ -101,7 +101,7 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   releasePort(claim: number): void;
 
   /** Replies to an `observed` event; null refuses it. */
-  answerObserver(number: number, text: Uint8Array | null): void;
+  replyToObserver(number: number, text: Uint8Array | null): void;
 }
 
 /** A claimed name: an object of the addon. */

@@ -79,7 +79,7 @@ export class Kernel {
     };
     this.hcaDriver.onMad = (event, { connections }) => connections.receive?.(event);
     this.hcaDriver.onObserved = (number, hca) =>
-      hca.answerObserver?.(number, options.statistics === false ? null : this.statistics());
+      hca.replyToObserver?.(number, options.statistics === false ? null : this.statistics());
 
     const endpoints = new EndpointRouting(this.hcas, this.ports, options.rc, this.newCacheEpoch);
     this.filter = new FilterDriver({

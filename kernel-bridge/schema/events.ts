@@ -72,7 +72,7 @@ export const events: Readonly<Record<string, EventForm>> = {
     },
   },
   observed: {
-    about: 'A process requests statistics; `SoftHca.answerObserver` replies.',
+    about: 'A process requests statistics; `SoftHca.replyToObserver` replies.',
     words: { number: {} },
   },
   wireLost: {

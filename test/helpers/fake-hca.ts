@@ -111,7 +111,7 @@ export class FakeHca implements SoftHca, UserHca {
   private nextPort = 49_152;
 
   configure(_options: HcaOptions): void {}
-  answerObserver(_number: number, _text: Uint8Array | null): void {}
+  replyToObserver(_number: number, _text: Uint8Array | null): void {}
   takeEvent(alsoStrangers = true): HcaEvent | undefined {
     const [first] = this.events;
     if (!alsoStrangers && first?.type === 'mad' && first.stranger) return undefined;

@@ -33,7 +33,7 @@ uint32_t DirectWorld::map(Node& initiator) {
   });
   uint32_t mapped = 0;
   for (const auto& [number, taken] : answers) {
-    theirs.offers.onAnswer(number, taken);
+    theirs.offers.onReply(number, taken);
     mapped += taken;
   }
   return mapped;

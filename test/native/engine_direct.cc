@@ -276,7 +276,7 @@ TEST(direct_memory_that_came_to_nothing_is_forgotten) {
     w.pump();
     CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
   };
-  for (uint32_t i = 0; i < 2 * DirectPeer::kMostAsked; i++) {
+  for (uint32_t i = 0; i < 2 * DirectPeer::kMostRequested; i++) {
     {
       SharedBuffer memory(*w.b, 4096);
       write(memory);
@@ -284,7 +284,7 @@ TEST(direct_memory_that_came_to_nothing_is_forgotten) {
       uint32_t number = 0;
       if (i % 2 != 0)
         w.pb->offers.tellAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
-      w.pb->offers.onAnswer(number, false);
+      w.pb->offers.onReply(number, false);
     }
     CHECK_EQ(w.map(*w.a), 0u);
   }

@@ -643,5 +643,5 @@ TEST(direct_hostile_tables) {
     asked++;
     return true;
   });
-  CHECK(asked <= DirectPeer::kMostAsked);
+  CHECK(asked <= DirectPeer::kMostRequested);
 }

@@ -156,7 +156,7 @@ TEST(fast_and_a_silent_peer) {
       CHECK_EQ(w.a->deadline(), UINT64_MAX);
       if (late) {
         // As after a time when the pair was not up yet: its idle connections are probed.
-        w.pa->state = LocalPair::State::kAsking;
+        w.pa->state = LocalPair::State::kRequested;
         CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
         w.a->step();
         w.pa->state = LocalPair::State::kUp;

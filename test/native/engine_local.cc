@@ -461,7 +461,7 @@ TEST(local_pair_is_closed_with_its_ring_full) {
 TEST(local_waits_for_the_pair) {
   for (const bool refused : {false, true}) {
     LocalWorld w;
-    w.pa->state = LocalPair::State::kAsking;
+    w.pa->state = LocalPair::State::kRequested;
     TestQp qa(*w.a), qb(*w.b);
     if (refused) w.b->link.pair.reset();
     w.connect(qa, qb);

@@ -302,7 +302,7 @@ TEST(local_maps_refused_memory_works_as_before) {
     CHECK(std::memcmp(from.data(), to.data(), 200'000) == 0);
     const std::vector<SentOffer> offer = sentOffers(*w.pa);
     CHECK_EQ(offer.size(), round == 0 ? 1u : 0u);
-    if (round == 0) w.pa->offers.onAnswer(offer[0].memory.number, false);
+    if (round == 0) w.pa->offers.onReply(offer[0].memory.number, false);
   }
   CHECK_EQ(mapped(w.countersB), 0u);
   std::vector<std::shared_ptr<const SharedRange>> many(LocalOffers::kMost + 10);
@@ -321,14 +321,14 @@ TEST(local_maps_nonsense_from_the_peer) {
   LocalConnection w;
   SharedBuffer from(*w.a, 200'000, 5);
   Buffer to(*w.b, 200'000);
-  w.pa->offers.onAnswer(1, true);
+  w.pa->offers.onReply(1, true);
   CHECK(!w.pa->isMapped(from.memory.get()));
-  w.pa->offers.onAnswer(1, true);  // before it was reported
+  w.pa->offers.onReply(1, true);  // before it was reported
   CHECK(!w.pa->isMapped(from.memory.get()));
   for (SentOffer& offer : sentOffers(*w.pa)) {
     offer.memory.base += kPage;  // what is named then ends outside of it
     CHECK(w.pb->maps.add(offer.memory, offer.fd.get(), false));
-    w.pa->offers.onAnswer(offer.memory.number, true);
+    w.pa->offers.onReply(offer.memory.number, true);
   }
   CHECK(w.pa->isMapped(from.memory.get()));
   const uint32_t i = w.qa.post(request(kOpWrite, {{from.at(), 200'000, from.lkey}}, to.at(), to.rkey));

@@ -24,7 +24,7 @@ constexpr uint32_t kEntriesOfOne = 100;                 // that it writes into i
 constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // of a queue pair that does not exist
 constexpr unsigned kLifeSeconds = 60;                   // a process that takes longer hangs
 constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket),
-               kLastKind = static_cast<uint32_t>(FrameKind::kPortAnswer);
+               kLastKind = static_cast<uint32_t>(FrameKind::kPortReply);
 
 UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
@@ -68,7 +68,7 @@ class Hostile {
   bool pairUp() {
     impostor_.say(kVictimSlot, FrameKind::kPairOffer, LocalHello::kYes, {memory_.get(), own_.get(), theirs_.get()});
     LocalHello answer;
-    return impostor_.hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kYes;
+    return impostor_.hears(FrameKind::kPairReply, &answer) && answer.reason == LocalHello::kYes;
   }
   // One frame, nearly valid or not at all.
   void frame() {
@@ -139,9 +139,9 @@ class Hostile {
   }
   uint32_t body(FrameKind kind, uint8_t* to) {
     switch (kind) {
-      case FrameKind::kPairAsk:
+      case FrameKind::kPairRequest:
       case FrameKind::kPairOffer:
-      case FrameKind::kPairAnswer: {
+      case FrameKind::kPairReply: {
         LocalHello hello;
         hello.slot = r_.below(4) ? kOwnSlot : r_.below(300);
         hello.reason = r_.below(4) ? LocalHello::kYes : r_.next() % 8;
@@ -149,7 +149,7 @@ class Hostile {
         return sizeof hello;
       }
       case FrameKind::kMemoryOffer:
-      case FrameKind::kMemoryAnswer:
+      case FrameKind::kMemoryReply:
       case FrameKind::kMemoryGone: {
         LocalMemory m;
         m.slot = r_.below(4) ? kOwnSlot : r_.below(300);

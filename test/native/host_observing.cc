@@ -269,28 +269,28 @@ void manyAskers() {
   const int before = descriptors();
   {
     Observers observers;
-    std::vector<Way> ways(Observers::kMostAskers + 4);
+    std::vector<Way> ways(Observers::kMostClients + 4);
     std::vector<uint32_t> numbers;
-    for (size_t i = 0; i < Observers::kMostAskers; i++) numbers.push_back(observers.ask(ways[i].asked.get()));
+    for (size_t i = 0; i < Observers::kMostClients; i++) numbers.push_back(observers.accept(ways[i].asked.get()));
     for (const uint32_t number : numbers) HOST_CHECK(number != 0);
-    for (size_t i = Observers::kMostAskers; i < ways.size(); i++) {
-      HOST_CHECK(observers.ask(ways[i].asked.get()) == 0);
+    for (size_t i = Observers::kMostClients; i < ways.size(); i++) {
+      HOST_CHECK(observers.accept(ways[i].asked.get()) == 0);
       HOST_CHECK(heard(ways[i].asker.get()) == 0);
     }
     HOST_CHECK(heard(ways[0].asker.get()) == -1);
-    observers.answer(0, kText.data(), kText.size());
-    observers.answer(UINT32_MAX, kText.data(), kText.size());
-    observers.answer(numbers[1], kText.data(), kText.size());
-    observers.answer(numbers[1], kText.data(), kText.size());
+    observers.reply(0, kText.data(), kText.size());
+    observers.reply(UINT32_MAX, kText.data(), kText.size());
+    observers.reply(numbers[1], kText.data(), kText.size());
+    observers.reply(numbers[1], kText.data(), kText.size());
     HOST_CHECK(heard(ways[1].asker.get()) == static_cast<int64_t>(kText.size()) && heard(ways[1].asker.get()) == -1);
     ways[2].asker.reset();  // has not waited
-    observers.answer(numbers[2], kText.data(), kText.size());
-    observers.answer(numbers[3], nullptr, 0);
+    observers.reply(numbers[2], kText.data(), kText.size());
+    observers.reply(numbers[3], nullptr, 0);
     HOST_CHECK(heard(ways[3].asker.get()) == 0);
-    for (int i = 0; i < 3; i++) HOST_CHECK(observers.ask(ways.back().asked.get()) != 0);
-    HOST_CHECK(observers.ask(ways.back().asked.get()) == 0);
+    for (int i = 0; i < 3; i++) HOST_CHECK(observers.accept(ways.back().asked.get()) != 0);
+    HOST_CHECK(observers.accept(ways.back().asked.get()) == 0);
     observers.end();
-    observers.answer(numbers[0], kText.data(), kText.size());
+    observers.reply(numbers[0], kText.data(), kText.size());
     HOST_CHECK(heard(ways[0].asker.get()) == -1);
   }
   HOST_CHECK(descriptors() == before);

@@ -107,7 +107,7 @@ int offersMain() {
     Offer offer;
     spoil(offer);
     impostor->say(1, FrameKind::kPairOffer, LocalHello::kYes, offer.fds());
-    HOST_CHECK(impostor->hears(FrameKind::kPairAnswer, &answer));
+    HOST_CHECK(impostor->hears(FrameKind::kPairReply, &answer));
     if (answer.reason != LocalHello::kSystem) std::fprintf(stderr, "%s: was taken\n", name);
     HOST_CHECK(answer.reason == LocalHello::kSystem);
     anew();
@@ -117,7 +117,7 @@ int offersMain() {
     std::vector<int> fds = offer.fds();
     fds.resize(count);
     impostor->say(1, FrameKind::kPairOffer, LocalHello::kYes, fds);
-    HOST_CHECK(impostor->hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kSystem);
+    HOST_CHECK(impostor->hears(FrameKind::kPairReply, &answer) && answer.reason == LocalHello::kSystem);
     anew();
   }
   {
@@ -138,8 +138,8 @@ int offersMain() {
     const uint64_t bad = hostCounter("slot_bad_frames");
     impostor->send(1, FrameKind::kPairOffer, &hello, sizeof hello);
     impostor->send(1, FrameKind::kPairOffer, &hello, 4);
-    impostor->say(1, FrameKind::kPairAsk);  // from the lower slot
-    impostor->say(1, FrameKind::kPairAnswer);
+    impostor->say(1, FrameKind::kPairRequest);  // from the lower slot
+    impostor->say(1, FrameKind::kPairReply);
     HOST_CHECK(comesTo("slot_bad_frames", bad + 4));
   }
   impostor.reset();
@@ -156,7 +156,7 @@ int nonsenseMain() {
   Offer offer;
   impostor.say(1, FrameKind::kPairOffer, LocalHello::kYes, offer.fds());
   LocalHello answer;
-  HOST_CHECK(impostor.hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kYes);
+  HOST_CHECK(impostor.hears(FrameKind::kPairReply, &answer) && answer.reason == LocalHello::kYes);
   HOST_CHECK(comesTo("local_link_pairs_up", 1) && rests());
   LocalRing::Slot& slot = offer.mapping.get()->rings[0].slots[0];
   std::memset(slot.body, 0xFF, sizeof slot.body);
@@ -172,19 +172,19 @@ int nonsenseMain() {
 int refusalMain() {
   startProcess();
   Impostor impostor(1);
-  impostor.say(0, FrameKind::kPairAsk);
+  impostor.say(0, FrameKind::kPairRequest);
   LocalHello hello;
   HOST_CHECK(impostor.hears(FrameKind::kPairOffer, &hello));
   UniqueFd* const kept = impostor.kept[FrameKind::kPairOffer];
   HOST_CHECK(kept[1].valid());
-  impostor.say(0, FrameKind::kPairAnswer, LocalHello::kOption);
+  impostor.say(0, FrameKind::kPairReply, LocalHello::kOption);
   HOST_CHECK(comesTo("local_link_refused_option", 1));
   HOST_CHECK(eventfd_write(kept[1].get(), 1) == 0);
   HOST_CHECK(rests());
   // A yes that comes after that, or without an offer, has no effect.
-  impostor.say(0, FrameKind::kPairAnswer);
-  impostor.say(0, FrameKind::kPairAsk);
-  HOST_CHECK(impostor.hears(FrameKind::kPairAnswer, &hello) && hello.reason == LocalHello::kOption);
+  impostor.say(0, FrameKind::kPairReply);
+  impostor.say(0, FrameKind::kPairRequest);
+  HOST_CHECK(impostor.hears(FrameKind::kPairReply, &hello) && hello.reason == LocalHello::kOption);
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
   return hosttest::failures;
 }
@@ -199,7 +199,7 @@ int deathMain() {
     {
       Impostor impostor(1);
       LocalHello hello;
-      impostor.say(0, FrameKind::kPairAsk);
+      impostor.say(0, FrameKind::kPairRequest);
       if (round % 2 == 0) HOST_CHECK(impostor.hears(FrameKind::kPairOffer, &hello));
     }
     HOST_CHECK(rests());

@@ -69,7 +69,7 @@ inline void tryInVain(const Hello& other) {
   HOST_CHECK(connectLocal("networkdirect/0/" + std::to_string(kDialect) + "/" + slotName(other.qpn >> 16), &connection,
                           nullptr) == 0);
   Frame frame;
-  frame.kind = FrameKind::kPairAsk;
+  frame.kind = FrameKind::kPairRequest;
   LocalHello hello;
   frame.body = reinterpret_cast<const uint8_t*>(&hello);
   frame.bodyLength = sizeof hello;

@@ -31,7 +31,7 @@ Claim claimOnce(Node& node, const std::string& service, const std::string& addre
   const std::string line = node.ask("claim 1 " + service + " " + address + " " + std::to_string(port), "claim");
   Claim c;
   HOST_CHECK(std::sscanf(line.c_str(), "claim %x port %u id %u", &c.status, &c.port, &c.id) == 3);
-  c.late = !c.ok() && nd::monotonicMs() - start >= nd::RdmaPorts::kAnswersMs;
+  c.late = !c.ok() && nd::monotonicMs() - start >= nd::RdmaPorts::kReplyMs;
   return c;
 }
 
@@ -193,11 +193,11 @@ void signalsWhileAsking() {
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;
   HOST_CHECK(sigaction(SIGUSR1, &nothing, nullptr) == 0);
-  nd::PortAnswer answer;
+  nd::PortReply answer;
   std::thread asker([&] {
     nd::LocalNames names;
     int refused = 0;
-    answer = nd::askPortOwner(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000, &refused);
+    answer = nd::requestPort(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000, &refused);
   });
   pollfd waited{listener.get(), POLLIN, 0};
   HOST_CHECK(poll(&waited, 1, kTimeoutMs) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);
@@ -205,9 +205,9 @@ void signalsWhileAsking() {
     pthread_kill(asker.native_handle(), SIGUSR1);
     poll(nullptr, 0, 2);
   }
-  const nd::PortAnswer yours{nd::PortVerdict::kYours, kFirst + 1};
+  const nd::PortReply yours{nd::PortVerdict::kYours, kFirst + 1};
   nd::Frame frame;
-  frame.kind = nd::FrameKind::kPortAnswer;
+  frame.kind = nd::FrameKind::kPortReply;
   frame.body = reinterpret_cast<const uint8_t*>(&yours);
   frame.bodyLength = sizeof yours;
   nd::sendFrame(connection.get(), frame);
@@ -257,7 +257,7 @@ void nonsense() {
                        static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name.size())) == 0);
     uint8_t bytes[128] = {};
     nd::Frame frame;
-    frame.kind = i % 4 == 0 ? nd::FrameKind::kPortAnswer : nd::FrameKind::kPortAsk;
+    frame.kind = i % 4 == 0 ? nd::FrameKind::kPortReply : nd::FrameKind::kPortRequest;
     frame.encodeHeader(bytes);
     for (size_t k = nd::Frame::kHeaderBytes; k < sizeof bytes; k++)
       bytes[k] = static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 24);

@@ -139,7 +139,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   do {
     asked = monotonicMs();
     status = next.claim(&port, &other);
-  } while (status == Status::kAddressAlreadyExists && monotonicMs() - asked >= RdmaPorts::kAnswersMs && asked < end);
+  } while (status == Status::kAddressAlreadyExists && monotonicMs() - asked >= RdmaPorts::kReplyMs && asked < end);
   HOST_CHECK(status == Status::kSuccess);
   claimed = true;
   answering.join();

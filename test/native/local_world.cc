@@ -36,7 +36,7 @@ uint32_t exchange(LocalPair& from, LocalPair& to) {
     }
     const bool mapped = to.maps.add(offer.memory, offer.fd.get(), false);
     taken += mapped;
-    from.offers.onAnswer(offer.memory.number, mapped);
+    from.offers.onReply(offer.memory.number, mapped);
   }
   return taken;
 }

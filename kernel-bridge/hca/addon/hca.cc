@@ -90,7 +90,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
                       InstanceMethod<&H::counters>("counters"),
                       InstanceMethod<&H::objectCounts>("objectCounts"),
                       InstanceMethod<&H::statistics>("statistics"),
-                      InstanceMethod<&H::answerObserver>("answerObserver"),
+                      InstanceMethod<&H::replyToObserver>("replyToObserver"),
                       InstanceMethod<&H::close>("close")});
 }
 

@@ -49,7 +49,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value counters(const Info& info);
   Napi::Value objectCounts(const Info& info);
   Napi::Value statistics(const Info& info);
-  void answerObserver(const Info& info);
+  void replyToObserver(const Info& info);
   void close(const Info& info);
 
   std::shared_ptr<LoopSignal> signal_;

@@ -85,12 +85,12 @@ Napi::Value NativeHca::statistics(const Info& info) {
   return out;
 }
 
-void NativeHca::answerObserver(const Info& info) {
+void NativeHca::replyToObserver(const Info& info) {
   uint32_t number;
   Bytes text;
   if (!open_ || !toU32(info.Env(), info[0], &number)) return;
-  if (toBytes(info.Env(), info[1], &text)) host_->answerObserver(number, text.data, text.length);
-  else host_->answerObserver(number, nullptr, 0);
+  if (toBytes(info.Env(), info[1], &text)) host_->replyToObserver(number, text.data, text.length);
+  else host_->replyToObserver(number, nullptr, 0);
 }
 
 Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
@@ -100,9 +100,9 @@ Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
                           "observeProcesses(longestMs): `longestMs` must be a number of milliseconds");
     return info.Env().Undefined();
   }
-  auto* asking = new ObserveQuery(info.Env(), uint64_t(longestMs) * 1'000'000);
-  const Napi::Promise promise = asking->promise();
-  asking->Queue();
+  auto* query = new ObserveQuery(info.Env(), uint64_t(longestMs) * 1'000'000);
+  const Napi::Promise promise = query->promise();
+  query->Queue();
   return promise;
 }
 

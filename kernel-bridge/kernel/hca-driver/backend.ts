@@ -132,7 +132,7 @@ export interface HcaBackend {
   /** Called for a new device: {@link readPorts} has returned it for the first time, or again. */
   addDevice(port: HcaPort): BackendDevice;
   /** Replies to a process that requests statistics; null refuses. Absent: this HCA cannot be queried. */
-  answerObserver?(number: number, text: Uint8Array | null): void;
+  replyToObserver?(number: number, text: Uint8Array | null): void;
   /** Ends all connections and destroys the remaining objects. */
   close(): void;
 }

@@ -136,7 +136,7 @@ export function softHca(parts: SoftHcaParts): HcaMaker {
       setPkeys: (guid, pkeys) => ports.setPkeys(guid, pkeys),
       setAllPkeys: (tables) => ports.setAllPkeys(pkeysBy(tables)),
       addDevice: (port) => new SoftDevice(native, port),
-      answerObserver: (number, text) => native.answerObserver(number, text),
+      replyToObserver: (number, text) => native.replyToObserver(number, text),
       close: () => {
         connections.close();
         native.close();

@@ -65,7 +65,7 @@ export type HcaEvent =
       /** The errno value of the failure; 0: none. */
       errno: number;
     }
-  /** A process requests statistics; `SoftHca.answerObserver` replies. */
+  /** A process requests statistics; `SoftHca.replyToObserver` replies. */
   | {
       type: 'observed';
       number: number;

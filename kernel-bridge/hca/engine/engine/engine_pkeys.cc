@@ -9,7 +9,7 @@ bool Engine::acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pk
   Transport& t = impl_->transport;
   PkeyTable* refuses = nullptr;
   bool fits = false;
-  const auto ask = [&](PkeyTable& table) {
+  const auto check = [&](PkeyTable& table) {
     const auto entry = [&](uint16_t own) { return pkeysFit(own, pkey); };
     fits = fits || std::any_of(table.entries.begin(), table.entries.end(), entry);
     if (!refuses) refuses = &table;
@@ -17,9 +17,9 @@ bool Engine::acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pk
   // Several interfaces may have the same link-local address.
   t.context.pkeyTables.forEach([&](PkeyTable& table) {
     if (table.kernel != kernel) return;
-    if (std::find(table.gids.begin(), table.gids.end(), destination) != table.gids.end()) ask(table);
+    if (std::find(table.gids.begin(), table.gids.end(), destination) != table.gids.end()) check(table);
   });
-  if (!refuses) ask(t.context.defaultPkeys[kernel]);
+  if (!refuses) check(t.context.defaultPkeys[kernel]);
   if (fits) return true;
   t.context.counters.wrongPkey++;
   refuses->violations.badPkeys++;

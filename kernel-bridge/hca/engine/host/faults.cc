@@ -40,7 +40,7 @@ uint64_t Random::next() {
   return result;
 }
 
-bool asksForFaults(const FaultOptions& options) {
+bool requestsFaults(const FaultOptions& options) {
   bool any = options.drop > 0 || options.duplicate > 0 || options.reorder > 0 || options.corrupt > 0;
   for (uint32_t count : options.dropMadCount) any = any || count > 0;
   return any;
@@ -51,7 +51,7 @@ void Faults::configure(const FaultOptions& options) {
   given_ = options;
   madsToDrop_ = options.dropMadCount;
   random_.reseed(options.seed);
-  active_ = asksForFaults(options);
+  active_ = requestsFaults(options);
 }
 
 Faults::Fate Faults::decide(const uint8_t* bytes, uint32_t length) {

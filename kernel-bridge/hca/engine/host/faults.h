@@ -7,7 +7,7 @@
 
 namespace nd {
 
-bool asksForFaults(const FaultOptions& options);
+bool requestsFaults(const FaultOptions& options);
 
 // xoshiro256**, seeded by SplitMix64.
 class Random {

@@ -352,14 +352,14 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kPacket:
     case FrameKind::kMad:
     case FrameKind::kStray: return h.local.onFrame(frame, origin);
-    case FrameKind::kPairAsk:
+    case FrameKind::kPairRequest:
     case FrameKind::kPairOffer:
-    case FrameKind::kPairAnswer:
+    case FrameKind::kPairReply:
     case FrameKind::kMemoryOffer:
-    case FrameKind::kMemoryAnswer:
+    case FrameKind::kMemoryReply:
     case FrameKind::kMemoryGone:
     case FrameKind::kDirectTable:
-    case FrameKind::kMemoryAsk: return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
+    case FrameKind::kMemoryRequest: return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
     case FrameKind::kProbeReply: {
       ProbeReply reply;
       if (frame.bodyLength != sizeof reply) break;
@@ -367,14 +367,14 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
       h.wire4.receiver.onProbeReply(reply);
       return h.wire6.receiver.onProbeReply(reply);
     }
-    case FrameKind::kPortAsk:
-      if (frame.bodyLength != sizeof(PortQuestion)) break;
-      return h.ports.onAsked(frame, origin.connection);
+    case FrameKind::kPortRequest:
+      if (frame.bodyLength != sizeof(PortRequest)) break;
+      return h.ports.onRequest(frame, origin.connection);
     case FrameKind::kObserve: return h.onObserve(origin.connection);
     case FrameKind::kGroupJoined:
     case FrameKind::kGroupLeft: return h.wireTo(frame.meta.destination).receiver.onGroup(origin.id, frame);
     case FrameKind::kPortLost: h.wire4.receiver.onProbedByOther(); return h.wire6.receiver.onProbedByOther();
-    case FrameKind::kPortAnswer:
+    case FrameKind::kPortReply:
     case FrameKind::kObserved:
     case FrameKind::kGoodbye: break;  // these arrive on other connections
   }
@@ -382,11 +382,11 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
 }
 
 void Host::Impl::onObserve(Descriptor connection) {
-  const uint32_t number = observers.ask(connection);
+  const uint32_t number = observers.accept(connection);
   KernelPort* kernel = engine->kernelPort(engine->anyKernel());
   if (number == 0) return;
   if (kernel != nullptr) kernel->onEvent(HcaEvent::observed(number));
-  else observers.answer(number, nullptr, 0);
+  else observers.reply(number, nullptr, 0);
 }
 
 void Host::Impl::sendToOwner(FrameKind kind, const Gid& group, uint32_t interface) const {
@@ -397,8 +397,8 @@ void Host::Impl::sendToOwner(FrameKind kind, const Gid& group, uint32_t interfac
   claim.sendToOwner(frame);
 }
 
-void Host::answerObserver(uint32_t number, const void* text, uint64_t bytes) {
-  impl_->observers.answer(number, text, bytes);
+void Host::replyToObserver(uint32_t number, const void* text, uint64_t bytes) {
+  impl_->observers.reply(number, text, bytes);
 }
 
 void Host::Impl::runTimers() {

@@ -122,7 +122,7 @@ class Host final : public Link {
   void leaveGroup(const Gid& group, uint32_t interface) override;
 
   // The reply to the event `observed`; no bytes: none.
-  void answerObserver(uint32_t number, const void* text, uint64_t bytes);
+  void replyToObserver(uint32_t number, const void* text, uint64_t bytes);
 
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();

@@ -51,8 +51,8 @@ uint32_t Addresses::interfaceOf(const Gid& address) {
 
 Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (!hasInterface(interface)) return Status::kNetworkUnreachable;
-  const bool asks = udp.hears() && !contains(others_, group, interface);
-  const Status status = asks ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
+  const bool joins = udp.hears() && !contains(others_, group, interface);
+  const Status status = joins ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
   if (status == Status::kSuccess) joined_.push_back({group, interface});
   return status;
 }

@@ -16,7 +16,7 @@ void PacketTap::configure(const HostOptions& options) {
 }
 
 void PacketTap::join(const HostOptions& options) {
-  if (asksForFaults(options.faults)) faults_.configure(options.faults);
+  if (requestsFaults(options.faults)) faults_.configure(options.faults);
   if (!options.capture.empty()) openCapture(options.capture);
   note();
 }

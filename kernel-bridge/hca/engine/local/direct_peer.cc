@@ -107,7 +107,7 @@ void DirectPeer::wish(uint32_t file, bool writable, bool descriptor) {
     }
     return;
   }
-  if (wishes_.size() >= kMostAsked) return;
+  if (wishes_.size() >= kMostRequested) return;
   wishes_.push_back({file, writable, false, descriptor});
   news_ = true;
 }

@@ -13,7 +13,7 @@ namespace nd {
 
 class DirectPeer {
  public:
-  static constexpr uint32_t kMostAsked = LocalOffers::kMost;
+  static constexpr uint32_t kMostRequested = LocalOffers::kMost;
 
   struct Request {
     uint32_t qpn, peer;    // our queue pair, and the peer's

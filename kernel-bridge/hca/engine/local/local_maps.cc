@@ -43,7 +43,7 @@ bool LocalOffers::offer(const SharedRange& range, bool writable) {
   return true;
 }
 
-void LocalOffers::onAnswer(uint32_t number, bool mapped) {
+void LocalOffers::onReply(uint32_t number, bool mapped) {
   for (Offer& offer : offers_) {
     if (offer.number != number || offer.state != State::kOffered) continue;
     offer.state = mapped ? State::kMapped : State::kRefused;

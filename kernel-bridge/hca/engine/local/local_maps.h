@@ -14,7 +14,7 @@
 namespace nd {
 
 // A memory range, the body of the kMemory* frames. A reply has only slot, number and `mapped`; an end the number and
-// the file; a request for a file (kMemoryAsk) the file and `mapped`.
+// the file; a request for a file (kMemoryRequest) the file and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
@@ -31,7 +31,7 @@ class LocalOffers {
   uint32_t numberOf(const SharedRange& range);
   // Queues an offer that the peer has requested. False: too many offers.
   bool offer(const SharedRange& range, bool writable);
-  void onAnswer(uint32_t number, bool mapped);
+  void onReply(uint32_t number, bool mapped);
   // Whether there are offers or ends to send.
   bool news() const { return news_; }
   // Finds memory that was freed or reclaimed, of which the peer must be notified.

@@ -107,7 +107,7 @@ void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
 }
 
 void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags) {
-  (packet.header[0] == wire::kOpReadRequest ? asked_ : dirty_) = true;
+  (packet.header[0] == wire::kOpReadRequest ? readsAdded_ : dirty_) = true;
   counters_.bump(HostCounter::kLocalTx);
   const uint32_t second = sourceQpn | uint32_t(trafficClass) << 24, length = packet.payloadLength;
   const uint32_t whole = kHead + packet.headerLength + length;
@@ -179,7 +179,7 @@ void LocalPair::flush(bool all) {
   if (!up()) return;
   const bool due = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
   const bool took = due && consumer_.publish();
-  if (!took && !dirty_ && !asked_) return;
+  if (!took && !dirty_ && !readsAdded_) return;
   if (!self) {
     // Either the peer, about to sleep, sees the new entries, or this side sees that it sleeps.
     fullFence();
@@ -188,7 +188,7 @@ void LocalPair::flush(bool all) {
       wakePeer();
     }
   }
-  dirty_ = asked_ = false;
+  dirty_ = readsAdded_ = false;
 }
 
 void LocalPair::wakePeer() {
@@ -221,7 +221,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   }
   if (n == 0) return 0;
   counters_.bump(HostCounter::kLocalRx, n);
-  if (up() && (asked_ || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) flush(false);
+  if (up() && (readsAdded_ || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) flush(false);
   return n;
 }
 

@@ -123,7 +123,7 @@ class LocalPair {
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header of a payload by reference, epoch, pieces");
 
-  enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
+  enum class State : uint8_t { kRequested, kUp, kRefused, kClosed };
 
   LocalPair(uint32_t number, HostCounters& counters) : slot(number), counters_(counters) {}
 
@@ -184,7 +184,7 @@ class LocalPair {
   void sleeping(bool asleep);
 
   const uint32_t slot;
-  State state = State::kAsking;
+  State state = State::kRequested;
   bool self = false;
   bool fast = true;                // whether small messages take the fast path; the tests compare both paths
   bool stalled = false;            // queue pairs wait for space
@@ -220,7 +220,7 @@ class LocalPair {
   // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet: this side
   // returns for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
-  bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
+  bool owesWake() const { return dirty_ || (readsAdded_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();
   Pull copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
@@ -228,8 +228,8 @@ class LocalPair {
   HostCounters& counters_;
   ProcessId process_ = 0;
   bool broken_ = false, publishes_ = false;
-  bool dirty_ = false;  // entries were written that the peer may not have noticed
-  bool asked_ = false;  // some of these are READ requests
+  bool dirty_ = false;       // entries were written that the peer may not have noticed
+  bool readsAdded_ = false;  // some of these are READ requests
   LocalProducer producer_;
   LocalConsumer consumer_;
   LocalSide *own_ = nullptr, *peer_ = nullptr;

@@ -61,7 +61,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
   }
   Entry& e = entries_[slot];
   if (!e.pair && !refuses_) begin(slot, now);
-  return e.pair && (e.pair->state == LocalPair::State::kAsking || e.pair->up()) ? e.pair : nullptr;
+  return e.pair && (e.pair->state == LocalPair::State::kRequested || e.pair->up()) ? e.pair : nullptr;
 }
 
 // Requests or makes an offer. Afterwards there is a pair, perhaps a refused one; null: no process owns the slot.
@@ -77,7 +77,7 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
     if (!offer(pair, now)) refuse(pair, LocalHello::kSystem, nullptr);
   } else {
     LocalHello hello;
-    if (!send(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
+    if (!send(slot, FrameKind::kPairRequest, hello)) refuse(pair, LocalHello::kSystem, nullptr);
     await(pair, now + 2 * kSetupTimeoutNs);  // the other side's wait ends first
   }
   return e.pair;
@@ -118,7 +118,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   PeerIdentity sender;
   if (!slots_.isOwner(slot, origin.connection, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
   const bool lower = slots_.slot() < slot;
-  if (frame.kind != FrameKind::kPairAnswer) {
+  if (frame.kind != FrameKind::kPairReply) {
     LocalHello::Reason no = LocalHello::kYes;
     if (!enabled_ || (refuses_ && !entries_[slot].pair)) no = LocalHello::kOption;
     if (!sender.ownUser || sender.process == 0) no = LocalHello::kUser;
@@ -128,24 +128,24 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         entries_[slot].pair = std::make_shared<LocalPair>(slot, counters_);
         refuse(*entries_[slot].pair, no, nullptr);
       }
-      return answerNo(slot, no);
+      return replyRefusal(slot, no);
     }
   }
   switch (frame.kind) {
-    case FrameKind::kPairAsk:
+    case FrameKind::kPairRequest:
       if (!lower) return counters_.add(HostCounter::kSlotBadFrames);
       if (entries_[slot].pair) return;  // our own offer is under way
       begin(slot, now);
-      if (entries_[slot].refusal != LocalHello::kYes) answerNo(slot, entries_[slot].refusal);
+      if (entries_[slot].refusal != LocalHello::kYes) replyRefusal(slot, entries_[slot].refusal);
       return;
     case FrameKind::kPairOffer:
-      if (lower || (entries_[slot].pair && entries_[slot].pair->state != LocalPair::State::kAsking))
+      if (lower || (entries_[slot].pair && entries_[slot].pair->state != LocalPair::State::kRequested))
         return counters_.add(HostCounter::kSlotBadFrames);
       return onOffer(slot, origin, sender.process, sink);
     default:
       // A refusal may reply to an offer or a request; an acceptance only to an offer.
       if (!lower && hello.reason == LocalHello::kYes) return counters_.add(HostCounter::kSlotBadFrames);
-      return onAnswer(slot, hello, sender.process, sink);
+      return onReply(slot, hello, sender.process, sink);
   }
 }
 
@@ -163,7 +163,7 @@ void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, 
   pair.wakeFd = std::move(origin.fds[2]);
   if (!good) {
     refuse(pair, LocalHello::kSystem, &sink);
-    return answerNo(slot, LocalHello::kSystem);
+    return replyRefusal(slot, LocalHello::kSystem);
   }
   uint32_t offered = LocalSegment::kOffered;
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
@@ -171,23 +171,23 @@ void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, 
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer has been withdrawn
   pair.attach(1, process, owner_.created());
   pair.setEpoch(epoch_);
-  send(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
+  send(slot, FrameKind::kPairReply, {});  // if it is lost, the process is gone
   goUp(pair, sink);
 }
 
-void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, ProcessId, PacketSink& sink) {
+void LocalPairs::onReply(uint32_t slot, const LocalHello& hello, ProcessId, PacketSink& sink) {
   const std::shared_ptr<LocalPair> pair = entries_[slot].pair;
-  if (!pair || pair->state != LocalPair::State::kAsking) return;
+  if (!pair || pair->state != LocalPair::State::kRequested) return;
   if (hello.reason != LocalHello::kYes) return refuse(*pair, LocalHello::Reason(hello.reason), &sink);
   if (__atomic_load_n(&pair->mapping.get()->state, __ATOMIC_ACQUIRE) != LocalSegment::kAccepted)
     return refuse(*pair, LocalHello::kSystem, &sink);
   goUp(*pair, sink);
 }
 
-void LocalPairs::answerNo(uint32_t slot, LocalHello::Reason reason) {
+void LocalPairs::replyRefusal(uint32_t slot, LocalHello::Reason reason) {
   LocalHello no;
   no.reason = reason;
-  send(slot, FrameKind::kPairAnswer, no);
+  send(slot, FrameKind::kPairReply, no);
 }
 
 void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
@@ -218,7 +218,7 @@ void LocalPairs::refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* 
 }
 
 void LocalPairs::await(LocalPair& pair, uint64_t due) {
-  if (pair.state != LocalPair::State::kAsking) return;
+  if (pair.state != LocalPair::State::kRequested) return;
   pair.deadline = due;
   deadline_ = std::min(deadline_, due);
 }
@@ -279,22 +279,22 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
       if (memory.mapped && pair->peer.wantsDescriptor(memory.file))
         pair->maps.keep(memory.number, std::move(origin.fds[0]));
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
-      sendMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
+      sendMemory(slot, FrameKind::kMemoryReply, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;
     }
-    case FrameKind::kMemoryAnswer: return pair->offers.onAnswer(memory.number, memory.mapped == 1);
+    case FrameKind::kMemoryReply: return pair->offers.onReply(memory.number, memory.mapped == 1);
     case FrameKind::kDirectTable:
       if (origin.fdCount != 1 || !pair->direct() || !pair->peer.open(origin.fds[0].get()))
         return counters_.add(HostCounter::kSlotBadFrames);
       return sink.onLocalPair(*pair);
-    case FrameKind::kMemoryAsk: return onMemoryAsk(*pair, memory);
+    case FrameKind::kMemoryRequest: return onMemoryRequest(*pair, memory);
     default:
       pair->peer.forgetWish(memory.file);
       if (pair->maps.remove(memory.number)) counters_.add(HostCounter::kLocalMapsEnded);
   }
 }
 
-void LocalPairs::onMemoryAsk(LocalPair& pair, const LocalMemory& memory) {
+void LocalPairs::onMemoryRequest(LocalPair& pair, const LocalMemory& memory) {
   bool writable;
   const SharedRange* const range = pair.direct() ? owner_.rangeOf(memory.file, &writable) : nullptr;
   if (range != nullptr && pair.offers.offer(*range, writable)) return;
@@ -317,7 +317,7 @@ void LocalPairs::sendMemories(LocalPair& pair) {
     return sendMemory(pair.slot, fd == kNoDescriptor ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
   });
   pair.peer.sendAll([&](const DirectPeer::Wish& wish) {
-    return sendMemory(pair.slot, FrameKind::kMemoryAsk, {0, 0, 0, 0, wish.writable, wish.file}, kNoDescriptor);
+    return sendMemory(pair.slot, FrameKind::kMemoryRequest, {0, 0, 0, 0, wish.writable, wish.file}, kNoDescriptor);
   });
 }
 

@@ -80,14 +80,14 @@ class LocalPairs {
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
   bool offer(LocalPair& pair, uint64_t now);
   void onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink);
-  void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
+  void onReply(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
   bool send(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr,
             uint32_t fdCount = 0);
   void onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink);
-  void onMemoryAsk(LocalPair& pair, const LocalMemory& memory);
+  void onMemoryRequest(LocalPair& pair, const LocalMemory& memory);
   bool sendMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);
   void sendMemories(LocalPair& pair);
-  void answerNo(uint32_t slot, LocalHello::Reason reason);
+  void replyRefusal(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
   void goUp(LocalPair& pair, PacketSink& sink);
   void close(LocalPair& pair);

@@ -54,7 +54,7 @@ void Cq::meetArm(uint32_t type) {
 
 void Cq::arm(bool solicitedOnly) {
   countArm(solicitedOnly);
-  askFor(solicitedOnly);
+  arrange(solicitedOnly);
 }
 
 void Cq::armBatch(uint32_t count) {
@@ -65,7 +65,7 @@ void Cq::armBatch(uint32_t count) {
   if (batchLeft_ == 0 || left < batchLeft_) batchLeft_ = left;
 }
 
-void Cq::askFor(bool solicitedOnly) {
+void Cq::arrange(bool solicitedOnly) {
   // Entries that the consumer has not taken and that no event has announced count at once.
   const bool solicitedPending = sinceSolicited_ < pending();
   if (solicitedOnly ? solicitedPending : pending() > 0) {
@@ -129,7 +129,7 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   // later arm (a batch) need not match what it waits for.
   const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
-  if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);
+  if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) arrange(solicitedOnly);
 }
 
 bool Cq::removeWaiter(const NotifySink* sink) {

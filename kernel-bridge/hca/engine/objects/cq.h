@@ -63,7 +63,7 @@ struct Cq {
   uint32_t untaken() const;  // entries that the consumer has not taken
   uint32_t pending() const;  // of those, the ones that no event has announced
   void fire(bool solicited);
-  void askFor(bool solicitedOnly);
+  void arrange(bool solicitedOnly);
   void countArm(bool solicitedOnly);
   void meetArm(uint32_t type);  // a waiter of this type has met an earlier arm
 

@@ -78,7 +78,7 @@ class DatagramSocket {
   // The OS counts the IPv4 IDs of a sender. Returns the ID of an empty datagram that this call sends; false: the OS
   // does not reveal it.
   bool learnId(const Path& path, uint16_t* id) const;
-  // The ID of the last sent message for which askForId() was called.
+  // The ID of the last sent message for which requestId() was called.
   bool takeId(const Path& path, uint16_t* id) const;
 
  private:
@@ -105,7 +105,7 @@ class DatagramsOut {
   void set(uint32_t index, const uint8_t* bytes, uint32_t length, const Path& path, uint16_t port,
            const DatagramSocket& by);
   // takeId() will return its ID.
-  void askForId(uint32_t index);
+  void requestId(uint32_t index);
   // The message has `length` bytes and is sent as datagrams of `segment` bytes, the last of which may be shorter. Call
   // once.
   void cutUp(uint32_t index, uint32_t length, uint32_t segment);

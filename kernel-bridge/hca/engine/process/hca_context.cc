@@ -82,7 +82,7 @@ struct HcaContext::Parts {
   bool end(uint64_t deadline) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (stopped_) return true;
-    thread.askToStop();
+    thread.requestStop();
     if (!lockAvailable(deadline)) return false;
     const uint64_t now = monotonicNs(), left = deadline > now ? deadline - now : 0;
     stopped_ = thread.stop(static_cast<uint32_t>(left / 1'000'000 + 1));
@@ -152,7 +152,7 @@ class Registry {
   // At process exit: the OS releases everything anyway, but peers should get a goodbye.
   void endAll() {
     const std::vector<Parts> started = all();
-    for (const Parts& parts : started) parts->thread.askToStop();
+    for (const Parts& parts : started) parts->thread.requestStop();
     const uint64_t deadline = monotonicNs() + kEndTimeoutNs;
     for (const Parts& parts : started) parts->end(deadline);
   }

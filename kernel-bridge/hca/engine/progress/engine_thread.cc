@@ -20,14 +20,14 @@ bool EngineThread::start() {
   return true;
 }
 
-void EngineThread::askToStop() {
+void EngineThread::requestStop() {
   stopping_ = true;
   signalWake();
 }
 
 bool EngineThread::stop(uint32_t timeoutMs) {
   if (!thread_.running()) return true;
-  askToStop();
+  requestStop();
   if (timeoutMs != 0) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;

@@ -25,7 +25,7 @@ class EngineThread {
   // Starts the thread. False: out of resources.
   bool start();
   // Requests the thread to end as soon as possible.
-  void askToStop();
+  void requestStop();
   // Ends the thread and waits for at most `timeoutMs`; 0: without limit. False: it is still running.
   bool stop(uint32_t timeoutMs);
 

@@ -39,7 +39,7 @@ struct HcaEvent {
   static HcaEvent fatal(uint32_t error) {
     return {Kind::kFatal, {error}};
   }
-  // A process requests statistics; `SoftHca.answerObserver` replies.
+  // A process requests statistics; `SoftHca.replyToObserver` replies.
   static HcaEvent observed(uint32_t number) {
     return {Kind::kObserved, {number}};
   }

@@ -16,20 +16,20 @@ enum class FrameKind : uint8_t {
   kProbeReply = 3,  // body: ProbeReply (steering.h)
   kGoodbye = 4,     // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
-  kPairAsk = 5,     // from the higher slot: requests an offer
-  kPairOffer = 6,   // from the lower slot: with the segment and two events
-  kPairAnswer = 7,  // yes or no
+  kPairRequest = 5,  // from the higher slot: requests an offer
+  kPairOffer = 6,    // from the lower slot: with the segment and two events
+  kPairReply = 7,    // yes or no
   // allocate() memory for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
-  kMemoryAnswer = 9,
+  kMemoryReply = 9,
   kMemoryGone = 10,  // it was freed: unmap it
   kStray = 11,       // as kPacket, but it came from the wire on a socket that was not the receiver's
-  // On a connection to a block's name (rdma_port_blocks.h); body: PortQuestion, PortAnswer.
-  kPortAsk = 12,
-  kPortAnswer = 13,
+  // On a connection to a block's name (rdma_port_blocks.h); body: PortRequest, PortReply.
+  kPortRequest = 12,
+  kPortReply = 13,
   // For a pair whose sides both publish their keys; body: LocalMemory.
-  kDirectTable = 14,  // with the table (direct_table.h)
-  kMemoryAsk = 15,    // requests an offer of this file
+  kDirectTable = 14,    // with the table (direct_table.h)
+  kMemoryRequest = 15,  // requests an offer of this file
   // From any process of this user, on a separate connection (observing.h).
   kObserve = 16,   // no body
   kObserved = 17,  // body: ObservedText; with the text, or without if there is none

@@ -40,7 +40,7 @@ void sendText(Descriptor connection, const void* text, uint64_t bytes) {
 }
 
 // Reads the reply, if it is one.
-void takeAnswer(Descriptor connection, Observed* observed) {
+void takeReply(Descriptor connection, Observed* observed) {
   uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText) + 1];
   UniqueFd fds[kMostPassed];
   uint32_t fdCount = 0;
@@ -63,9 +63,9 @@ void takeAnswer(Descriptor connection, Observed* observed) {
 
 }  // namespace
 
-uint32_t Observers::ask(Descriptor connection) {
+uint32_t Observers::accept(Descriptor connection) {
   std::lock_guard<std::mutex> guard(mutex_);
-  UniqueFd way = waiting_.size() < kMostAskers ? duplicateDescriptor(connection) : UniqueFd();
+  UniqueFd way = waiting_.size() < kMostClients ? duplicateDescriptor(connection) : UniqueFd();
   if (!way.valid()) {
     sendText(connection, nullptr, 0);
     return 0;
@@ -76,7 +76,7 @@ uint32_t Observers::ask(Descriptor connection) {
   return number;
 }
 
-void Observers::answer(uint32_t number, const void* text, uint64_t bytes) {
+void Observers::reply(uint32_t number, const void* text, uint64_t bytes) {
   UniqueFd way;
   {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -105,11 +105,11 @@ std::vector<Observed> observeProcesses(uint64_t longestNs) {
     Observed observed;
     observed.slot = slot;
     UniqueFd connection;
-    Frame ask;
-    ask.kind = FrameKind::kObserve;
+    Frame request;
+    request.kind = FrameKind::kObserve;
     const int error = names.connect(slotName(slot), &connection, &observed.process);
     if (error != 0 && error != EAGAIN) continue;  // it has ended in the meantime
-    if (error == 0 && (sendFrame(connection.get(), ask) != 0 ||
+    if (error == 0 && (sendFrame(connection.get(), request) != 0 ||
                        !readiness.add(connection.get(), Readiness::kReadable | Readiness::kEnded, all.size())))
       connection.reset();
     if (connection.valid()) open++;
@@ -125,7 +125,7 @@ std::vector<Observed> observeProcesses(uint64_t longestNs) {
     for (uint32_t i = 0; i < count; i++) {
       UniqueFd& connection = connections[events[i].tag];
       if (!connection.valid()) continue;
-      takeAnswer(connection.get(), &all[events[i].tag]);
+      takeReply(connection.get(), &all[events[i].tag]);
       connection.reset();
       open--;
     }

@@ -21,11 +21,11 @@ struct ObservedText {
 class Observers {
  public:
   // Further clients are refused at once.
-  static constexpr size_t kMostAskers = 16;
-  // Keeps the connection to the client. Returns its number for answer(); 0: it was refused.
-  uint32_t ask(Descriptor connection);
+  static constexpr size_t kMostClients = 16;
+  // Keeps the connection to the client. Returns its number for reply(); 0: it was refused.
+  uint32_t accept(Descriptor connection);
   // No bytes: refuses. An unknown number is ignored.
-  void answer(uint32_t number, const void* text, uint64_t bytes);
+  void reply(uint32_t number, const void* text, uint64_t bytes);
   void end();
 
  private:

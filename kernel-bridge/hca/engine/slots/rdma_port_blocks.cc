@@ -27,17 +27,17 @@ std::string blockPrefix(uint32_t service) {
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
 // False: no reply in time. If the connection ends instead, the reply is kNobody.
-bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) {
+bool receiveReply(Descriptor connection, int64_t deadline, PortReply* reply) {
   const auto left = [&] { return static_cast<uint64_t>(std::max<int64_t>(deadline - monotonicMs(), 0)); };
   while (waitReadable(&connection, 1, left() * 1'000'000) == 0)
     if (left() == 0) return false;
-  uint8_t bytes[Frame::kHeaderBytes + sizeof *answer + 1];
+  uint8_t bytes[Frame::kHeaderBytes + sizeof *reply + 1];
   const int64_t n = receiveLocal(connection, bytes, sizeof bytes);
   Frame frame;
-  if (n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kPortAnswer &&
-      frame.bodyLength == sizeof *answer)
-    std::memcpy(answer, frame.body, sizeof *answer);
-  else answer->verdict = PortVerdict::kNobody;
+  if (n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kPortReply &&
+      frame.bodyLength == sizeof *reply)
+    std::memcpy(reply, frame.body, sizeof *reply);
+  else reply->verdict = PortVerdict::kNobody;
   return true;
 }
 
@@ -45,26 +45,26 @@ bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) 
 
 int64_t monotonicMs() { return static_cast<int64_t>(monotonicNs() / 1'000'000); }
 
-PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline,
-                        int* refused) {
+PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* address, int64_t deadline,
+                      int* refused) {
   Frame frame;
-  frame.kind = FrameKind::kPortAsk;
+  frame.kind = FrameKind::kPortRequest;
   if (address != nullptr) frame.meta.destination = *address;
-  frame.body = reinterpret_cast<const uint8_t*>(&question);
-  frame.bodyLength = sizeof question;
-  PortAnswer answer;
+  frame.body = reinterpret_cast<const uint8_t*>(&request);
+  frame.bodyLength = sizeof request;
+  PortReply reply;
   for (int64_t pause = 0;; pause = std::clamp<int64_t>(2 * pause, 1, kLongestPauseMs)) {
     if (pause != 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
     UniqueFd connection;
-    const int error = names.connect(blockName(question.service, question.first), &connection, nullptr);
-    if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
-    if (isDescriptorLack(error)) return *refused = error, PortAnswer{};
+    const int error = names.connect(blockName(request.service, request.first), &connection, nullptr);
+    if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, request.port};
+    if (isDescriptorLack(error)) return *refused = error, PortReply{};
     const bool answered =
-        error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
+        error == 0 && sendFrame(connection.get(), frame) == 0 && receiveReply(connection.get(), deadline, &reply);
     if (!answered || monotonicMs() >= deadline) return {};
     // An owner that ends releases the name. One that only closes connections is queried less and less often.
-    if (answer.verdict != PortVerdict::kNobody) return answer;
+    if (reply.verdict != PortVerdict::kNobody) return reply;
   }
 }
 

@@ -14,8 +14,8 @@
 
 namespace nd {
 
-// The body of a kPortAsk frame; the address is the frame's destination.
-struct PortQuestion {
+// The body of a kPortRequest frame; the address is the frame's destination.
+struct PortRequest {
   uint32_t service = 0;
   uint16_t port = 0;   // 0: any free port of the block
   uint16_t first = 0;  // of the block
@@ -24,16 +24,16 @@ struct PortQuestion {
 
 enum class PortVerdict : uint32_t { kYours, kTaken, kNobody };  // kNobody: the block has no owner
 
-// The body of a kPortAnswer frame.
-struct PortAnswer {
+// The body of a kPortReply frame.
+struct PortReply {
   PortVerdict verdict = PortVerdict::kTaken;
   uint32_t port = 0;
 };
 
 // Requests a port from the owner of the block and waits for the reply; kTaken if none comes in time. `deadline` in
 // milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the request.
-PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline,
-                        int* refused);
+PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* address, int64_t deadline,
+                      int* refused);
 int64_t monotonicMs();
 
 // The blocks of this process. Not locked internally.

@@ -84,7 +84,7 @@ uint32_t RdmaPorts::add(KernelId kernel, uint32_t service, const Gid* address, u
 Status RdmaPorts::claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
   if (kernel == 0 || service > 0xffff) return Status::kInvalidParameter;
   if (*port == 0) return claimFree(kernel, service, address, port, claim);
-  return claimNumber(kernel, service, address, *port, monotonicMs() + kAnswersMs, claim);
+  return claimNumber(kernel, service, address, *port, monotonicMs() + kReplyMs, claim);
 }
 
 Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
@@ -97,17 +97,17 @@ Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* addres
     start = blocks_.randomStart();
   }
   // Other processes have all blocks.
-  const int64_t deadline = monotonicMs() + kAnswersMs;
+  const int64_t deadline = monotonicMs() + kReplyMs;
   for (uint32_t n = 0; n < RdmaPortBlocks::kBlocks; n++) {
-    const PortQuestion question{service, 0, RdmaPortBlocks::nth(start, n), address == nullptr};
-    if (hasBlock(service, question.first)) continue;
+    const PortRequest request{service, 0, RdmaPortBlocks::nth(start, n), address == nullptr};
+    if (hasBlock(service, request.first)) continue;
     int error = 0;
-    const PortAnswer answer = askPortOwner(names_, question, address, deadline, &error);
+    const PortReply granted = requestPort(names_, request, address, deadline, &error);
     if (error != 0) return statusOfLack(error);
-    if (answer.verdict != PortVerdict::kYours ||
-        RdmaPortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
+    if (granted.verdict != PortVerdict::kYours ||
+        RdmaPortBlocks::firstOf(static_cast<uint16_t>(granted.port)) != request.first)
       continue;
-    *port = static_cast<uint16_t>(answer.port);
+    *port = static_cast<uint16_t>(granted.port);
     const Status status = claimNumber(kernel, service, address, *port, deadline, claim);
     if (status != Status::kAddressAlreadyExists) return status;
   }
@@ -117,17 +117,17 @@ Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* addres
 Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
                               uint32_t* claim) {
   // kSuccess: no other process has it from a block.
-  const auto ask = [&] {
+  const auto requestFromOwner = [&] {
     if (!RdmaPortBlocks::covers(port) || hasBlock(service, port)) return Status::kSuccess;
-    const PortQuestion question{service, port, RdmaPortBlocks::firstOf(port), address == nullptr};
+    const PortRequest request{service, port, RdmaPortBlocks::firstOf(port), address == nullptr};
     int error = 0;
-    const PortVerdict verdict = askPortOwner(names_, question, address, deadline, &error).verdict;
+    const PortVerdict verdict = requestPort(names_, request, address, deadline, &error).verdict;
     if (error != 0) return statusOfLack(error);
     return verdict == PortVerdict::kTaken ? Status::kAddressAlreadyExists : Status::kSuccess;
   };
   // Before binding, so that the name is never bound while the owner may hand it out; and afterwards, in case the block
   // has gained an owner in the meantime.
-  if (const Status before = ask(); before != Status::kSuccess) return before;
+  if (const Status before = requestFromOwner(); before != Status::kSuccess) return before;
   UniqueFd listener;
   {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -135,7 +135,7 @@ Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* addr
     const Status status = bindName(service, address, port, &listener);
     if (status != Status::kSuccess) return status;
   }
-  if (const Status after = ask(); after != Status::kSuccess) return after;
+  if (const Status after = requestFromOwner(); after != Status::kSuccess) return after;
   std::lock_guard<std::mutex> guard(mutex_);
   if (isTaken(service, address, port)) return Status::kAddressAlreadyExists;
   *claim = add(kernel, service, address, port, std::move(listener));
@@ -158,28 +158,28 @@ Status RdmaPorts::open(uint32_t claim) {
   return Status::kSuccess;
 }
 
-void RdmaPorts::onAsked(const Frame& frame, Descriptor connection) {
-  PortQuestion question;
-  std::memcpy(&question, frame.body, sizeof question);
-  PortAnswer answer;
+void RdmaPorts::onRequest(const Frame& frame, Descriptor connection) {
+  PortRequest request;
+  std::memcpy(&request, frame.body, sizeof request);
+  PortReply granted;
   {
     std::lock_guard<std::mutex> guard(mutex_);
-    const Gid* address = question.any != 0 ? nullptr : &frame.meta.destination;
-    if (!blocks_.has(question.service, question.first)) {
-      answer = {PortVerdict::kNobody, question.port};
-    } else if (question.port == 0) {
-      answer.port = blocks_.lendAny(question.service, question.first);
-      if (answer.port != 0) answer.verdict = PortVerdict::kYours;
-    } else if (RdmaPortBlocks::firstOf(question.port) == question.first &&
-               !isTaken(question.service, address, question.port)) {
-      blocks_.lend(question.service, question.port);
-      answer = {PortVerdict::kYours, question.port};
+    const Gid* address = request.any != 0 ? nullptr : &frame.meta.destination;
+    if (!blocks_.has(request.service, request.first)) {
+      granted = {PortVerdict::kNobody, request.port};
+    } else if (request.port == 0) {
+      granted.port = blocks_.lendAny(request.service, request.first);
+      if (granted.port != 0) granted.verdict = PortVerdict::kYours;
+    } else if (RdmaPortBlocks::firstOf(request.port) == request.first &&
+               !isTaken(request.service, address, request.port)) {
+      blocks_.lend(request.service, request.port);
+      granted = {PortVerdict::kYours, request.port};
     }
   }
   Frame reply;
-  reply.kind = FrameKind::kPortAnswer;
-  reply.body = reinterpret_cast<const uint8_t*>(&answer);
-  reply.bodyLength = sizeof answer;
+  reply.kind = FrameKind::kPortReply;
+  reply.body = reinterpret_cast<const uint8_t*>(&granted);
+  reply.bodyLength = sizeof granted;
   sendFrame(connection, reply);
 }
 

@@ -22,7 +22,7 @@ std::string portName(uint32_t service, uint16_t port, const Gid* address);
 class RdmaPorts {
  public:
   // Total time that other processes may take to reply.
-  static constexpr int64_t kAnswersMs = 1000;
+  static constexpr int64_t kReplyMs = 1000;
 
   RdmaPorts(LocalNames& names, Readiness& readiness)
       : names_(names), readiness_(readiness), blocks_(names, readiness) {}
@@ -52,7 +52,7 @@ class RdmaPorts {
   // Whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
   // Another process requests one of this process's ports; the reply is sent on that connection.
-  void onAsked(const Frame& frame, Descriptor connection);
+  void onRequest(const Frame& frame, Descriptor connection);
 
  private:
   struct Claim {

@@ -19,7 +19,7 @@ void Links::choose(Qp& qp) {
 }
 
 void Links::settle(Qp& qp) {
-  qp.put(kPairPending, qp.local->state == LocalPair::State::kAsking);
+  qp.put(kPairPending, qp.local->state == LocalPair::State::kRequested);
   if (qp.local->state == LocalPair::State::kRefused) qp.local.reset();
   setMtu(qp);
   DirectAccess::settle(qp);

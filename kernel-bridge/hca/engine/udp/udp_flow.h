@@ -48,7 +48,7 @@ class UdpFlow {
     nextId_ = id;
     staged_ -= messages;
   }
-  // Whether the ID of the next staged message should be checked; the caller then calls askForId().
+  // Whether the ID of the next staged message should be checked; the caller then calls requestId().
   bool checkDue() const { return isV4() && staged_ % kCheckEvery == 0; }
   // A message to be checked has been sent; `id` is the one used in its ICRC. If it was sent with another, the flow is
   // closed.

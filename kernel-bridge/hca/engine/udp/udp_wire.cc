@@ -109,7 +109,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
   b.runs[i].id = flow->nextId();
   b.runs[i].checked = flow->checkDue();
   flow->stagedOne();
-  if (b.runs[i].checked) b.out.askForId(i);
+  if (b.runs[i].checked) b.out.requestId(i);
 }
 
 int UdpWire::flush() {

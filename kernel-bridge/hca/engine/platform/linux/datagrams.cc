@@ -77,7 +77,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
 }
 
 // The datagram is looped back as it is sent.
-void DatagramsOut::askForId(uint32_t index) {
+void DatagramsOut::requestId(uint32_t index) {
   appendControl(&impl_->messages[index].msg_hdr, SOL_SOCKET, SO_TIMESTAMPING, uint32_t{SOF_TIMESTAMPING_TX_SCHED});
 }
 

@@ -199,14 +199,14 @@ int listByDiag(const std::string& prefix, Listeners* found) {
   struct {
     nlmsghdr header;
     unix_diag_req request;
-  } ask{};
-  ask.header.nlmsg_len = sizeof ask;
-  ask.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  ask.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  ask.request.sdiag_family = AF_UNIX;
-  ask.request.udiag_states = 1u << kStateListening | 1u << kStateUnconnected;
-  ask.request.udiag_show = UDIAG_SHOW_NAME | kShowUser;
-  if (::send(diag.get(), &ask, sizeof ask, 0) < 0) return ENOTSUP;
+  } query{};
+  query.header.nlmsg_len = sizeof query;
+  query.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  query.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  query.request.sdiag_family = AF_UNIX;
+  query.request.udiag_states = 1u << kStateListening | 1u << kStateUnconnected;
+  query.request.udiag_show = UDIAG_SHOW_NAME | kShowUser;
+  if (::send(diag.get(), &query, sizeof query, 0) < 0) return ENOTSUP;
   std::vector<uint32_t> room(kDiagBytes / sizeof(uint32_t));
   for (;;) {
     const ssize_t n = recv(diag.get(), room.data(), kDiagBytes, 0);

@@ -72,8 +72,8 @@ std::string readLine(const char* path) {
 
 int listInterfaces(std::vector<NetworkInterface>* out) {
   out->clear();
-  const UniqueFd asker(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!asker.valid()) return errno;
+  const UniqueFd queries(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!queries.valid()) return errno;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return errno;
   // Every interface has one entry, and one more for each address. The entry of an interface without a link layer (TUN,
@@ -86,7 +86,7 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
     found.index = link ? static_cast<uint32_t>(link->sll_ifindex) : if_nametoindex(i->ifa_name);
     const bool listed =
         std::any_of(out->begin(), out->end(), [&](const NetworkInterface& one) { return one.index == found.index; });
-    if (found.index == 0 || listed || !readMtu(asker.get(), found.name, &found.mtu)) continue;
+    if (found.index == 0 || listed || !readMtu(queries.get(), found.name, &found.mtu)) continue;
     found.up = (i->ifa_flags & IFF_UP) != 0;
     found.running = (i->ifa_flags & IFF_RUNNING) != 0;
     if (link)

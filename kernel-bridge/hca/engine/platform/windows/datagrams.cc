@@ -98,7 +98,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
 }
 
 // takeId() is not supported.
-void DatagramsOut::askForId(uint32_t) {}
+void DatagramsOut::requestId(uint32_t) {}
 
 void DatagramsOut::cutUp(uint32_t index, uint32_t length, uint32_t segment) {
   impl_->pieces[index].len = length;

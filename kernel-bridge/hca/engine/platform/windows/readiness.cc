@@ -182,16 +182,16 @@ class ReadinessSet {
   bool anything() {
     HANDLE handles[kMostHandles];
     DWORD count = 0;
-    const auto ask = [&] {
+    const auto poll = [&] {
       return count != 0 && WaitForMultipleObjects(std::exchange(count, 0), handles, FALSE, 0) != WAIT_TIMEOUT;
     };
     for (const Member& m : members_) {
       if (m.kinds == Readiness::kNothing) continue;
       if (isObject(m.descriptor) && !objectOf(m.descriptor)->waits(m.kinds)) return true;
       if (m.signal != nullptr) handles[count++] = m.signal->handle;
-      if (count == kMostHandles && ask()) return true;
+      if (count == kMostHandles && poll()) return true;
     }
-    return ask();
+    return poll();
   }
 
   bool erase(Descriptor descriptor) {

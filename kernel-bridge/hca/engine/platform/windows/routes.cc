@@ -13,15 +13,15 @@
 namespace nd {
 namespace {
 
-class AskingSocket {
+class ProbeSocket {
  public:
-  explicit AskingSocket(int family)
+  explicit ProbeSocket(int family)
       : socket(socketsReady() ? ::socket(family, SOCK_DGRAM, IPPROTO_UDP) : INVALID_SOCKET) {}
-  ~AskingSocket() {
+  ~ProbeSocket() {
     if (socket != INVALID_SOCKET) closesocket(socket);
   }
-  AskingSocket(const AskingSocket&) = delete;
-  AskingSocket& operator=(const AskingSocket&) = delete;
+  ProbeSocket(const ProbeSocket&) = delete;
+  ProbeSocket& operator=(const ProbeSocket&) = delete;
   const SOCKET socket;
 };
 
@@ -77,8 +77,8 @@ Status findRoute(const RouteQuery& query, Route* out) {
   std::vector<NetworkInterface> all;
   if (listInterfaces(&all) != 0) return Status::kInsufficientResources;
   if (isBroadcast(query.destination, all)) return Status::kNetworkUnreachable;
-  const AskingSocket asking(v4 ? AF_INET : AF_INET6);
-  if (asking.socket == INVALID_SOCKET) return statusOfLast();
+  const ProbeSocket probe(v4 ? AF_INET : AF_INET6);
+  if (probe.socket == INVALID_SOCKET) return statusOfLast();
   SocketAddress address;
   int bytes;
   const NetworkInterface* own = nullptr;
@@ -86,14 +86,14 @@ Status findRoute(const RouteQuery& query, Route* out) {
     own = ownerOf(query.source, all);
     if (query.interface != 0 && own != nullptr && own->index != query.interface) return Status::kNetworkUnreachable;
     bytes = socketAddress(query.source, 0, own != nullptr ? own->index : 0, &address);
-    if (bind(asking.socket, &address.any, bytes) != 0) return statusOfLast();
+    if (bind(probe.socket, &address.any, bytes) != 0) return statusOfLast();
   } else if (query.interface != 0) {
-    setInterface(asking.socket, v4, query.interface);
+    setInterface(probe.socket, v4, query.interface);
   }
   bytes = socketAddress(query.destination, kRocePort, query.interface, &address);
-  if (connect(asking.socket, &address.any, bytes) != 0) return statusOfLast();
+  if (connect(probe.socket, &address.any, bytes) != 0) return statusOfLast();
   bytes = sizeof address;
-  if (getsockname(asking.socket, &address.any, &bytes) != 0) return statusOfLast();
+  if (getsockname(probe.socket, &address.any, &bytes) != 0) return statusOfLast();
   const Gid source = gidOf(&address.any);
   own = ownerOf(source, all);
   if (own == nullptr || (query.interface != 0 && own->index != query.interface)) return Status::kNetworkUnreachable;
