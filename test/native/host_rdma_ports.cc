@@ -287,7 +287,7 @@ void manyForNobody() {
   frame.bodyLength = sizeof body;
   const auto ask = [&](uint16_t port, uint64_t now) { return asker.handOver(0x106, port, address, frame, now); };
 
-  for (uint64_t n = 0; n < kLooks; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kNobody);
+  for (uint64_t n = 0; n < kLooks; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kNoOwner);
   for (int n = 0; n < 1000; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kUnsure);
   uint16_t port = 4002;
   uint32_t claim = 0;
@@ -301,7 +301,7 @@ void manyForNobody() {
   HOST_CHECK(found == HandOver::kDone);
   // One lookup per millisecond.
   for (uint64_t ms = 1; ms <= 10; ms++) {
-    HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kNobody);
+    HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kNoOwner);
     HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kUnsure);
   }
 }

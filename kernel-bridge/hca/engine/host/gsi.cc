@@ -90,7 +90,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
     using HandOver = RdmaPorts::HandOver;
     const auto handed = mayHandOver
                             ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now())
-                            : HandOver::kNobody;
+                            : HandOver::kNoOwner;
     if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
     if (handed == HandOver::kLacking) {
       counters_.add(HostCounter::kSlotNoDescriptor);

@@ -26,7 +26,7 @@ std::string blockPrefix(uint32_t service) {
 
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
-// False: no reply in time. If the connection ends instead, the reply is kNobody.
+// False: no reply in time. If the connection ends instead, the reply is kNoOwner.
 bool receiveReply(Descriptor connection, int64_t deadline, PortReply* reply) {
   const auto left = [&] { return static_cast<uint64_t>(std::max<int64_t>(deadline - monotonicMs(), 0)); };
   while (waitReadable(&connection, 1, left() * 1'000'000) == 0)
@@ -37,7 +37,7 @@ bool receiveReply(Descriptor connection, int64_t deadline, PortReply* reply) {
   if (n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kPortReply &&
       frame.bodyLength == sizeof *reply)
     std::memcpy(reply, frame.body, sizeof *reply);
-  else reply->verdict = PortVerdict::kNobody;
+  else reply->verdict = PortVerdict::kNoOwner;
   return true;
 }
 
@@ -58,13 +58,13 @@ PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* 
       std::this_thread::sleep_for(std::chrono::milliseconds(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
     UniqueFd connection;
     const int error = names.connect(blockName(request.service, request.first), &connection, nullptr);
-    if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, request.port};
+    if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNoOwner, request.port};
     if (isDescriptorLack(error)) return *refused = error, PortReply{};
     const bool answered =
         error == 0 && sendFrame(connection.get(), frame) == 0 && receiveReply(connection.get(), deadline, &reply);
     if (!answered || monotonicMs() >= deadline) return {};
     // An owner that ends releases the name. One that only closes connections is queried less and less often.
-    if (reply.verdict != PortVerdict::kNobody) return reply;
+    if (reply.verdict != PortVerdict::kNoOwner) return reply;
   }
 }
 

@@ -22,7 +22,7 @@ struct PortRequest {
   uint32_t any = 0;    // 1: all addresses
 };
 
-enum class PortVerdict : uint32_t { kYours, kTaken, kNobody };  // kNobody: the block has no owner
+enum class PortVerdict : uint32_t { kYours, kTaken, kNoOwner };  // kNoOwner: the block has no owner
 
 // The body of a kPortReply frame.
 struct PortReply {

@@ -166,7 +166,7 @@ void RdmaPorts::onRequest(const Frame& frame, Descriptor connection) {
     std::lock_guard<std::mutex> guard(mutex_);
     const Gid* address = request.any != 0 ? nullptr : &frame.meta.destination;
     if (!blocks_.has(request.service, request.first)) {
-      granted = {PortVerdict::kNobody, request.port};
+      granted = {PortVerdict::kNoOwner, request.port};
     } else if (request.port == 0) {
       granted.port = blocks_.lendAny(request.service, request.first);
       if (granted.port != 0) granted.verdict = PortVerdict::kYours;
@@ -255,12 +255,12 @@ RdmaPorts::HandOver RdmaPorts::handOver(uint32_t service, uint16_t port, const G
     const int error = names_.connect(name, &fd, &process, look);
     if (isDescriptorLack(error)) return HandOver::kLacking;
     if (error != 0) continue;
-    if (sendFrame(fd.get(), frame) != 0) return HandOver::kNobody;
+    if (sendFrame(fd.get(), frame) != 0) return HandOver::kNoOwner;
     // If the connection were closed instead, frames already sent would stay readable for the owner.
     keepOwner(name, std::move(fd));
     return HandOver::kDone;
   }
-  return sure ? HandOver::kNobody : HandOver::kUnsure;
+  return sure ? HandOver::kNoOwner : HandOver::kUnsure;
 }
 
 // False: no connection, it has ended, or its owner reads too slowly (another connection then queues the frame).

@@ -42,7 +42,7 @@ class RdmaPorts {
   // claim. The engine's lock is held.
   enum class HandOver {
     kDone,
-    kNobody,   // no owner, or it does not accept the frame
+    kNoOwner,  // no owner, or it does not accept the frame
     kUnsure,   // too many lookups have failed; a moment ago there was no owner
     kLacking,  // no descriptor is left for the lookup
   };
