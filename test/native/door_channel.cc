@@ -174,9 +174,9 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
       loop.sleep();
       seen = told.load();
       Request request;
-      const auto look = [&] { return channel->take(&request); };
+      const auto ready = [&] { return channel->take(&request); };
       // Much longer than the test takes: a call that nothing follows is detected.
-      while (running && (look() || parking.park(requests->token, 60'000'000, look))) {
+      while (running && (ready() || parking.park(requests->token, 60'000'000, ready))) {
         running = request.code != kStop;
         channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
                           request.input.size());
@@ -244,13 +244,13 @@ TEST(a_server_that_is_here_learns_of_a_notification) {
       for (bool busy = false;;) {
         Request request;
         bool taken = false, notified = false;
-        const auto look = [&] { return (notified = parking.notified()) || (taken = channel->take(&request)); };
-        bool found = look();
+        const auto ready = [&] { return (notified = parking.notified()) || (taken = channel->take(&request)); };
+        bool found = ready();
         // Much longer than the test takes, and sometimes not at all.
-        if (!found && busy && told.load() % 5 != 0) found = parking.park(requests->token, 60'000'000, look);
+        if (!found && busy && told.load() % 5 != 0) found = parking.park(requests->token, 60'000'000, ready);
         if (!found && std::exchange(busy, false)) {
           parking.end();
-          found = look();
+          found = ready();
         }
         if (!found) break;
         if (!std::exchange(busy, true)) parking.begin(requests->token);
@@ -353,7 +353,7 @@ TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
       continue;
     }
     if (i % 6 == 0) channel->cancel(slot);
-    if (i % 7 == 0) channel->release(slot);  // no caller will look
+    if (i % 7 == 0) channel->release(slot);  // no caller polls for it
     if (i % 11 == 0 && i % 7 != 0) {
       channel->cancel(slot);
       channel->wait(slot, -1);  // the event loop's delivery may or may not follow; both are correct

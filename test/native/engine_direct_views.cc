@@ -29,7 +29,7 @@ struct View {
   uint8_t* bytes() { return static_cast<uint8_t*>(pages.get()) + part.offset % kPage; }
 };
 
-View look(TestQp& by, uint64_t remote, uint32_t rkey, uint64_t length) {
+View makeView(TestQp& by, uint64_t remote, uint32_t rkey, uint64_t length) {
   View view;
   view.result = by.node.engine.view(by.handle, length, remote, rkey, &view.part);
   if (view.result == DirectResult::kDone) view.mapped = view.pages.openView(view.part);
@@ -37,7 +37,7 @@ View look(TestQp& by, uint64_t remote, uint32_t rkey, uint64_t length) {
 }
 
 DirectResult result(TestQp& by, uint64_t remote, uint32_t rkey, uint64_t length) {
-  return look(by, remote, rkey, length).result;
+  return makeView(by, remote, rkey, length).result;
 }
 
 uint32_t descriptors() {
@@ -52,7 +52,7 @@ uint32_t descriptors() {
 View meetAndLook(DirectConnection& w, SharedBuffer& memory, uint64_t offset, uint64_t length) {
   CHECK(result(w.qa, memory.at(offset), memory.rkey, length) == DirectResult::kNotMapped);
   CHECK_EQ(w.map(*w.a), 1u);
-  View view = look(w.qa, memory.at(offset), memory.rkey, length);
+  View view = makeView(w.qa, memory.at(offset), memory.rkey, length);
   CHECK(view.result == DirectResult::kDone && view.mapped);
   return view;
 }
@@ -183,7 +183,7 @@ TEST(view_requests_a_descriptor) {
     CHECK_EQ(w.map(*w.a), 1u);
     CHECK_EQ(w.map(*w.a), 0u);
     CHECK_EQ(descriptors(), before + 1);
-    View view = look(w.qa, memory.at(), memory.rkey, kBytes);
+    View view = makeView(w.qa, memory.at(), memory.rkey, kBytes);
     CHECK(view.mapped);
     view.part.fd.reset();
     CHECK_EQ(descriptors(), before);
@@ -265,7 +265,7 @@ TEST(view_within_a_process) {
   TestQp qa(*w.a), qb(*w.a);
   w.connect(qa, qb);
   Viewable memory(*w.a, kBytes);
-  View view = look(qa, memory.at(5000), memory.rkey, 1000);
+  View view = makeView(qa, memory.at(5000), memory.rkey, 1000);
   CHECK(view.result == DirectResult::kDone && view.mapped);
   CHECK(std::memcmp(view.bytes(), memory.data() + 5000, 1000) == 0);
   memory.data()[5999] ^= 0xFF;

@@ -20,7 +20,7 @@ struct ScriptedEngine final : ProgressEngine {
   bool busy = false;  // there is always something to do
   uint32_t wakes = 0, polls = 0;
   std::vector<Stepper> steps;
-  Look next = Look::kBusiest;
+  PollScope next = PollScope::kBusiest;
 
   ScriptedEngine() { CHECK(progress.open()); }
   ProgressOwner& owner() override { return progress; }
@@ -31,7 +31,7 @@ struct ScriptedEngine final : ProgressEngine {
   EngineLock& lock() override { return mutex; }
   std::unique_lock<EngineLock> hold() override { return std::unique_lock<EngineLock>(mutex); }
   bool contended() const override { return false; }
-  void look(Look what) override { next = what; }
+  void pollNext(PollScope what) override { next = what; }
   bool step(Stepper stepper) override {
     CHECK(!mutex.try_lock());  // never without the lock
     steps.push_back(stepper);

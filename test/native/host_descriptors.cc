@@ -67,10 +67,10 @@ void fullTable() {
   const rlimit none{static_cast<rlim_t>(*descriptorsOf(a).rbegin() + 1), 4096}, enough{4096, 4096};
   for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     HOST_CHECK(prlimit(a.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
-    const long looks = a.counter("slot_no_descriptor");
+    const long failures = a.counter("slot_no_descriptor");
     // Until the gaps between its descriptors are filled.
     std::vector<nd::UniqueFd> connections;
-    while (a.counter("slot_no_descriptor") == looks && a.alive()) {
+    while (a.counter("slot_no_descriptor") == failures && a.alive()) {
       nd::ProcessId pid;
       HOST_CHECK(nd::connectLocal(name, &connections.emplace_back(), &pid) == 0);
       poll(nullptr, 0, 20);
@@ -82,8 +82,8 @@ void fullTable() {
     frame.encodeHeader(bytes);
     const int last = connections.back().get();
     HOST_CHECK(::send(last, bytes, sizeof bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof bytes));
-    while (a.counter("slot_no_descriptor") < looks + 4 && a.alive()) poll(nullptr, 0, 10);
-    HOST_CHECK(a.counter("slot_no_descriptor") < looks + 100);
+    while (a.counter("slot_no_descriptor") < failures + 4 && a.alive()) poll(nullptr, 0, 10);
+    HOST_CHECK(a.counter("slot_no_descriptor") < failures + 100);
     HOST_CHECK(a.counter("slot_bad_frames") == bad);
     HOST_CHECK(prlimit(a.pid(), RLIMIT_NOFILE, &enough, nullptr) == 0);
     while (a.counter("slot_bad_frames") == bad && a.alive()) poll(nullptr, 0, 10);

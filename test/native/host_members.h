@@ -184,14 +184,14 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
     }
     return std::any_of(all.begin(), all.end(), [](M* m) { return isReadable(*m); });
   };
-  const auto look = [&](M& m) {
-    m.host.look(Look::kAll);
+  const auto pollAll = [&](M& m) {
+    m.host.pollNext(PollScope::kAll);
     poll(m);
   };
   while (busy())
     for (M* m : all) {
-      look(*m);
-      for (int i = 0; i < 64 && isReadable(*m); i++) look(*m);
+      pollAll(*m);
+      for (int i = 0; i < 64 && isReadable(*m); i++) pollAll(*m);
     }
 }
 

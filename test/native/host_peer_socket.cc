@@ -208,7 +208,7 @@ void madsComeAfter(const char* address) {
     a.send(path, b, {8});
     a.send(path, b, {8});
     HOST_CHECK(a.host.sendMad(path, mad, 0xffff) == Status::kSuccess);
-    if (round % 2 != 0) b.host.look(Look::kAll);
+    if (round % 2 != 0) b.host.pollNext(PollScope::kAll);
     b.take(3);
     HOST_CHECK(b.seen.size() == 3 && b.seen[0].psn + 1 == b.seen[1].psn && b.seen[2].psn == UINT32_MAX);
   }

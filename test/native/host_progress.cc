@@ -140,7 +140,7 @@ void pollsLastActiveSocketAgain() {
   work(a, b, [&] { return !pair->up(); });
   for (uint32_t i = 0; i < 2; i++) {
     arrives("::1");
-    b.host.look(Look::kBusiest);
+    b.host.pollNext(PollScope::kBusiest);
     HOST_CHECK(b.polled() == 1);
   }
   arrives("::1");
@@ -209,7 +209,7 @@ void pollerLeavesTheRing() {
     HOST_CHECK(!b.readable(0));
     send();
     HOST_CHECK(b.readable(0));
-    b.host.look(Look::kBusiest);
+    b.host.pollNext(PollScope::kBusiest);
     HOST_CHECK(b.polled() == 1);
     HOST_CHECK(b.readable(0));
     send();
@@ -220,7 +220,7 @@ void pollerLeavesTheRing() {
   HOST_CHECK(asleep() && asleep(&second));
   HOST_CHECK(told == 0);
   send();
-  b.host.look(Look::kBusiest);
+  b.host.pollNext(PollScope::kBusiest);
   HOST_CHECK(b.polled() == 1);
   HOST_CHECK(asleep() && !b.readable(0));
   HOST_CHECK(told == 1 && !second.asleep && sleeper.asleep);
@@ -254,7 +254,7 @@ void fullRingsLeaveTurns() {
     for (const char* address : {"127.0.0.1", "::1"}) a.send(address, b.host.slot());
     uint32_t wire = 0;
     for (int polls = 0; polls < 2; polls++) {
-      b.host.look(Look::kAll);
+      b.host.pollNext(PollScope::kAll);
       HOST_CHECK(b.polled() >= 64);
       wire += b.byWire;
     }

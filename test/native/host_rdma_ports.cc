@@ -279,7 +279,7 @@ void manyForNobody() {
   nd::Readiness readiness;
   nd::RdmaPorts listener(listenersNames, readiness), asker(askersNames, readiness);
   const Gid address = parseAddress("127.0.0.1");
-  constexpr uint64_t kNow = 1'000'000'000, kLooks = 64;
+  constexpr uint64_t kNow = 1'000'000'000, kLookups = 64;
   uint8_t body[64] = {};
   nd::Frame frame;
   frame.kind = nd::FrameKind::kMad;
@@ -287,7 +287,7 @@ void manyForNobody() {
   frame.bodyLength = sizeof body;
   const auto ask = [&](uint16_t port, uint64_t now) { return asker.handOver(0x106, port, address, frame, now); };
 
-  for (uint64_t n = 0; n < kLooks; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kNoOwner);
+  for (uint64_t n = 0; n < kLookups; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kNoOwner);
   for (int n = 0; n < 1000; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kUnsure);
   uint16_t port = 4002;
   uint32_t claim = 0;
@@ -315,14 +315,14 @@ void absentForAMoment() {
     nd::LocalNames names, others;
     nd::UniqueFd listener, connection;
     nd::ProcessId pid = 0;
-    using Look = nd::LocalNames::Look;
-    HOST_CHECK(names.connect(name, &connection, &pid, Look::kRecent) == ECONNREFUSED);
+    using Lookup = nd::LocalNames::Lookup;
+    HOST_CHECK(names.connect(name, &connection, &pid, Lookup::kRecent) == ECONNREFUSED);
     HOST_CHECK(others.listenAt(name, &listener) == 0);
     // On a busy machine it may take longer than the list is recent.
-    held = names.connect(name, &connection, &pid, Look::kRecent) == ECONNREFUSED;
+    held = names.connect(name, &connection, &pid, Lookup::kRecent) == ECONNREFUSED;
     HOST_CHECK(names.connect(name, &connection, &pid) == 0);
     names.forget();
-    HOST_CHECK(names.connect(name, &connection, &pid, Look::kRecent) == 0);
+    HOST_CHECK(names.connect(name, &connection, &pid, Lookup::kRecent) == 0);
   }
   HOST_CHECK(held);
 }

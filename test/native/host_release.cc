@@ -58,12 +58,12 @@ struct Member final : PacketSink, KernelPort {
     const Status status = host.claimPort(kernel, kService, nullptr, port, id);
     return status != Status::kSuccess ? status : host.openPort(*id);
   }
-  void look() {
+  void step() {
     for (int i = 0; i < 8; i++) host.poll(*this, 64);
   }
   void poll() {
     const auto hold = engine.hold();
-    look();
+    step();
   }
   void request(uint16_t port) {
     Path path;
@@ -116,7 +116,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
     poller = std::thread([&] {
       if (owner.engine.lock().try_lock()) {
         tried = true;
-        owner.look();
+        owner.step();
         owner.engine.lock().unlock();
       }
       tried = true;

@@ -123,40 +123,40 @@ int busyMain() {
 }
 
 // A thread that spins before it sleeps, on a clock that advances with its polls.
-int looksOnMain() {
+int spinsMain() {
   const PortTaken taken;
   Unwatched here;
   WaitingThread waiting(
       here.hosted, [](void*) {}, nullptr);
   here.clock.slow = clockNow();
-  uint32_t asked = 0, there = 0;
-  const auto comes = [&] { return ++asked == there; };
-  const auto enter = [&](uint32_t whenAsked, bool sleeps) {
-    asked = 0;
-    there = whenAsked;
+  uint32_t polls = 0, there = 0;
+  const auto comes = [&] { return ++polls == there; };
+  const auto enter = [&](uint32_t whenPolled, bool sleeps) {
+    polls = 0;
+    there = whenPolled;
     const WaitingThread::Entry entry = waiting.enter(comes, sleeps);
     waiting.leave();
     return entry;
   };
-  constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
+  constexpr uint32_t kNever = 0, kSoon = 6, kPollAndStep = 2;
   // A thread that only sleeps sets no mark: the engine's thread would leave timers to it that are due meanwhile.
   const uint64_t marked = here.engine.owner().marked();
   HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(here.engine.owner().marked() == marked);
   waiting.leave();
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
-  HOST_CHECK(asked == kSoon);
+  HOST_CHECK(polls == kSoon);
   HOST_CHECK(enter(kSoon, false) == WaitingThread::Entry::kSleep);  // it does not sleep, and so does not wait
-  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(polls == kPollAndStep);
   HOST_CHECK(enter(kNever, true) == WaitingThread::Entry::kSleep);
-  HOST_CHECK(asked > kSoon);
+  HOST_CHECK(polls > kSoon);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // the last time it had no result
-  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(polls == kPollAndStep);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
   // A thread that comes from sleeping handles everything else before it sleeps again.
   HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);
-  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(polls == kPollAndStep);
   return hosttest::failures;
 }
 
@@ -210,9 +210,9 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
   if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
   if (argc > 1 && std::strcmp(argv[1], "busy") == 0) return busyMain();
-  if (argc > 1 && std::strcmp(argv[1], "looks on") == 0) return looksOnMain();
+  if (argc > 1 && std::strcmp(argv[1], "spins") == 0) return spinsMain();
   if (argc > 1 && std::strcmp(argv[1], "acknowledges") == 0) return acknowledgesMain();
   hosttest::privateNetwork();
-  for (const char* test : {"unseen", "modified", "busy", "looks on", "acknowledges"}) apart(test);
+  for (const char* test : {"unseen", "modified", "busy", "spins", "acknowledges"}) apart(test);
   return hosttest::finish("host_unwatched");
 }

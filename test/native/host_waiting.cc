@@ -42,11 +42,11 @@ struct Waiting {
   };
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   WaitingThread thread{hca().progress(), [](void* self) { ring(*static_cast<int*>(self)); }, &fd};
-  const bool looksOn;              // spins before it sleeps
+  const bool spins;                // spins before it sleeps
   uint32_t owned = 0, served = 0;  // sleeps
   uint32_t awake = 0;              // did not have to sleep
 
-  explicit Waiting(bool looks = false) : looksOn(looks) {}
+  explicit Waiting(bool spinning = false) : spins(spinning) {}
   ~Waiting() {
     thread.leave();
     close(fd);
@@ -69,7 +69,7 @@ struct Waiting {
     const auto done = [&] { return sink.done.load(); };
     bool came = true;
     while (came && !done()) {
-      const WaitingThread::Entry entry = thread.enter(done, looksOn);
+      const WaitingThread::Entry entry = thread.enter(done, spins);
       if (entry == WaitingThread::Entry::kDone) awake++;
       if (entry == WaitingThread::Entry::kDone) break;
       const bool owns = entry == WaitingThread::Entry::kSleep;
@@ -163,7 +163,7 @@ void waiters(uint32_t rounds) {
 }
 
 // Threads that spin before they sleep: some messages arrive before a sleep, some end one.
-void lookingOn(uint32_t rounds) {
+void spinningWaits(uint32_t rounds) {
   Side side;
   Peer peer('l', side);
   Waiting waiting(true);
@@ -441,7 +441,7 @@ int main(int argc, char** argv) {
   startProcess();
   const uint32_t rounds = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 2000;
   waiters(rounds);
-  lookingOn(rounds);
+  spinningWaits(rounds);
   spinPayoff();
   pollHint();
   besidePollers(rounds);

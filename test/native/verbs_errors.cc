@@ -110,10 +110,10 @@ class Program {
       ringReceives(kSharedBit | srq_.handle);
       if (shared_.handle != 0) w.rdma.completeReceive(shared_.qpn, ibv_wc{});
     }
-    look();
+    collect();
   }
   // What completions and events report.
-  void look() {
+  void collect() {
     for (TestCq* cq : {&sendCq_, &receiveCq_}) {
       if (cq->handle == 0) continue;
       for (const Cqe& cqe : poll(*cq)) told = told || cqe.status() != kWcSuccess;
@@ -185,7 +185,7 @@ class Program {
       if (one != 0) host().cmDestroy(one);
   }
   void end() {
-    look();
+    collect();
     // Requests that a failure has left in flight are flushed.
     for (TestQp* qp : {&rc_, &shared_, &ud_, &connected_})
       ended(qp->handle, [&] { return host().destroyQp(qp->handle); });

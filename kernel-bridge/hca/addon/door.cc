@@ -404,18 +404,18 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   bool taken = false, notified = false;
   // Requests take precedence over events, because the request for an event was made before it. The limit ensures that
   // events are served.
-  const auto look = [&] {
+  const auto ready = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
     if (!taken) notified = signal_->notified();
     if (!taken && !notified) taken = channel_->take(&request);
     inARow_ = taken ? inARow_ + 1 : 0;
     return taken || notified;
   };
-  bool found = look();
-  if (!found && busy_ && !closed_) found = signal_->park(progress::kParkMicroseconds, look);
+  bool found = ready();
+  if (!found && busy_ && !closed_) found = signal_->park(progress::kParkMicroseconds, ready);
   if (!found && std::exchange(busy_, false)) {
     signal_->end();
-    found = look();  // earlier wake-ups did not reach the loop
+    found = ready();  // earlier wake-ups did not reach the loop
   }
   if (!found) return Napi::Number::New(env, kNextNone);
   if (!std::exchange(busy_, true)) signal_->begin();

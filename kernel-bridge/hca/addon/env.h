@@ -90,8 +90,8 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void notifyFirst() { notifiesFirst_ = true; }
   // Waits until `look` returns true and returns its result; at most for this time, and not past the loop's next timer.
   // Returns at once when any signal of this environment is woken. The loop's thread.
-  template <typename Look>
-  bool park(int64_t microseconds, Look look);
+  template <typename Ready>
+  bool park(int64_t microseconds, Ready ready);
   // See Parking; the loop's thread.
   void begin() { parking_->begin(token_); }
   void end() { parking_->end(); }
@@ -110,11 +110,11 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   bool keepAlive_ = true;
 };
 
-template <typename Look>
-bool LoopSignal::park(int64_t microseconds, Look look) {
+template <typename Ready>
+bool LoopSignal::park(int64_t microseconds, Ready ready) {
   parks_.store(true);
   const int64_t timer = untilTimer();
-  return parking_->park(token_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
+  return parking_->park(token_, timer < 0 ? microseconds : std::min(timer, microseconds), ready);
 }
 
 // A JavaScript function that native code calls from the loop. An exception in it becomes an uncaughtException of the

@@ -21,12 +21,12 @@ void Command::letPeersLeave() {
   if (t_.context.link.directOccupied(withdrawn)) {
     owner->countWait();
     const uint64_t deadline = monotonicNs() + owner->evictionTimeoutNs();
-    uint32_t looks = 0;
+    uint32_t checks = 0;
     do {
       lock_.unlock();
       // An access takes a few microseconds; a longer one has lost its CPU. No event reports its end: checking for a
       // waiter to wake would take longer than most accesses.
-      if (looks++ < kYields) yieldThread();
+      if (checks++ < kYields) yieldThread();
       else std::this_thread::sleep_for(std::chrono::microseconds(100));
       lock_ = lockOf(t_);
     } while (t_.context.link.directOccupied(withdrawn) && monotonicNs() < deadline);

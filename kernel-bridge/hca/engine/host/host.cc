@@ -462,7 +462,9 @@ void Host::reportEnd(uint32_t slot, PacketSink& sink) {
 }
 
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
-void Host::look(Look next) { impl_->dispatcher.schedule.next(next, next == Look::kLater ? impl_->clock.recent() : 0); }
+void Host::pollNext(PollScope next) {
+  impl_->dispatcher.schedule.next(next, next == PollScope::kLater ? impl_->clock.recent() : 0);
+}
 uint64_t Host::now() const { return impl_->clock.recent(); }
 bool Host::fallAsleep(Sleeper& sleeper) { return impl_->dispatcher.fallAsleep(sleeper); }
 void Host::forget(Sleeper& sleeper) { impl_->dispatcher.sleepers.remove(sleeper); }

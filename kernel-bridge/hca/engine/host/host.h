@@ -116,7 +116,7 @@ class Host final : public Link {
   // Call before a sleeper is destroyed, once it no longer waits.
   void forget(Sleeper& sleeper);
   // Chooses the descriptors that the next poll() checks.
-  void look(Look next);
+  void pollNext(PollScope next);
   uint64_t now() const;  // at most a microsecond off
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;

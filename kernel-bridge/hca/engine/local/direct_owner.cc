@@ -205,8 +205,8 @@ void DirectOwner::reclaim(LocalPair* const* pairs, size_t count, Unmoved all, ui
   for (size_t i = 0; i < count; i++) {
     const DirectAccessRecord* const access = pairs[i]->remoteAccess();
     DirectAccessRecord::Seen seen;
-    for (uint32_t looks = 0; access != nullptr && access->read(&seen) && seen.file() == file; looks++) {
-      if (looks < kLooks) continue;
+    for (uint32_t checks = 0; access != nullptr && access->read(&seen) && seen.file() == file; checks++) {
+      if (checks < kChecks) continue;
       if (!hasEnded(pairs[i]->process()) && evict(*pairs[i], seen)) {
         all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectAccessRecord::kMostBytes)));
         all.peers.push_back(pairs[i]->process());

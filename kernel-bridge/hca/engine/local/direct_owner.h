@@ -35,7 +35,7 @@ class DirectOwner {
       50'000'000;  // for a peer inside; copying a piece takes a few microseconds
   // How often settle() checks another peer that accesses an evicted peer's file: an atomic operation has finished by
   // then.
-  static constexpr uint32_t kLooks = 1024;
+  static constexpr uint32_t kChecks = 1024;
 
   explicit DirectOwner(HostCounters& counters) : counters_(counters) {}
   DirectOwner(const DirectOwner&) = delete;

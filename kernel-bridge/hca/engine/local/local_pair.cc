@@ -228,7 +228,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
 // False: it is another kind of entry or unusual; use takeOne().
 bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
-  small.slots[0] = consumer_.look(0);
+  small.slots[0] = consumer_.peek(0);
   if (!fast || small.slots[0] == nullptr) return false;
   const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
     return peekWord(at + word);
@@ -251,7 +251,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   small.bulk = inBulk ? consumer_.bulk(small.length) : nullptr;
   const uint32_t slots = LocalRing::slotsFor(small.entryBytes());
   for (uint32_t i = 1; i < slots; i++)
-    if ((small.slots[i] = consumer_.look(i)) == nullptr) return false;
+    if ((small.slots[i] = consumer_.peek(i)) == nullptr) return false;
   if (!sink.onLocalSmall(*this, small)) return false;
   taken_ += small.length;
   consumer_.take(slots, small.bulkBytes());

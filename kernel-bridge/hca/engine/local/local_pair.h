@@ -220,7 +220,7 @@ class LocalPair {
   // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet: this side
   // returns for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
-  bool owesWake() const { return dirty_ || (readsAdded_ && consumer_.look(kBacklog) == nullptr); }
+  bool owesWake() const { return dirty_ || (readsAdded_ && consumer_.peek(kBacklog) == nullptr); }
   void wakePeer();
   Pull copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);

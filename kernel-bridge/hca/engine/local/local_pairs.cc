@@ -331,7 +331,7 @@ bool LocalPairs::pending() const {
 
 bool LocalPairs::spin(const std::atomic<uint32_t>& wanted) {
   for (LocalPair* pair : up_) pair->flush();
-  for (uint32_t looks = 0; looks < progress::kRingLooks; looks += static_cast<uint32_t>(up_.size()) + 1) {
+  for (uint32_t polls = 0; polls < progress::kRingPolls; polls += static_cast<uint32_t>(up_.size()) + 1) {
     for (const LocalPair* pair : up_)
       if (pair->pending()) return true;
     if (wanted.load(std::memory_order_relaxed) != 0) return false;

@@ -43,7 +43,7 @@ class LocalPairs {
 
   bool any() const { return !up_.empty(); }
   bool pending() const;
-  // Polls the rings, progress::kRingLooks times or until `wanted` ≠ 0. True: there are entries.
+  // Polls the rings, progress::kRingPolls times or until `wanted` ≠ 0. True: there are entries.
   bool spin(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
   uint32_t receive(PacketSink& sink, uint32_t budget);

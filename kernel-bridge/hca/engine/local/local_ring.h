@@ -175,7 +175,7 @@ class LocalConsumer {
     return true;
   }
   // A slot of the next entry, which the peer may change at any time; null: missing.
-  const LocalRing::Slot* look(uint32_t index) const {
+  const LocalRing::Slot* peek(uint32_t index) const {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }

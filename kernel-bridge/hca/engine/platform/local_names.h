@@ -38,12 +38,12 @@ class LocalNames {
 
   // Connects to the process of this user that has the name. Returns 0; ECONNREFUSED or EACCES: none has it (EACCES: but
   // another user does); EAGAIN: it has too many unaccepted connections; or another errno.
-  enum class Look {
+  enum class Lookup {
     kNow,
     kUsual,   // the usual name now; variants from the recent list
     kRecent,  // only the recent list, without a system call: a name not listed counts as absent
   };
-  int connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look look = Look::kNow);
+  int connect(const std::string& what, UniqueFd* connection, ProcessId* process, Lookup lookup = Lookup::kNow);
 
   // The names of this user's processes, without `prefix`. Empty optional: no descriptor or memory for the query.
   std::optional<std::vector<std::string>> list(const std::string& prefix);

@@ -19,7 +19,7 @@ class HostedEngine final : public ProgressEngine {
   EngineLock& lock() override { return engine_.lock(); }
   std::unique_lock<EngineLock> hold() override { return engine_.hold(); }
   bool contended() const override { return engine_.contended(); }
-  void look(Look next) override { host_.look(next); }
+  void pollNext(PollScope next) override { host_.pollNext(next); }
   bool step(Stepper stepper) override { return engine_.poll(stepper); }
   uint64_t nextDeadline() override { return std::min(engine_.nextDeadline(), host_.nextDeadline()); }
   bool fallAsleep(Sleeper& sleeper) override { return host_.fallAsleep(sleeper); }

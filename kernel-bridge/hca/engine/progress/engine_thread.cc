@@ -110,7 +110,7 @@ void EngineThread::serve(uint64_t mark) {
   bool more = true;
   {
     std::lock_guard<EngineLock> guard(engine_.lock());
-    engine_.look(Look::kBusiest);
+    engine_.pollNext(PollScope::kBusiest);
     for (uint32_t step = 0; step < progress::kStepsPerTurn && more; step++) {
       more = engine_.step(Stepper::kEngine);
       if (engine_.contended() || owner_.marked() != mark) break;

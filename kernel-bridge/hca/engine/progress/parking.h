@@ -17,20 +17,20 @@ class Parking {
 
   // Waits until `look` returns true, at most for this time or until it is unparked; returns the last result of `look`.
   // Does not wait if the loop was woken since the thread was last there.
-  template <typename Look>
-  bool park(int32_t token, int64_t microseconds, Look look) {
+  template <typename Ready>
+  bool park(int32_t token, int64_t microseconds, Ready ready) {
     int32_t word = kAway;
     if (!word_.compare_exchange_strong(word, token)) {
-      if (look()) return true;
+      if (ready()) return true;
       word_.store(kAway);  // return to the loop now
       return false;
     }
     // Earlier tasks have woken the loop; later ones use unpark().
-    const bool found = look();
+    const bool found = ready();
     if (!found) waitWhile(word_, token, microseconds);
     word = token;
     if (!word_.compare_exchange_strong(word, kAway) && word == kUnparked) word_.compare_exchange_strong(word, kAway);
-    return found || look();
+    return found || ready();
   }
 
   // ── Between begin() and end() the thread is busy with the tasks of this token, and may park in between. It checks

@@ -10,7 +10,7 @@
 namespace nd {
 
 // What the next poll checks.
-enum class Look : uint8_t {
+enum class PollScope : uint8_t {
   kBusiest,  // the sockets, however busy the local link is; the busiest of them first
   kAll,      // all descriptors
   kLater,    // only the local link, for some microseconds
@@ -18,9 +18,9 @@ enum class Look : uint8_t {
 
 class PollSchedule {
  public:
-  void next(Look look, uint64_t now) {
-    due_ = look == Look::kLater ? now + progress::kLongestGapNs : 0;
-    all_ |= look == Look::kAll;
+  void next(PollScope scope, uint64_t now) {
+    due_ = scope == PollScope::kLater ? now + progress::kLongestGapNs : 0;
+    all_ |= scope == PollScope::kAll;
   }
   bool due(uint64_t now) const { return now >= due_; }
 

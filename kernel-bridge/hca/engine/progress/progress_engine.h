@@ -1,6 +1,7 @@
 // The HCA as driven by the owner of progress: an engine with its host. The owner repeats one round:
 //
-//   hold(); look(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is readable.
+//   hold(); pollNext(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is
+//   readable.
 //
 // Nothing sleeps or waits while holding the lock of hold(). A thread that has slept begins a new round.
 #pragma once
@@ -33,9 +34,9 @@ class ProgressEngine {
   virtual bool contended() const = 0;  // a thread waits in hold(): release the lock soon
 
   // ── With the lock
-  virtual void look(Look next) = 0;        // what the next step polls
-  virtual bool step(Stepper stepper) = 0;  // true: there may be more to do
-  virtual uint64_t nextDeadline() = 0;     // when the next step is due (ns), or UINT64_MAX
+  virtual void pollNext(PollScope next) = 0;  // what the next step polls
+  virtual bool step(Stepper stepper) = 0;     // true: there may be more to do
+  virtual uint64_t nextDeadline() = 0;        // when the next step is due (ns), or UINT64_MAX
   // From now on peers on the local link make descriptor() readable. False: there is work now.
   virtual bool fallAsleep(Sleeper& sleeper) = 0;
   virtual void forget(Sleeper& sleeper) = 0;  // before it is destroyed

@@ -30,7 +30,7 @@ constexpr uint64_t kOtherWorkNs = 20'000;
 // Polls closer together than this have no other work in between: each may poll on for a moment.
 constexpr uint64_t kBusyGapNs = 2'000;
 // Rounds over the rings of the local link in one poll by a thread that does nothing else: half a microsecond.
-constexpr uint32_t kRingLooks = 256;
+constexpr uint32_t kRingPolls = 256;
 
 // ── A thread that waits for an event (waiting_thread.h, poll_hint.h, spin_payoff.h)
 

@@ -45,13 +45,13 @@ void WaitingThread::on(WaitEvent event) {
 
 // A polling program most likely replies, so acknowledgements are deferred and sent with the reply. After a sleep only
 // the ACKs that block the peer are sent.
-uint64_t WaitingThread::look() {
+uint64_t WaitingThread::poll() {
   const bool woken = state_ == WaitState::kWoken;
   const auto hold = engine_.hold();
   sleeper_.asleep = false;
   const uint64_t now = engine_.now();
   const bool ringsAlone = woken || now < allDue_;
-  engine_.look(ringsAlone ? Look::kLater : Look::kAll);
+  engine_.pollNext(ringsAlone ? PollScope::kLater : PollScope::kAll);
   if (woken || !ringsAlone) allDue_ = now + progress::kRingsAloneNs;
   engine_.step(woken ? Stepper::kWoken : Stepper::kPoller);
   return now;
@@ -60,7 +60,7 @@ uint64_t WaitingThread::look() {
 bool WaitingThread::lastStep() {
   engine_.owner().postpone();  // before it sleeps, when there is time, and not when a message has arrived
   const auto hold = engine_.hold();
-  engine_.look(Look::kAll);
+  engine_.pollNext(PollScope::kAll);
   allDue_ = engine_.now() + progress::kRingsAloneNs;
   return !engine_.step(Stepper::kEngine) && engine_.fallAsleep(sleeper_);
 }

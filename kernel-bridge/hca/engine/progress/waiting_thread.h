@@ -60,13 +60,13 @@ class WaitingThread {
   template <typename Done>
   bool spin(Done done, bool sleeps) {
     const bool woken = state_ == WaitState::kWoken;
-    uint64_t now = look();
+    uint64_t now = poll();
     if (done()) return true;
     on(WaitEvent::kEmpty);
     if (woken || !sleeps || !spin_.pays()) return false;
     for (const uint64_t end = now + progress::kSpinNs; now < end;) {
       if (engine_.contended()) return false;  // which says nothing about later events
-      const uint64_t before = std::exchange(now, look());
+      const uint64_t before = std::exchange(now, poll());
       if (!done()) continue;
       spin_.found(now - before);
       return true;
@@ -75,7 +75,7 @@ class WaitingThread {
     return false;
   }
   bool begin();
-  uint64_t look();  // a poll; returns the time
+  uint64_t poll();  // returns the time
   bool lastStep();  // true: nothing was left to do, and peers signal from now on
   void on(WaitEvent event);
 

@@ -235,7 +235,7 @@ KernelId RdmaPorts::find(uint32_t service, uint16_t port, const Gid& address) {
   return any;
 }
 
-bool RdmaPorts::Looks::take(uint64_t now) {
+bool RdmaPorts::LookupRate::take(uint64_t now) {
   const uint64_t used = std::max(used_, now);
   if (used - now >= kAtOnce * kEachNs) return false;
   used_ = used + kEachNs;
@@ -247,12 +247,12 @@ RdmaPorts::HandOver RdmaPorts::handOver(uint32_t service, uint16_t port, const G
   const std::string names[] = {portName(service, port, &address), portName(service, port, nullptr)};
   for (const std::string& name : names)
     if (sendToKnown(name, frame)) return HandOver::kDone;
-  const bool sure = looks_.take(now);
-  const auto look = sure ? LocalNames::Look::kUsual : LocalNames::Look::kRecent;
+  const bool sure = lookupRate_.take(now);
+  const auto lookup = sure ? LocalNames::Lookup::kUsual : LocalNames::Lookup::kRecent;
   for (const std::string& name : names) {
     UniqueFd fd;
     ProcessId process = 0;
-    const int error = names_.connect(name, &fd, &process, look);
+    const int error = names_.connect(name, &fd, &process, lookup);
     if (isDescriptorLack(error)) return HandOver::kLacking;
     if (error != 0) continue;
     if (sendFrame(fd.get(), frame) != 0) return HandOver::kNoOwner;

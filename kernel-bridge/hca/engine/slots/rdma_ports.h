@@ -82,7 +82,7 @@ class RdmaPorts {
   };
   static constexpr size_t kMaxOwners = 8;
   // Limits lookups, each of which costs some system calls: a burst of this many, then one per interval.
-  class Looks {
+  class LookupRate {
    public:
     bool take(uint64_t now);
 
@@ -102,7 +102,7 @@ class RdmaPorts {
   RdmaPortBlocks blocks_;
   std::vector<Owner> owners_;
   uint64_t uses_ = 0;
-  Looks looks_;
+  LookupRate lookupRate_;
 };
 
 }  // namespace nd

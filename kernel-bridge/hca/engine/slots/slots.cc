@@ -133,8 +133,8 @@ const std::vector<uint32_t>& Slots::liveNow(uint64_t now) {
   return live_;
 }
 
-int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Look look) {
-  const int error = names_.connect(slotName(slot), fd, process, look);
+int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Lookup lookup) {
+  const int error = names_.connect(slotName(slot), fd, process, lookup);
   if (error != 0) {
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
@@ -145,7 +145,7 @@ int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames
   return 0;
 }
 
-Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
+Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Lookup lookup) {
   *error = 0;
   if (slot >= kMax) {
     *error = ECONNREFUSED;
@@ -153,7 +153,7 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
   }
   if (peers_[slot]) return peers_[slot].get();
   auto fresh = std::make_unique<Peer>();
-  *error = connectTo(slot, &fresh->fd, &fresh->process, look);
+  *error = connectTo(slot, &fresh->fd, &fresh->process, lookup);
   if (*error != 0) return nullptr;
   peers_[slot] = std::move(fresh);
   return peers_[slot].get();
@@ -161,7 +161,7 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
 
 int Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint32_t fdCount) {
   int error = 0;
-  Peer* p = peer(slot, &error, LocalNames::Look::kRecent);
+  Peer* p = peer(slot, &error, LocalNames::Lookup::kRecent);
   if (p == nullptr) {
     counters_.add(error == EAGAIN           ? HostCounter::kSlotQueueFull
                   : isDescriptorLack(error) ? HostCounter::kSlotNoDescriptor

@@ -134,8 +134,8 @@ class Slots {
     std::deque<Queued> queue;
     size_t queuedBytes = 0;
   };
-  int connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Look look = LocalNames::Look::kNow);
-  Peer* peer(uint32_t slot, int* error, LocalNames::Look look = LocalNames::Look::kNow);
+  int connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Lookup lookup = LocalNames::Lookup::kNow);
+  Peer* peer(uint32_t slot, int* error, LocalNames::Lookup lookup = LocalNames::Lookup::kNow);
   bool isOther(uint32_t slot) const { return slot < kMax && slot != slot_; }
   static bool isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentity* sender);
   void drain(uint32_t slot, Peer& peer);

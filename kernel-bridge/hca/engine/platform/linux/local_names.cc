@@ -101,12 +101,12 @@ int LocalNames::listenAt(const std::string& what, UniqueFd* listener) {
   return error == EADDRINUSE ? claimBesides(what, listener, &bound) : error;
 }
 
-int LocalNames::connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look look) {
-  if (look == Look::kRecent && recentlyAbsent(what)) return ECONNREFUSED;
+int LocalNames::connect(const std::string& what, UniqueFd* connection, ProcessId* process, Lookup lookup) {
+  if (lookup == Lookup::kRecent && recentlyAbsent(what)) return ECONNREFUSED;
   const std::string usual = ownName(what);
   const int error = connectLocal(usual, connection, process);
   if (error != ECONNREFUSED && error != EACCES && error != EAGAIN) return error;
-  const auto listed = look == Look::kNow ? read(usual) : recentBesides(what);
+  const auto listed = lookup == Lookup::kNow ? read(usual) : recentBesides(what);
   if (!listed) return error;
   bool strangers = false;
   for (const LocalListener& l : *listed) {

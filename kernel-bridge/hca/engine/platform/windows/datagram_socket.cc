@@ -60,7 +60,7 @@ int UdpSocket::open(int family) {
   return signal_->handle != nullptr && WSAEventSelect(socket, signal_->handle, FD_READ) == 0 ? 0 : lastError();
 }
 
-uint32_t UdpSocket::look(uint32_t kinds, bool signalled) {
+uint32_t UdpSocket::readyKinds(uint32_t kinds, bool signalled) {
   if (signalled) {
     WSANETWORKEVENTS events;
     WSAEnumNetworkEvents(socket, signal_->handle,

@@ -27,8 +27,8 @@ class Object {
   virtual const std::shared_ptr<Signal>& signal() const = 0;
   // Which of these kinds are ready (Readiness::Kind). `signalled`: whether the signal was set. Only a signal announces
   // a change from false to true.
-  virtual uint32_t look(uint32_t kinds, bool signalled) = 0;
-  // Whether look() can report something without a signal.
+  virtual uint32_t readyKinds(uint32_t kinds, bool signalled) = 0;
+  // Whether readyKinds() can report something without a signal.
   virtual bool waits(uint32_t kinds) const = 0;
 
   // Appends the signals that a thread has to wait for, at most kMostCollected. False: the object is ready already.

@@ -81,7 +81,7 @@ int LocalNames::claim(const std::string& what, const std::string& prefix, Unique
 
 int LocalNames::listenAt(const std::string& what, UniqueFd* listener) { return listenLocal(ownName(what), listener); }
 
-int LocalNames::connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look) {
+int LocalNames::connect(const std::string& what, UniqueFd* connection, ProcessId* process, Lookup) {
   return connectLocal(ownName(what), connection, process);
 }
 

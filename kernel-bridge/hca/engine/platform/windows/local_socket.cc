@@ -68,7 +68,7 @@ class Connection final : public Object {
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
-  uint32_t look(uint32_t kinds, bool signalled) override {
+  uint32_t readyKinds(uint32_t kinds, bool signalled) override {
     std::lock_guard<std::mutex> guard(mutex_);
     if (signalled) ResetEvent(signal_->handle);  // later completions signal again
     return now(kinds);
@@ -220,7 +220,7 @@ class Listener final : public Object {
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
-  uint32_t look(uint32_t kinds, bool signalled) override {
+  uint32_t readyKinds(uint32_t kinds, bool signalled) override {
     if (signalled) ResetEvent(signal_->handle);
     return waits(kinds) ? 0 : kinds & Readiness::kReadable;
   }

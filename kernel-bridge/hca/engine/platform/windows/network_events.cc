@@ -32,7 +32,7 @@ class Changes final : public Object {
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
-  uint32_t look(uint32_t, bool signalled) override { return signalled ? Readiness::kReadable : 0u; }
+  uint32_t readyKinds(uint32_t, bool signalled) override { return signalled ? Readiness::kReadable : 0u; }
   bool waits(uint32_t) const override { return true; }
 
   bool take() {

@@ -110,7 +110,7 @@ class ReadinessSet {
     const size_t count = members_.size();
     for (size_t i = 0; i < count && found < Readiness::kMostEvents; i++) {
       Member& m = members_[(first_ + i) % count];
-      const uint32_t kinds = look(m);
+      const uint32_t kinds = readyKinds(m);
       if (kinds != 0) events[found++] = {m.tag, kinds};
     }
     if (count != 0) first_ = (first_ + 1) % count;
@@ -171,10 +171,10 @@ class ReadinessSet {
     return all;
   }
 
-  static uint32_t look(Member& m) {
+  static uint32_t readyKinds(Member& m) {
     if (m.kinds == Readiness::kNothing) return 0;
     const bool signalled = m.signal != nullptr && isSignalled(m.signal->handle);
-    if (isObject(m.descriptor)) return objectOf(m.descriptor)->look(m.kinds, signalled);
+    if (isObject(m.descriptor)) return objectOf(m.descriptor)->readyKinds(m.kinds, signalled);
     return signalled ? Readiness::kReadable : 0u;
   }
 
@@ -231,7 +231,7 @@ class SetObject final : public Object {
  public:
   ~SetObject() override { members->end(); }
   const std::shared_ptr<Signal>& signal() const override { return none_; }
-  uint32_t look(uint32_t, bool) override { return 0; }
+  uint32_t readyKinds(uint32_t, bool) override { return 0; }
   bool waits(uint32_t) const override { return true; }
   bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) override { return members->collect(signals, count); }
   const std::shared_ptr<ReadinessSet> members = std::make_shared<ReadinessSet>();
