@@ -165,7 +165,7 @@ export const numbers: readonly NumberTable[] = [
         4,
         'Packets longer than the path allows, sent as fragments (transport/extensions/fragments.h).',
       ],
-      answers: [
+      lostResponses: [
         8,
         'Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).',
       ],

@@ -152,7 +152,7 @@ TEST(short_packets_may_be_too_long_as_well) {
 // Concurrent READs whose responses are too long even in quarters: to a peer that requests each individually, and to one
 // that goes back.
 TEST(concurrent_responses_become_as_short_as_needed) {
-  for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kAnswers)})
+  for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kLostResponses)})
     for (uint32_t bytes : {700u, 4096u, kMessage}) {
       Narrow n(taken);
       n.longest = n.longestBack = 548;

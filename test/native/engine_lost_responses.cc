@@ -37,7 +37,7 @@ struct Reads {
   QpShape shape;
   TestQp qa, qb;
   Buffer source, to;
-  uint64_t answers = 0, again = 0;  // that have left `b`
+  uint64_t responses = 0, again = 0;  // that have left `b`
   std::function<bool(Frame&)> lose = [](Frame&) { return false; };
   std::map<uint32_t, uint32_t> times;  // a response's PSN: how often it was sent
   static constexpr uint64_t kBytes = 128 * kMessage;
@@ -67,7 +67,7 @@ struct Reads {
     const auto carry = w.net.filter;
     w.net.filter = [this, carry](Frame& f) {
       if (f.source == w.b->gid && isResponse(f)) {
-        answers++;
+        responses++;
         again += f.bth().ackRequest;
         times[f.bth().psn]++;
       }
@@ -107,7 +107,7 @@ TEST(lost_responses_alone_are_re_requested) {
     };
     for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(8, kSecond / 10, 8 * kMessage));
-    CHECK_EQ(r.answers, 8 * kPackets + lost.size());
+    CHECK_EQ(r.responses, 8 * kPackets + lost.size());
     CHECK_EQ(r.again, uint64_t(lost.size()));
     CHECK_EQ(r.w.a->counter("lost_pkts"), uint64_t(lost.size()));
     CHECK(r.w.a->counter("kept_pkts") > 0);
@@ -126,7 +126,7 @@ TEST(lost_tail_of_responses_is_found_without_a_timeout) {
     for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(8, kSecond / 10, 8 * kMessage));
     CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
-    CHECK(r.answers <= 8 * kPackets + tail + 2);
+    CHECK(r.responses <= 8 * kPackets + tail + 2);
   }
 }
 
@@ -142,7 +142,7 @@ TEST(lost_re_requests_are_repeated) {
     for (uint32_t i = 0; i < 64; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(64, kSecond, 64 * kMessage));
     CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
-    CHECK(r.answers <= 64 * kPackets + 4);
+    CHECK(r.responses <= 64 * kPackets + 4);
   }
 }
 
@@ -160,7 +160,7 @@ TEST(a_re_request_is_repeated_when_three_later_ones_are_served) {
   };
   for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
   CHECK(r.ends(8, 4 * kRoundTrip, 8 * kMessage));
-  CHECK_EQ(r.answers, 8 * kPackets + 6);
+  CHECK_EQ(r.responses, 8 * kPackets + 6);
 }
 
 // A READ request that has not arrived is sent again whole, however the responses to other re-requests reveal it: a part
@@ -198,7 +198,7 @@ TEST(lost_responses_of_atomics_are_re_requested) {
   CHECK(r.ends(16, kSecond / 10, 8 * kMessage));
   for (uint32_t i = 0; i < 8; i++) CHECK_EQ(old.words[i], uint64_t(3 * i));
   CHECK_EQ(word.words[0], 24u);
-  CHECK_EQ(r.answers, 8 * kPackets + 16);
+  CHECK_EQ(r.responses, 8 * kPackets + 16);
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
@@ -330,7 +330,8 @@ TEST(responses_that_overtake_are_not_a_loss) {
 
 // A peer that has not agreed, or only on less, gets the standard's packets, and goes back.
 TEST(peers_without_the_agreement_go_back) {
-  for (uint32_t taken : {0u, uint32_t(extensions::kAll & ~extensions::kAnswers), uint32_t(extensions::kAnswers)}) {
+  for (uint32_t taken :
+       {0u, uint32_t(extensions::kAll & ~extensions::kLostResponses), uint32_t(extensions::kLostResponses)}) {
     Reads r(taken);
     uint32_t marked = 0;
     r.lose = [&](Frame& f) {
@@ -342,7 +343,7 @@ TEST(peers_without_the_agreement_go_back) {
     CHECK_EQ(marked, 0u);
     CHECK_EQ(r.again, 0u);
     CHECK_EQ(r.w.a->counter("kept_pkts"), 0u);
-    CHECK(r.answers > 8 * kPackets + 4);
+    CHECK(r.responses > 8 * kPackets + 4);
   }
 }
 
@@ -367,8 +368,8 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   Buffer source(*w.b, 8 * kMessage, kAllAccess, 1), to(*w.a, 8 * kMessage);
   const auto carry = w.net.filter;
   std::vector<std::unique_ptr<TestQp>> alive;
-  uint32_t answers = 0;
-  w.net.filter = [&](Frame& f) { return isResponse(f) && ++answers == 2 ? false : carry(f); };
+  uint32_t responses = 0;
+  w.net.filter = [&](Frame& f) { return isResponse(f) && ++responses == 2 ? false : carry(f); };
   uint64_t kept = 0;
   for (uint32_t how : {0u, 1u, 2u, 0u, 1u, 2u}) {
     // They stay: their destruction would free everything.
@@ -378,7 +379,7 @@ TEST(ends_in_a_gap_free_what_is_kept) {
     l.mtu = kMtu;
     l.extensions = extensions::kAll;
     w.connect(qa, qb, l);
-    answers = 0;
+    responses = 0;
     for (uint32_t i = 0; i < 8; i++)
       qa.post({kOpRead,
                kSendFlagSignaled,
@@ -460,13 +461,13 @@ TEST(nonsensical_responses_do_no_harm) {
 TEST(losses_of_responses_cost_what_is_lost) {
   uint64_t sent[2], took[2];
   for (uint32_t with : {0u, 1u}) {
-    Reads r(with ? extensions::kAll : extensions::kAll & ~extensions::kAnswers);
+    Reads r(with ? extensions::kAll : extensions::kAll & ~extensions::kLostResponses);
     Random fate(5);
     r.lose = [&](Frame& f) { return f.source == r.w.b->gid && fate.chance(0.02); };
     for (uint32_t i = 0; i < 128; i++) r.read(i * kMessage, kMessage);
     const uint64_t start = r.w.clock.time;
     CHECK(r.ends(128, 60 * kSecond, Reads::kBytes));
-    sent[with] = r.answers;
+    sent[with] = r.responses;
     took[with] = r.w.clock.time - start;
   }
   CHECK(sent[1] <= 128 * kPackets * 104 / 100);

@@ -109,7 +109,7 @@ export const PeerExtensions = {
   /**
    * Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
    */
-  answers: 8,
+  lostResponses: 8,
   /** Full packets of an agreed length, which is in the upper half of the word (PacketBytes). */
   longPackets: 16,
 } as const;

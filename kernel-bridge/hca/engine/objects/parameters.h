@@ -24,7 +24,7 @@ struct QpAttributes : QpAttributeWords {
 using ConnectMasks = std::array<uint32_t, 3>;
 
 namespace extensions {
-constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLongPackets;
+constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kLostResponses | kLongPackets;
 // Payload bytes of a full packet; 0: the path MTU, as in the standard.
 constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
 constexpr bool isValid(uint32_t word) {

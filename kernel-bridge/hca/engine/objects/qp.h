@@ -41,28 +41,28 @@ enum Mark : uint32_t {
   kStalled = 1u << 13,     // waits for room in the pair's ring
   kUnfinished = 1u << 14,  // a request has begun or is half sent, or packets are being retransmitted (settleRequester)
   kKeepAlive = 1u << 15,   // a keep-alive has `keepAlivePsn`
-  kAsking = 1u << 16,      // the oldest packet was retransmitted only to request an ACK
-  kProbing = 1u << 17,     // only the oldest packet is retransmitted until a response arrives
-  kAwaited = 1u << 18,     // something waits until everything sent has been acknowledged
-  kRnrWait = 1u << 19,     // the peer requested a pause until `rnrUntil`
-  kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never sent by reference
-  kNarrowed = 1u << 21,    // acknowledgements may enlarge the congestion window
-  kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct_access.h)
-  kRecovering = 1u << 27,  // the scoreboard has entries for packets in flight
-  kAnswerGap = 1u << 28,   // responses are missing, or have been re-requested
+  kRequestingAck = 1u << 16,  // the oldest packet was retransmitted only to request an ACK
+  kProbing = 1u << 17,        // only the oldest packet is retransmitted until a response arrives
+  kAwaited = 1u << 18,        // something waits until everything sent has been acknowledged
+  kRnrWait = 1u << 19,        // the peer requested a pause until `rnrUntil`
+  kRingOnly = 1u << 20,       // local link: payload is copied through the ring, never sent by reference
+  kNarrowed = 1u << 21,       // acknowledgements may enlarge the congestion window
+  kNotDirect = 1u << 24,      // the peer's memory cannot be accessed directly (direct_access.h)
+  kRecovering = 1u << 27,     // the scoreboard has entries for packets in flight
+  kResponseGap = 1u << 28,    // responses are missing, or have been re-requested
   // Of both
   kPublished = 1u << 25,  // peers may access memory directly through this queue pair
 };
 static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
 constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
                                     kNakPending | kNakFatal | kPullFailed | kKeeps;
-constexpr uint32_t kBlocksSend =
-    kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking | kProbing | kAwaited | kRnrWait;
+constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive |
+                                 kRequestingAck | kProbing | kAwaited | kRnrWait;
 constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
 // With any of these, a doorbell would leave other work undone and takes the slow path.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive |
-                                        kAsking | kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
+                                        kRequestingAck | kRnrWait | kRingOnly | kNarrowed | kRecovering | kResponseGap;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE in execution, and its packets.
@@ -97,8 +97,8 @@ struct SendState : RingPlace {
   uint32_t una = 0, psn = 0, maxPsn = 0;        // oldest unacknowledged, next to send, one past the newest ever sent
   uint32_t reads = 0;                           // READ and ATOMIC requests awaiting their response
   uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and message ends, since the last one with AckReq
-  uint32_t askedEnd = 0;                        // one past the newest packet with AckReq
-  uint32_t askLimit = 0;                        // limit of the outstanding ACK requests: everything before this
+  uint32_t ackRequestEnd = 0;                   // one past the newest packet with AckReq
+  uint32_t ackRequestLimit = 0;                 // limit of the outstanding ACK requests: everything before this
   SgeCursor gather, scatter;
   uint32_t keepAlivePsn = 0;
   uint64_t ackStart = 0;       // when the ACK timer started
@@ -117,10 +117,10 @@ struct SendState : RingPlace {
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
-  std::unique_ptr<PathModel> model;             // for a path whose peer accepts a longer window than the default
-  uint32_t probes = 0;                          // for this `una`
-  std::unique_ptr<Scoreboard> board;            // with kRecovering: of the packets in flight
-  std::unique_ptr<ResponseScoreboard> answers;  // with kAnswerGap
+  std::unique_ptr<PathModel> model;               // for a path whose peer accepts a longer window than the default
+  uint32_t probes = 0;                            // for this `una`
+  std::unique_ptr<Scoreboard> board;              // with kRecovering: of the packets in flight
+  std::unique_ptr<ResponseScoreboard> responses;  // with kResponseGap
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
@@ -130,7 +130,7 @@ struct SendState : RingPlace {
   uint32_t lastPosition = 0;               // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
   // Nothing in flight has AckReq.
-  bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
+  bool withoutAckRequest() const { return psn != una && wire::psnDiff(ackRequestEnd, una) <= 0; }
 };
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
@@ -201,10 +201,10 @@ struct ReceiveState : RingPlace {
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
   std::unique_ptr<std::deque<ResponseJob>> repeats;  // parts of responses, sent before the others
-  bool answering() const { return jobs.size() != 0 || repeats; }
+  bool responding() const { return jobs.size() != 0 || repeats; }
   bool ackPending = false;
   bool ackDue = false;           // must not be delayed, or was already due for a step
-  bool unanswered = false;       // packets were executed that no response has acknowledged
+  bool unacknowledged = false;   // packets were executed that no response has acknowledged
   bool ackable = false;          // a SEND or WRITE was executed: ackPsn is valid
   uint32_t ackPsn = 0;           // of the newest SEND or WRITE packet executed
   uint32_t rnrNaks = 0;          // for this expected PSN

@@ -277,7 +277,7 @@ class ResponseScoreboard {
   void extend(uint32_t psn) {
     if (wire::psnDiff(psn, end) > 0) end = psn;
   }
-  void ask(uint32_t psn, uint32_t count, uint32_t newest) {
+  void reRequest(uint32_t psn, uint32_t count, uint32_t newest) {
     reRequests.push_back({psn, count, newest, position});
     position += count;
     extend(wire::psnAdd(psn, count));

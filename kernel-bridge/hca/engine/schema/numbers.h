@@ -108,7 +108,7 @@ constexpr uint32_t kRecovery = 2;
 // Packets longer than the path allows, sent as fragments (transport/extensions/fragments.h).
 constexpr uint32_t kFragments = 4;
 // Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
-constexpr uint32_t kAnswers = 8;
+constexpr uint32_t kLostResponses = 8;
 // Full packets of an agreed length, which is in the upper half of the word (PacketBytes).
 constexpr uint32_t kLongPackets = 16;
 }  // namespace extensions

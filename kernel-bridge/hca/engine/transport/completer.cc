@@ -70,7 +70,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     acknowledged -= t_.selectiveAck.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
     if (probed) t_.selectiveAck.onProbed(qp);
   }
-  if (qp.has(kAnswerGap) && rq.answers->delivering) acknowledged = 0;  // they enlarged the window when they arrived
+  if (qp.has(kResponseGap) && rq.responses->delivering) acknowledged = 0;  // they enlarged the window when they arrived
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
   const bool unknown = rq.roundTrip == 0;
   t_.congestion.sampleRoundTrip(rq);
@@ -78,10 +78,10 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   rq.ackStart = c_.now;
   if (unknown && rq.roundTrip != 0 && rq.outstanding())
     t_.requester.startAckTimer(qp);  // a probe may be due long before the timeout
-  if (qp.has(kAsking)) {
-    qp.clear(kAsking);
-    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not arrived
-      if (SelectiveAck::agreed(qp)) t_.selectiveAck.giveUp(qp, rq.askLimit);
+  if (qp.has(kRequestingAck)) {
+    qp.clear(kRequestingAck);
+    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.ackRequestLimit) < 0) {  // the rest has not arrived
+      if (SelectiveAck::agreed(qp)) t_.selectiveAck.giveUp(qp, rq.ackRequestLimit);
       else t_.requester.goBack(qp);
     }
   }
@@ -166,8 +166,8 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
       return;
     }
     if (qp.has(kFailing)) return;
-    takeAnswer(qp, p);
-    if (qp.has(kAnswerGap)) t_.lostResponses.onNext(qp, p);
+    takeResponse(qp, p);
+    if (qp.has(kResponseGap)) t_.lostResponses.onNext(qp, p);
     return;
   }
 
@@ -183,7 +183,7 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
         return retryNow(qp);
       }
       t_.lostResponses.onExecuted(qp, wire::psnAdd(psn, 1));
-    } else if (qp.has(kAnswerGap)) {
+    } else if (qp.has(kResponseGap)) {
       t_.lostResponses.deliver(qp);
     }
     if (p.length != 0 && !qp.has(kFailing)) t_.selectiveAck.onReport(qp, p);
@@ -283,7 +283,7 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   return false;
 }
 
-void Completer::takeAnswer(Qp& qp, const Packet& p) {
+void Completer::takeResponse(Qp& qp, const Packet& p) {
   if (p.flags & wire::kRead) {
     onReadResponse(qp, p);
   } else {

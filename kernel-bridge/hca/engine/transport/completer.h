@@ -18,8 +18,8 @@ class Completer : public Role {
   // Completes local work (bind, invalidate) that is done and has become the oldest.
   void retireLocal(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
-  bool advance(Qp& qp, uint32_t limit);      // false: an unanswered READ or ATOMIC blocks it
-  void takeAnswer(Qp& qp, const Packet& p);  // takes the next response to a READ or ATOMIC
+  bool advance(Qp& qp, uint32_t limit);        // false: a READ or ATOMIC without its response blocks it
+  void takeResponse(Qp& qp, const Packet& p);  // takes the next response to a READ or ATOMIC
 
  private:
   void progressed(Qp& qp, uint32_t acknowledged);

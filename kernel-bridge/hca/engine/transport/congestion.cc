@@ -24,16 +24,16 @@ bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t
   SendState& rq = qp.rq;
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
   rq.sinceAck += span;
-  bool asks = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostWithoutAckRequest) || inFlight >= rq.window ||
-              qp.has(kProbing | kAsking);
-  if (last && !asks) {
-    asks = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
-           (rq.unasked() && c_.now - rq.ackStart >= kLateAckRequestNs) || qp.has(kAwaited) || qp.local ||
-           wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork || rq.roundTrip == 0 ||
-           qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
+  bool ackRequest = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostWithoutAckRequest) || inFlight >= rq.window ||
+                    qp.has(kProbing | kRequestingAck);
+  if (last && !ackRequest) {
+    ackRequest = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
+                 (rq.withoutAckRequest() && c_.now - rq.ackStart >= kLateAckRequestNs) || qp.has(kAwaited) ||
+                 qp.local || wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork ||
+                 rq.roundTrip == 0 || qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
   }
-  if (asks) rq.sinceAck = rq.messagesSinceAck = 0;
-  return asks;
+  if (ackRequest) rq.sinceAck = rq.messagesSinceAck = 0;
+  return ackRequest;
 }
 
 void Congestion::openWindow(Qp& qp, uint32_t acknowledged) const {

@@ -20,7 +20,7 @@ class Congestion : public Role {
     const SendState& rq = qp.rq;
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (!inFlight || inFlight + packets <= rq.window) return true;
-    if (qp.has(kRecovering | kAnswerGap)) return takesBesideKept(qp, inFlight + packets);
+    if (qp.has(kRecovering | kResponseGap)) return takesBesideKept(qp, inFlight + packets);
     return mayTakeMore && qp.local && inFlight + packets <= kLocalWindows * rq.window && !qp.local->crowded();
   }
   void openWindow(Qp& qp, uint32_t acknowledged) const;

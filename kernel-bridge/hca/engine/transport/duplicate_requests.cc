@@ -42,7 +42,7 @@ void Responder::remember(Qp& qp, const Resource& resource, const Packet& p) {
   rs.resources.push(resource);
   rs.expected = wire::psnAdd(rs.expected, resource.packets);
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  rs.ackPending = rs.unanswered = false;  // the response acknowledges everything before it
+  rs.ackPending = rs.unacknowledged = false;  // the response acknowledges everything before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
                 resource.result, false, p.inRing(), p.bth.solicited && LostResponses::agreed(qp)});
   s_.schedule(qp);

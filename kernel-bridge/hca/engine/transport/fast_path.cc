@@ -61,9 +61,9 @@ uint32_t FastPath::send(Qp& qp) {
       break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq shows that the sender waits for it.
-    const bool asks =
+    const bool ackRequest =
         (e->flags & kSendFlagSignaled) != 0 || qp.signalAll || 4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
-    const wire::Bth bth = requestBth(qp, *e, pkey, asks);
+    const wire::Bth bth = requestBth(qp, *e, pkey, ackRequest);
     const uint32_t length = e->length;
     if (e->opcode == kOpSend) {
       pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
@@ -80,7 +80,7 @@ uint32_t FastPath::send(Qp& qp) {
   c_.counters.sentFast += n;
   c_.counters.sentBytes += bytes;
   rq.sinceAck = rq.messagesSinceAck = 0;
-  rq.askedEnd = rq.psn;
+  rq.ackRequestEnd = rq.psn;
   rq.lastPosition = pair.position();
   qp.lastActivity = c_.now;
   return n;
@@ -98,8 +98,8 @@ inline bool FastPath::ringWire(Qp& qp) {
 
   c_.now = std::max(c_.now, c_.clock.recent());
   const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
-  const bool asks = t_.congestion.wantsAckRequest(qp, *e, true, 1), writes = e->opcode == kOpWrite;
-  const wire::Bth bth = requestBth(qp, *e, pkey, asks);
+  const bool ackRequest = t_.congestion.wantsAckRequest(qp, *e, true, 1), writes = e->opcode == kOpWrite;
+  const wire::Bth bth = requestBth(qp, *e, pkey, ackRequest);
   const uint32_t length = e->length, header = wire::kBthBytes + (writes ? wire::kRethBytes : 0),
                  total = header + length + bth.pad;
   uint8_t* const packet = packet_ + Link::kSingleRoom;
@@ -115,13 +115,13 @@ inline bool FastPath::ringWire(Qp& qp) {
 
   // It has been sent; bookkeeping can follow.
   const bool wasOutstanding = rq.outstanding();
-  if (asks && !rq.timing) {
+  if (ackRequest && !rq.timing) {
     rq.timing = true;
     rq.timedPsn = rq.psn;
     rq.timedAt = c_.now;
   }
   leftSmall(rq);
-  if (asks) rq.askedEnd = rq.psn;
+  if (ackRequest) rq.ackRequestEnd = rq.psn;
   c_.counters.sentPackets++;
   c_.counters.sentFast++;
   c_.counters.sentBytes += header + length;
@@ -240,7 +240,7 @@ inline void FastPath::tookSmall(Qp& qp, const wire::Bth& bth, const SmallMessage
   rs.received = m.length;
   rs.expected = wire::psnAdd(bth.psn, 1);
   rs.ackPsn = bth.psn;
-  rs.ackable = rs.unanswered = true;
+  rs.ackable = rs.unacknowledged = true;
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   if (m.writes) return;
   Completion c;

@@ -48,7 +48,7 @@ bool Links::hasRoom(Qp& qp, uint32_t payload, bool reference) {
 }
 
 // An ACK does not wait for data of other queue pairs.
-bool Links::hasRoomToAnswer(Qp& qp) {
+bool Links::hasRoomToRespond(Qp& qp) {
   if (qp.local->ready(0, false)) return true;
   waitForRoom(qp);
   return false;

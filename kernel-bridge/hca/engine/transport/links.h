@@ -29,7 +29,7 @@ class Links : public Role {
 
   // ── Room on the local link. Without room, the queue pair waits in line.
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
-  bool hasRoomToAnswer(Qp& qp);
+  bool hasRoomToRespond(Qp& qp);
   void onSpace(LocalPair& pair);
   // Whether the rest of a message is sent by reference. `mapped` reports whether the peer has the memory mapped.
   template <typename Mapped>

@@ -67,7 +67,7 @@ Status Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32
 
 void Lifecycle::enter(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
   if (to == kQpsRtr && from == kQpsInit) qp.rs.expected = a.receivePsn;
-  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = qp.rq.askedEnd = a.sendPsn;
+  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = qp.rq.ackRequestEnd = a.sendPsn;
   if (to == kQpsSqd && from == kQpsRts) {
     qp.drained = false;
     qp.drainNotify = (mask & qpmask::kDrainNotify) != 0;
@@ -141,11 +141,11 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   c_.memory.unbindAll(qp);
   while (qp.rs.jobs.size()) qp.rs.jobs.pop();
   qp.rs.ackPending = false;
-  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering | kAnswerGap);
+  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering | kResponseGap);
   qp.rs.kept.reset();
   qp.rs.repeats.reset();
   qp.rq.board.reset();
-  qp.rq.answers.reset();
+  qp.rq.responses.reset();
   qp.fragments.reset();
   qp.rq.reads = 0;
   t_.links.leave(qp);

@@ -27,7 +27,7 @@ void Requester::parse(Qp& qp) {
   e.status = e.parse(w, qp.sendLimits());
   qp.rq.parsed++;
   if (e.status || e.isLocal()) return;
-  if (e.isReadOrAtomic() && !answerFits(qp, e.sges(w))) {
+  if (e.isReadOrAtomic() && !responseFits(qp, e.sges(w))) {
     e.status = kWcLocalProtection;
     return;
   }
@@ -36,7 +36,7 @@ void Requester::parse(Qp& qp) {
 }
 
 // Whether there is memory for the response, which must exist before the request is sent.
-bool Requester::answerFits(Qp& qp, SgeList sges) {
+bool Requester::responseFits(Qp& qp, SgeList sges) {
   for (uint32_t i = 0; i < sges.count; i++) {
     const uint32_t length = sges.length(i);
     if (length && !c_.memory.local(qp.scatterCache, qp.pd, sges.lkey(i), sges.address(i), length, true)) return false;
@@ -234,7 +234,7 @@ inline Requester::State Requester::packets(Qp& qp, Round& round) {
 bool Requester::request(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).continuesWork || qp.has(kFailing | kPairPending)) return false;
-  if (qp.has(kRnrWait)) return qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget);
+  if (qp.has(kRnrWait)) return qp.has(kResponseGap) && !t_.lostResponses.reRequest(qp, budget);
   if (!c_.refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
@@ -244,7 +244,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   const bool wasOutstanding = rq.outstanding();
   Round round{budget};
   const bool repeats = (qp.has(kRecovering) && !t_.selectiveAck.resend(qp, budget)) ||
-                       (qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget));
+                       (qp.has(kResponseGap) && !t_.lostResponses.reRequest(qp, budget));
   State state = repeats ? State::kMore : next(qp);
   while (state < State::kIdle) {
     switch (state) {
@@ -259,7 +259,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   qp.settleRequester();
   // On the local link everything is acknowledged without a request.
   if (rq.una == rq.psn || qp.local) qp.clear(kAwaited);
-  if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) requestAck(qp);
+  if (qp.has(kAwaited) && rq.withoutAckRequest() && !qp.has(kFailing)) requestAck(qp);
   if (round.sent) {
     qp.lastActivity = c_.now;
     if (!wasOutstanding) startAckTimer(qp);
@@ -298,7 +298,7 @@ void Requester::sent(Qp& qp, uint32_t span, const Path& path) {
   } else {
     c_.counters.retransmitted++;
   }
-  if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
+  if (rq.sinceAck == 0) rq.ackRequestEnd = rq.psn;
   if (rq.model) t_.longWindow.left(rq, span);
   if (!qp.reliable()) rq.una = rq.psn;
   t_.links.transmit(qp, path);
@@ -362,7 +362,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   SendState& rq = qp.rq;
   const uint32_t offset = rq.packet * qp.mtu;
   const uint64_t room = uint64_t(span) * qp.mtu;
-  const bool again = t_.lostResponses.mayBeAnswered(qp, span);
+  const bool again = t_.lostResponses.isReRequest(qp, span);
   wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true, again),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   if (qp.has(kRingOnly)) t_.links.out.localFlags = LocalEntry::kInRing;
@@ -375,7 +375,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
 void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   const bool add = e.opcode == kOpFetchAdd;
-  const bool again = t_.lostResponses.mayBeAnswered(qp, 1);
+  const bool again = t_.lostResponses.isReRequest(qp, 1);
   wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true, again),
                       {e.remote, e.rkey, add ? e.compare : e.swap, add ? uint64_t(0) : e.compare});
   rq.sinceAck = 0;

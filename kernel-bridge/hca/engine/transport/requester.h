@@ -61,7 +61,7 @@ class Requester : public Role {
   State packets(Qp& qp, Round& round);
   void goBack(Qp& qp, uint32_t from);
   void parse(Qp& qp);
-  bool answerFits(Qp& qp, SgeList sges);
+  bool responseFits(Qp& qp, SgeList sges);
   void executeLocal(Qp& qp, SendEntry& e);
   bool begin(Qp& qp, SendEntry& e);
   bool roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span);

@@ -130,7 +130,7 @@ void Responder::accepted(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   rs.expected = wire::psnAdd(rs.expected, p.span);
   rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);
-  rs.ackable = rs.unanswered = true;
+  rs.ackable = rs.unacknowledged = true;
   qp.openMessage(p.flags & wire::kLast ? 0 : p.flags);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
   // On the local link every message is acknowledged (fast_path.h).

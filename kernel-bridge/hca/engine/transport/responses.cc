@@ -39,7 +39,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && qp.has(kPullFailed | kNakPending) && (!t_.links.hasRoomToAnswer(qp) || mayBeCopying(qp)))
+  if (qp.local && qp.has(kPullFailed | kNakPending) && (!t_.links.hasRoomToRespond(qp) || mayBeCopying(qp)))
     return false;
   if (qp.has(kPullFailed)) {
     qp.clear(kPullFailed);
@@ -117,18 +117,18 @@ void Responses::scheduleAck(Qp& qp, bool awaited) {
 
 void Responses::acknowledge(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.answering() || !stateRules(qp.state()).receivesRequests)
+  if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.responding() || !stateRules(qp.state()).receivesRequests)
     return;
-  if (qp.has(kPairPending) || (qp.local && !t_.links.hasRoomToAnswer(qp))) return;
+  if (qp.has(kPairPending) || (qp.local && !t_.links.hasRoomToRespond(qp))) return;
   if (s_.deferring && !rs.ackDue) return s_.deferAck(qp);
-  if (qp.local && !t_.links.hasRoomToAnswer(qp)) return;  // the requests before it may have used it up
+  if (qp.local && !t_.links.hasRoomToRespond(qp)) return;  // the requests before it may have used it up
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
 
 void Responses::acknowledgeLast(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.answering() || !qp.reliable() ||
+  if (!rs.unacknowledged || qp.has(kNakPending | kNakSent | kPairPending) || rs.responding() || !qp.reliable() ||
       (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
@@ -137,8 +137,8 @@ void Responses::acknowledgeLast(Qp& qp) {
 
 uint32_t Responses::carriedAck(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.answering()) return 0;
-  rs.ackPending = rs.ackDue = rs.unanswered = false;
+  if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.responding()) return 0;
+  rs.ackPending = rs.ackDue = rs.unacknowledged = false;
   s_.cancelDeferred(qp);
   c_.counters.acksCarried++;
   return rs.ackPsn | LocalEntry::kAcknowledges;
@@ -191,7 +191,7 @@ void Responses::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
 void Responses::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::emitAeth(t_.links.begin(qp, wire::kOpAcknowledge, psn), syndrome, qp.rs.msn);
   t_.selectiveAck.report(qp, &t_.links.out);
-  qp.rs.unanswered = false;
+  qp.rs.unacknowledged = false;
   t_.links.transmit(qp, qp.route);
 }
 

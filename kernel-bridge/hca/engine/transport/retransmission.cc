@@ -66,7 +66,7 @@ void Requester::goBack(Qp& qp, uint32_t from) {
     wqe = rq.head;
     packet = 0;
   }
-  qp.clear(kProbing | kAsking);
+  qp.clear(kProbing | kRequestingAck);
   t_.selectiveAck.forget(qp);
   rq.reads = t_.lostResponses.startOver(qp, from);
   rq.timing = false;  // a response does not show to which transmission it belongs
@@ -74,7 +74,7 @@ void Requester::goBack(Qp& qp, uint32_t from) {
   rq.next = wqe;
   rq.packet = packet;
   rq.sinceAck = rq.messagesSinceAck = 0;
-  rq.askedEnd = from;
+  rq.ackRequestEnd = from;
   rq.gather.offset = UINT32_MAX;
   rq.ackStart = c_.now;
   if (from == rq.una && rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
@@ -111,7 +111,7 @@ uint64_t Requester::probeDue(const Qp& qp) const {
   if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
     return UINT64_MAX;
   const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
-  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + interval;  // no indication of a loss yet
+  if (rq.withoutAckRequest() && !qp.has(kKeepAlive)) return rq.ackStart + interval;  // no indication of a loss yet
   if (rq.roundTrip == 0) return UINT64_MAX;
   return rq.ackStart + interval * ((2ull << rq.probes) - 1);
 }
@@ -121,7 +121,7 @@ void Requester::probe(Qp& qp) {
   SendState& rq = qp.rq;
   const uint64_t ackStart = rq.ackStart;
   rq.probes++;
-  if (rq.unasked() && !qp.has(kKeepAlive)) return requestAck(qp);
+  if (rq.withoutAckRequest() && !qp.has(kKeepAlive)) return requestAck(qp);
   c_.counters.tailProbes++;
   if (rq.probes == kMostProbes) t_.fragments.suspect(qp);
   if (SelectiveAck::agreed(qp) && (t_.selectiveAck.probe(qp) || t_.lostResponses.probe(qp))) return;
@@ -139,8 +139,8 @@ void Requester::requestAck(Qp& qp) {
   if (rq.head == rq.begun || e.isLocal() || e.isReadOrAtomic() || qp.has(kRnrWait)) return;
   c_.counters.lateAckRequests++;
   const uint32_t psn = rq.psn, next = rq.next, packet = rq.packet;
-  qp.set(kAsking);
-  rq.askLimit = psn;
+  qp.set(kRequestingAck);
+  rq.ackRequestLimit = psn;
   rq.psn = rq.una;
   rq.next = rq.head;
   rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
@@ -155,7 +155,7 @@ void Requester::requestAck(Qp& qp) {
   // the middle of a message, or during retransmission, no PSN is available for one; the packets then request an ACK
   // themselves, soon.
   e.status = 0;
-  qp.clear(kAsking);
+  qp.clear(kRequestingAck);
   if (qp.has(kKeepAlive)) return;
   if (packet != 0 || psn != rq.maxPsn) {
     rq.ackStart = c_.now;

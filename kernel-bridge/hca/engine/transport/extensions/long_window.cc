@@ -85,7 +85,7 @@ void LongWindow::onLoss(Qp& qp, uint32_t packets) const {
 
 bool LongWindow::takesBesideKept(const Qp& qp, uint32_t packets) const {
   const uint32_t kept =
-      (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
+      (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kResponseGap) ? qp.rq.responses->kept.count() : 0);
   return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);
 }
 
@@ -111,7 +111,7 @@ void LongWindow::grow(Qp& qp, uint32_t acknowledged) const {
   }
   uint32_t come = rq.una;
   if (qp.has(kRecovering) && wire::psnDiff(rq.board->highest, come) > 0) come = rq.board->highest;
-  if (qp.has(kAnswerGap) && wire::psnDiff(rq.answers->highest, come) > 0) come = rq.answers->highest;
+  if (qp.has(kResponseGap) && wire::psnDiff(rq.responses->highest, come) > 0) come = rq.responses->highest;
   if (m.roundStart != 0 && wire::psnDiff(come, m.roundEnd) >= 0) endRound(qp);
   if (m.draining != 0) return;
   const uint64_t most = m.filling(rq.leastRoundTrip) * (m.started ? kGain : kStartGain) + kEqualPart;

@@ -22,11 +22,11 @@ void raise(uint32_t& psn, uint32_t to) {
 
 ResponseScoreboard& LostResponses::board(Qp& qp) {
   SendState& rq = qp.rq;
-  if (!qp.has(kAnswerGap)) {
-    qp.set(kAnswerGap);
-    rq.answers = std::make_unique<ResponseScoreboard>(&c_.keptBytes, rq.una);
+  if (!qp.has(kResponseGap)) {
+    qp.set(kResponseGap);
+    rq.responses = std::make_unique<ResponseScoreboard>(&c_.keptBytes, rq.una);
   }
-  return *rq.answers;
+  return *rq.responses;
 }
 
 void LostResponses::keep(Qp& qp, const Packet& p) {
@@ -41,7 +41,7 @@ void LostResponses::keep(Qp& qp, const Packet& p) {
     c_.counters.malformed++;
     return;
   }
-  if (!qp.has(kAnswerGap)) c_.counters.responseGaps++;
+  if (!qp.has(kResponseGap)) c_.counters.responseGaps++;
   ResponseScoreboard& b = board(qp);
   const uint8_t* const bth = p.extension - wire::kBthBytes;
   const uint32_t length = uint32_t(p.payload - bth) + p.length + p.bth.pad;
@@ -74,7 +74,7 @@ void LostResponses::onNext(Qp& qp, const Packet& p) {
 
 // Derives the missing responses from those received.
 void LostResponses::see(Qp& qp, const Packet& p) {
-  ResponseScoreboard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.responses;
   uint32_t lost = 0;
   if (p.bth.ackRequest) {
     const ResponseScoreboard::ReRequest* const reRequest = b.reRequestFor(p.bth.psn);
@@ -94,7 +94,7 @@ void LostResponses::see(Qp& qp, const Packet& p) {
 
 void LostResponses::onExecuted(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
-  if (!qp.has(kAnswerGap)) c_.counters.responseGaps++;
+  if (!qp.has(kResponseGap)) c_.counters.responseGaps++;
   ResponseScoreboard& b = board(qp);
   if (wire::psnDiff(end, b.executed) > 0) rq.ackStart = c_.now;
   raise(b.executed, end);
@@ -109,7 +109,7 @@ void LostResponses::onExecuted(Qp& qp, uint32_t end) {
 
 // The response to a probe: whatever was sent before it and has not arrived is lost.
 void LostResponses::onProbed(Qp& qp) {
-  ResponseScoreboard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.responses;
   b.probing = false;
   uint32_t lost = settle(qp, b.probePosition);
   lost += examine(qp, b.probeEnd);
@@ -120,7 +120,7 @@ void LostResponses::onProbed(Qp& qp) {
 
 // Responses before `end` that have not arrived, of executed requests, are lost. Returns their number.
 uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
-  ResponseScoreboard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.responses;
   uint32_t lost = 0, wqe, packet;
   if (wire::psnDiff(end, b.executed) > 0) end = b.executed;
   raise(b.examined, qp.rq.una);
@@ -138,7 +138,7 @@ uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
 // The same for re-requests made before a position. Those re-requested once more since then are skipped. If a
 // retransmitted request has not arrived either, it is retransmitted whole, as other lost ones are (selective_ack.h).
 uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
-  ResponseScoreboard& b = *qp.rq.answers;
+  ResponseScoreboard& b = *qp.rq.responses;
   const uint32_t end = executed(qp);
   uint32_t lost = 0;
   while (!b.reRequests.empty() && int32_t(position - b.reRequests.front().position) > 0) {
@@ -160,43 +160,43 @@ void LostResponses::deliver(Qp& qp) {
   SendState& rq = qp.rq;
   uint32_t length;
   // A response may end the queue pair, and then nothing is kept any more.
-  while (qp.has(kAnswerGap) && !qp.has(kFailing)) {
-    ResponseScoreboard& b = *rq.answers;
+  while (qp.has(kResponseGap) && !qp.has(kFailing)) {
+    ResponseScoreboard& b = *rq.responses;
     if (wire::psnDiff(b.executed, rq.una) > 0 && !t_.completer.advance(qp, b.executed) && qp.has(kFailing)) return;
     const std::unique_ptr<uint8_t[]> bytes = b.kept.take(rq.una, &length);
     if (!bytes) break;
     b.delivering = true;
-    t_.completer.takeAnswer(qp, SelectiveAck::keptPacket(bytes.get(), length));
-    if (qp.has(kAnswerGap)) b.delivering = false;
+    t_.completer.takeResponse(qp, SelectiveAck::keptPacket(bytes.get(), length));
+    if (qp.has(kResponseGap)) b.delivering = false;
   }
-  if (!qp.has(kAnswerGap)) return;
-  ResponseScoreboard& b = *rq.answers;
+  if (!qp.has(kResponseGap)) return;
+  ResponseScoreboard& b = *rq.responses;
   while (!b.reRequests.empty() &&
          wire::psnDiff(wire::psnAdd(b.reRequests.front().first, b.reRequests.front().count), rq.una) <= 0)
     b.reRequests.pop_front();
   if (wire::psnDiff(rq.una, b.end) < 0) return;
-  qp.clear(kAnswerGap);
-  rq.answers.reset();
+  qp.clear(kResponseGap);
+  rq.responses.reset();
 }
 
-bool LostResponses::mayBeAnswered(Qp& qp, uint32_t span) {
+bool LostResponses::isReRequest(Qp& qp, uint32_t span) {
   const SendState& rq = qp.rq;
   if (wire::psnDiff(rq.psn, rq.maxPsn) >= 0 || !agreed(qp)) return false;
-  board(qp).ask(rq.psn, span, rq.maxPsn);
+  board(qp).reRequest(rq.psn, span, rq.maxPsn);
   return true;
 }
 
 // Number of consecutive missing PSNs from `psn` on.
 uint32_t LostResponses::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) const {
-  const KeptPackets& kept = qp.rq.answers->kept;
+  const KeptPackets& kept = qp.rq.responses->kept;
   uint32_t n = 0;
   while (n < most && !kept.has(wire::psnAdd(psn, n))) n++;
   return n;
 }
 
-bool LostResponses::ask(Qp& qp, uint32_t& budget) {
+bool LostResponses::reRequest(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
-  ResponseScoreboard& b = *rq.answers;
+  ResponseScoreboard& b = *rq.responses;
   if (wire::psnDiff(rq.psn, b.executed) < 0) return true;  // everything is retransmitted anyway
   while (!b.lost.empty()) {
     PsnRange& lost = b.lost.front();
@@ -243,7 +243,7 @@ bool LostResponses::probe(Qp& qp) {
 
 uint32_t LostResponses::startOver(Qp& qp, uint32_t from) {
   const SendState& rq = qp.rq;
-  if (!qp.has(kAnswerGap) && (rq.reads == 0 || !agreed(qp))) return 0;
+  if (!qp.has(kResponseGap) && (rq.reads == 0 || !agreed(qp))) return 0;
   ResponseScoreboard& b = board(qp);
   if (from != rq.una) {
     b.forget(from);

@@ -1,7 +1,7 @@
-// Recovery of lost responses to READs and ATOMICs, between two peers that have agreed on it (extensions::kAnswers,
-// which needs kRecovery): the requester keeps responses that follow a gap and re-requests exactly the missing ones; the
-// responder continues with what it has to send. Towards all other peers the requester goes back, and no packet of this
-// extension is sent.
+// Recovery of lost responses to READs and ATOMICs, between two peers that have agreed on it
+// (extensions::kLostResponses, which needs kRecovery): the requester keeps responses that follow a gap and re-requests
+// exactly the missing ones; the responder continues with what it has to send. Towards all other peers the requester
+// goes back, and no packet of this extension is sent.
 //
 // A selective re-request is a request with the PSN of the first missing response and, for a READ, the address and
 // length of a part. It has the solicited-event bit set, which a READ or ATOMIC never has, and its response has AckReq
@@ -20,7 +20,7 @@ class LostResponses : public Role {
  public:
   using Role::Role;
   static bool agreed(const Qp& qp) {
-    constexpr uint32_t both = extensions::kRecovery | extensions::kAnswers;
+    constexpr uint32_t both = extensions::kRecovery | extensions::kLostResponses;
     return (qp.attributes.extensions & both) == both && !qp.local;
   }
 
@@ -28,7 +28,7 @@ class LostResponses : public Role {
   // End of what the peer has executed.
   static uint32_t executed(const Qp& qp) {
     const SendState& rq = qp.rq;
-    return qp.has(kAnswerGap) && wire::psnDiff(rq.answers->executed, rq.una) > 0 ? rq.answers->executed : rq.una;
+    return qp.has(kResponseGap) && wire::psnDiff(rq.responses->executed, rq.una) > 0 ? rq.responses->executed : rq.una;
   }
   void keep(Qp& qp, const Packet& p);     // keeps a response that follows a gap
   void onNext(Qp& qp, const Packet& p);   // the next response, which has been processed
@@ -36,9 +36,9 @@ class LostResponses : public Role {
                                           // answered
   void deliver(Qp& qp);                   // the gap may be closed: processes the responses that follow
   // Whether the request to be sent, for this many PSNs, is one that the peer may have answered.
-  bool mayBeAnswered(Qp& qp, uint32_t span);
+  bool isReRequest(Qp& qp, uint32_t span);
   // Re-requests lost responses, within the budget. False: there are more.
-  bool ask(Qp& qp, uint32_t& budget);
+  bool reRequest(Qp& qp, uint32_t& budget);
   // Re-requests the oldest missing response. False: it does not belong to a READ or ATOMIC.
   bool probe(Qp& qp);
   // Everything is retransmitted from a PSN on. Kept responses stay. Returns the number of earlier requests that wait

@@ -43,8 +43,8 @@ struct LostResponses : Role {
   void onNext(Qp&, const Packet&) {}
   void onExecuted(Qp&, uint32_t) {}
   void deliver(Qp&) {}
-  bool mayBeAnswered(Qp&, uint32_t) { return false; }
-  bool ask(Qp&, uint32_t&) { return true; }
+  bool isReRequest(Qp&, uint32_t) { return false; }
+  bool reRequest(Qp&, uint32_t&) { return true; }
   bool probe(Qp&) { return false; }
   uint32_t startOver(Qp&, uint32_t) { return 0; }
   void onRepeated(Qp&, const Packet&) {}

@@ -36,7 +36,7 @@ bool SelectiveAck::keep(Qp& qp, const Packet& p) {
   // After an RNR NAK the peer waits, then retries.
   if (qp.has(kNakSent)) return true;
   kept.sinceReport = 0;
-  askForGap(qp);
+  requestGap(qp);
   return true;
 }
 
@@ -58,7 +58,7 @@ Packet SelectiveAck::keptPacket(const uint8_t* bytes, uint32_t length) {
   return p;
 }
 
-void SelectiveAck::askForGap(Qp& qp) {
+void SelectiveAck::requestGap(Qp& qp) {
   qp.set(kNakPending);
   qp.rs.nakSyndrome = wire::kNakSequence;
   qp.rs.nakPsn = qp.rs.expected;
@@ -79,7 +79,7 @@ void SelectiveAck::deliver(Qp& qp) {
     qp.clear(kKeeps);
     rs.kept.reset();
   } else if (!qp.has(kNakSent | kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
-    askForGap(qp);
+    requestGap(qp);
   }
 }
 
@@ -287,7 +287,8 @@ bool SelectiveAck::sendAgain(Qp& qp, uint32_t psn) {
 
 void SelectiveAck::sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most) {
   SendState& rq = qp.rq;
-  const uint32_t wasPsn = rq.psn, next = rq.next, wasPacket = rq.packet, reads = rq.reads, askedEnd = rq.askedEnd;
+  const uint32_t wasPsn = rq.psn, next = rq.next, wasPacket = rq.packet, reads = rq.reads,
+                 ackRequestEnd = rq.ackRequestEnd;
   rq.psn = psn;
   rq.next = wqe;
   rq.packet = packet;
@@ -302,7 +303,7 @@ void SelectiveAck::sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet,
   rq.packet = wasPacket;
   rq.reads = reads;
   rq.gather.offset = UINT32_MAX;
-  if (wire::psnDiff(askedEnd, rq.askedEnd) > 0) rq.askedEnd = askedEnd;
+  if (wire::psnDiff(ackRequestEnd, rq.ackRequestEnd) > 0) rq.ackRequestEnd = ackRequestEnd;
   if (!TimerHeap::has(qp)) t_.requester.startAckTimer(qp);
 }
 

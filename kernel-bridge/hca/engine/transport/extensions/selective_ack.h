@@ -58,7 +58,7 @@ class SelectiveAck : public Role {
   static constexpr uint32_t kReportEvery = 8;  // packets that follow the same gap
 
   static bool isReport(const Qp& qp, const Packet& p);
-  void askForGap(Qp& qp);
+  void requestGap(Qp& qp);
   Scoreboard& board(Qp& qp);
   uint32_t examine(Qp& qp, uint32_t end);
   bool sendAgain(Qp& qp, uint32_t psn);
