@@ -16,7 +16,7 @@ std::vector<uint32_t> lengths(bool inlined) {
   std::iota(all.begin(), all.end(), 0u);
   if (inlined) return all;
   for (const uint32_t length :
-       {256u, 1001u, LocalPair::kNamedFrom, 9999u, kMost, LocalPair::kMtu, LocalPair::kMtu + 4000u})
+       {256u, 1001u, LocalPair::kReferenceFrom, 9999u, kMost, LocalPair::kMtu, LocalPair::kMtu + 4000u})
     for (const uint32_t more : {0u, 1u}) all.push_back(length - 1 + more);
   return all;
 }

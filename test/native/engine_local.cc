@@ -59,16 +59,16 @@ void everySize(Payload payload) {
   CHECK_EQ(w.net.frames.size(), 0u);
   CHECK_EQ(w.a->counter("retransmitted_pkts") + w.b->counter("retransmitted_pkts"), 0u);
   const uint64_t copied = w.countersA.get(HostCounter::kLocalPulled) + w.countersB.get(HostCounter::kLocalPulled);
-  CHECK(payload == Payload::kNamed ? copied > 3u << 20 : copied == 0);
+  CHECK(payload == Payload::kByReference ? copied > 3u << 20 : copied == 0);
 }
 
 }  // namespace
 
-TEST(local_every_size_by_single_copy) { everySize(Payload::kNamed); }
+TEST(local_every_size_by_single_copy) { everySize(Payload::kByReference); }
 TEST(local_every_size_in_the_ring) { everySize(Payload::kCarried); }
 
 TEST(local_scattered_pieces) {
-  LocalConnection w({}, {}, {}, Payload::kNamed);
+  LocalConnection w({}, {}, {}, Payload::kByReference);
   Buffer from(*w.a, 200'000, kAllAccess, 3), to(*w.b, 200'000);
   // Pieces that are nowhere adjacent; more of them than fit in a reference go through the ring.
   for (const uint32_t count : {2u, 4u}) {
@@ -168,17 +168,17 @@ TEST(local_stalled_queue_pairs_go_away) {
   CHECK_EQ(w.qa.state(), kQpsRts);
 }
 
-// READ: memory that the responder frees between naming it and the copy does not count.
+// READ: memory that the responder frees between the reference and the copy does not count.
 TEST(local_read_is_requested_again_when_memory_was_freed) {
   for (const bool same : {false, true}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
+    LocalConnection w({}, {}, {}, Payload::kByReference);
     constexpr uint32_t kBytes = 100'000;
     Buffer to(*w.a, kBytes), unrelated(*w.b, 64), from(*w.b, kBytes, kAllAccess, 9);
     Wr read = send(to, to.at(), kBytes, kOpRead);
     read.remote = from.at();
     read.rkey = from.rkey;
     const uint32_t r = w.qa.post(read);
-    w.b->step();  // names its memory
+    w.b->step();  // references its memory
     CHECK(w.b->engine.deregisterMr(w.b->pd, same ? from.lkey : unrelated.lkey) == Status::kSuccess);
     if (same) std::memset(from.data(), 0xAB, kBytes);  // it is the owner's again
     w.pump();
@@ -200,7 +200,7 @@ TEST(local_read_is_requested_again_when_memory_was_freed) {
 // SEND and WRITE: memory that the sender freed before the copy is not copied; the message fails on the sender's side.
 TEST(local_send_from_memory_given_back) {
   for (const uint32_t opcode : {kOpSend, kOpWrite}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
+    LocalConnection w({}, {}, {}, Payload::kByReference);
     constexpr uint32_t kBytes = 100'000;
     Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
     w.qb.receive({{to.at(), kBytes, to.lkey}});
@@ -216,9 +216,9 @@ TEST(local_send_from_memory_given_back) {
   }
 }
 
-// A queue pair that ends withdraws what its packets have named.
+// A queue pair that ends withdraws what its packets have referenced.
 TEST(local_flushed_send_is_not_copied) {
-  LocalConnection w({}, {}, {}, Payload::kNamed);
+  LocalConnection w({}, {}, {}, Payload::kByReference);
   constexpr uint32_t kBytes = 100'000;
   Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
   w.qb.receive({{to.at(), kBytes, to.lkey}});
@@ -234,14 +234,14 @@ TEST(local_flushed_send_is_not_copied) {
 // still valid.
 TEST(local_response_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
+    LocalConnection w({}, {}, {}, Payload::kByReference);
     constexpr uint32_t kBytes = 100'000;
     Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 9);
     Wr read = send(to, to.at(), kBytes, kOpRead);
     read.remote = from.at();
     read.rkey = from.rkey;
     const uint32_t r = w.qa.post(read);
-    w.b->step();  // names its memory
+    w.b->step();  // references its memory
     CHECK(w.qb.toState(state) == Status::kSuccess);
     std::memset(from.data(), 0xCD, kBytes);
     w.pump();
@@ -251,9 +251,9 @@ TEST(local_response_of_a_connection_that_ended_is_not_copied) {
   }
 }
 
-// The peer has not mapped the named memory: from then on the payload goes through the ring.
+// The peer has not mapped the referenced memory: from then on the payload goes through the ring.
 TEST(local_copy_that_fails_goes_on_in_the_ring) {
-  LocalConnection w({}, {}, {}, Payload::kNamed);
+  LocalConnection w({}, {}, {}, Payload::kByReference);
   constexpr uint32_t kBytes = 300'000;
   Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
   w.pa->maps.clear();
@@ -363,7 +363,7 @@ TEST(local_connection_moves_while_it_has_something_to_report) {
   shape.cqEntries = 4096;
   EngineOptions options;
   options.window = 4096;
-  LocalConnection w({}, {}, options, Payload::kNamed);
+  LocalConnection w({}, {}, options, Payload::kByReference);
   TestQp xa(*w.a, shape), xb(*w.b, shape);
   w.connect(xa, xb);
   w.pump();
@@ -395,7 +395,7 @@ TEST(local_connection_moves_while_it_has_something_to_report) {
 // The peer's process has ended in order, and its pair is closed; its DREQ may still be in flight. Requests posted
 // before and until then wait for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {
-  for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
+  for (const Payload payload : {Payload::kByReference, Payload::kCarried}) {
     for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
       for (const bool reads : {false, true}) {
         check::note = "bytes";

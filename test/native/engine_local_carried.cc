@@ -146,8 +146,8 @@ TEST(room_is_reported_in_large_pieces) {
 // are done. Anything else wakes it at once.
 TEST(reads_wake_a_sleeping_peer_before_their_responses_run_out) {
   for (const bool urgent : {false, true}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
-    constexpr uint32_t kBytes = LocalPair::kMtu * LocalPair::kNamedPackets, kReads = 12;
+    LocalConnection w({}, {}, {}, Payload::kByReference);
+    constexpr uint32_t kBytes = LocalPair::kMtu * LocalPair::kReferencePackets, kReads = 12;
     Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 3);
     Wr read{kOpRead, kSendFlagSignaled, {{to.at(), kBytes, to.lkey}}};
     read.remote = from.at();

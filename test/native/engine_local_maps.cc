@@ -72,11 +72,11 @@ TEST(local_maps_every_size) {
     check::note = "size";
     check::noteNumber = size;
     run(size, size % 61 + 3);
-    // As many packets as are named at once, and the rest if it is large enough.
-    const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kNamedPackets);
-    const uint32_t named = size - (rest < LocalPair::kNamedFrom ? rest : 0);
-    atB += 2 * named;
-    atA += named;
+    // As many packets as one reference covers, and the rest if it is large enough.
+    const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kReferencePackets);
+    const uint32_t referenced = size - (rest < LocalPair::kReferenceFrom ? rest : 0);
+    atB += 2 * referenced;
+    atA += referenced;
     CHECK_EQ(mapped(w.countersB), atB);
     CHECK_EQ(mapped(w.countersA), atA);
   }
@@ -114,7 +114,7 @@ TEST(local_maps_scattered_pieces) {
   CHECK_EQ(mapped(w.countersB), 160'001u);
 }
 
-// Memory is freed between being named and being copied.
+// Memory is freed between the reference and the copy.
 TEST(local_maps_memory_given_back) {
   for (const bool read : {false, true}) {
     LocalConnection w;
@@ -130,7 +130,7 @@ TEST(local_maps_memory_given_back) {
     w.qa.sendCq.drain();
     CHECK_EQ(exchange(read ? *w.pb : *w.pa, read ? *w.pa : *w.pb), 1u);
     const uint32_t i = transfer();
-    if (read) w.b->step();  // names its memory
+    if (read) w.b->step();  // references its memory
     CHECK(source.node.engine.deregisterMr(source.node.pd, source.lkey) == Status::kSuccess);
     source.lkey = 0;
     std::memset(source.data(), 0xAB, kBytes);  // it is the owner's again
@@ -326,7 +326,7 @@ TEST(local_maps_nonsense_from_the_peer) {
   w.pa->offers.onReply(1, true);  // before it was reported
   CHECK(!w.pa->isMapped(from.memory.get()));
   for (SentOffer& offer : sentOffers(*w.pa)) {
-    offer.memory.base += kPage;  // what is named then ends outside of it
+    offer.memory.base += kPage;  // what is referenced then ends outside of it
     CHECK(w.pb->maps.add(offer.memory, offer.fd.get(), false));
     w.pa->offers.onReply(offer.memory.number, true);
   }

@@ -22,7 +22,7 @@ struct Alone : World {
   }
 };
 struct Two : LocalWorld {
-  explicit Two(uint64_t seed) : LocalWorld({}, seed % 2 ? Payload::kNamed : Payload::kCarried) {}
+  explicit Two(uint64_t seed) : LocalWorld({}, seed % 2 ? Payload::kByReference : Payload::kCarried) {}
 };
 
 struct Message {
@@ -239,7 +239,7 @@ struct Program : Base {
       case 10: e.qp.node.engine.doorbell(e.qp.handle); break;
       case 11: {
         const Buffer unrelated(e.qp.node, 64);
-      } break;  // what was named and not copied yet is requested again
+      } break;  // what was referenced and not copied yet is requested again
       case 12:
         if (random.below(4) == 0) e.qp.toState(e.qp.state() == kQpsSqd ? kQpsRts : kQpsSqd);
         break;

@@ -76,8 +76,8 @@ struct Wire : World {
 struct Carried : LocalWorld {
   Carried() : LocalWorld(quiet()) {}
 };
-struct Named : LocalWorld {
-  Named() : LocalWorld(quiet(), Payload::kNamed) {}
+struct ByReference : LocalWorld {
+  ByReference() : LocalWorld(quiet(), Payload::kByReference) {}
 };
 
 using Deed = void (*)(Ends&);
@@ -111,7 +111,8 @@ void same(Deed deed, std::vector<uint32_t> lengths = {0, 8, 3000, 70'000, 300'00
       check::note = "length";
       check::noteNumber = length;
       const std::string wire = story<Wire>(deed, length, shared);
-      for (const std::string& local : {story<Carried>(deed, length, shared), story<Named>(deed, length, shared)}) {
+      for (const std::string& local :
+           {story<Carried>(deed, length, shared), story<ByReference>(deed, length, shared)}) {
         if (CHECK(local == wire)) continue;
         const auto other = std::mismatch(local.begin(), local.end(), wire.begin(), wire.end());
         const size_t before = local.rfind('\n', size_t(other.first - local.begin()));
@@ -272,10 +273,11 @@ TEST(same_ends) {
       {0, 8, 3000});  // of larger ones, how much has left depends on time
 }
 
-// The memory that a response names is copied before a refusal behind it ends the queue pair, unless the peer is slow.
+// The memory that a response references is copied before a refusal behind it ends the queue pair, unless the peer is
+// slow.
 TEST(same_refusals_wait_for_what_is_named) {
   for (const bool lives : {true, false}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
+    LocalConnection w({}, {}, {}, Payload::kByReference);
     Buffer a(*w.a, kBytes), b(*w.b, kBytes, kAllAccess, 3);
     w.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), kBytes, a.lkey}}, 0, b.at(), b.rkey});
     w.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey + 1});

@@ -86,22 +86,22 @@ void copy(Side& by, Side& with, uint32_t opcode) {
   HOST_CHECK(std::memcmp(&source.memory[0], &target.memory[kThere], kLarge) == 0);
 }
 
-// Send, Write and Read in both directions, over either link. `named`: from memory of allocate(), which the other HCA
-// maps a second time.
-void traffic(LinkChoice link, bool named) {
+// Send, Write and Read in both directions, over either link. `referenced`: from memory of allocate(), which the other
+// HCA maps a second time.
+void traffic(LinkChoice link, bool referenced) {
   HostOptions options;
   options.link = link;
-  options.direct = !named;
+  options.direct = !referenced;
   Hca a(options), b(options);
   HOST_CHECK(a.slot() != b.slot());
-  Side one(false, a.engine()), other(named, b.engine());
+  Side one(false, a.engine()), other(referenced, b.engine());
   HOST_CHECK(one.qpn >> 16 == a.slot() && other.qpn >> 16 == b.slot());
   connect(one, other);
   for (uint8_t mark = 1; mark < 20; mark++) {
     send(one, other, mark);
     send(other, one, static_cast<uint8_t>(mark + 100));
   }
-  if (named) {
+  if (referenced) {
     HOST_CHECK(eventually([&] {
       copy(other, one, kOpWrite);
       return a.counter("local_link_mapped_copy_bytes") != 0;
@@ -114,7 +114,7 @@ void traffic(LinkChoice link, bool named) {
   const bool local = link == LinkChoice::kAuto;
   HOST_CHECK((a.counter("local_link_tx_packets") != 0) == local);
   HOST_CHECK((a.counter("local_link_pairs_up") != 0) == local);
-  if (named) HOST_CHECK(a.counter("local_link_mapped_copy_bytes") >= 3 * kLarge);
+  if (referenced) HOST_CHECK(a.counter("local_link_mapped_copy_bytes") >= 3 * kLarge);
 }
 
 // The peer of a context learns of its end, even if another context of the process got its slot before that was seen.

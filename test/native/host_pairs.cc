@@ -12,7 +12,7 @@ using namespace hosttest;
 
 namespace {
 
-// WRITE and READ back, of a size that may be named and of one that may not.
+// WRITE and READ back, of a size that may be referenced and of one that may not.
 void exchange(Side& side, const Peer& peer) {
   for (const uint32_t bytes : {64u, kMessage}) {
     for (uint32_t i = 0; i < bytes; i++) side.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 11) + bytes);
@@ -190,7 +190,7 @@ void mapsMemory(const char* words, bool readable) {
     const uint64_t limit = clockNow() + kTimeoutNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
     HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
-    // The peer names it once it has this side's reply.
+    // The peer references it once it has this side's reply.
     uint64_t mapped = hostCounter("local_link_mapped_copy_bytes");
     for (const uint64_t none = mapped; mapped == none && clockNow() < limit;) {
       exchange(side, peer);

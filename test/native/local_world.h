@@ -30,8 +30,8 @@ std::vector<SentOffer> sentOffers(LocalPair& pair, bool carried = true);
 uint32_t exchange(LocalPair& from, LocalPair& to);
 
 // Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose
-// payload is named.
-enum class Payload { kCarried, kNamed };
+// payload is referenced.
+enum class Payload { kCarried, kByReference };
 
 struct LocalWorld : World {
   HostCounters countersA, countersB;

@@ -27,7 +27,7 @@ test('the table lists each kind of entry and no other', () => {
 test('the sizes at which the paths change', () => {
   const bytes = (value: number): string => value.toLocaleString('en-US');
   for (const what of [
-    `from ${bytes(constantOf('kNamedFrom'))} bytes`,
+    `from ${bytes(constantOf('kReferenceFrom'))} bytes`,
     `up to ${bytes(constantOf('kMtu'))} bytes`,
   ])
     assert.ok(section.includes(what), what);

@@ -259,7 +259,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
 }
 
 // A payload by reference: its epoch, then its pieces.
-inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
+inline bool LocalPair::takeReference(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
   at += 8;
@@ -290,7 +290,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
   const uint32_t length = first & ((1u << LocalEntry::kLengthBits) - 1);
   const auto kind = static_cast<LocalKind>(first >> LocalEntry::kLengthBits & ((1u << LocalEntry::kKindBits) - 1));
   const uint32_t flags = first >> (LocalEntry::kLengthBits + LocalEntry::kKindBits);
-  if (length > (kind == LocalKind::kReference ? kMtu * kNamedPackets : kMtu)) return false;
+  if (length > (kind == LocalKind::kReference ? kMtu * kReferencePackets : kMtu)) return false;
 
   LocalPacket p;
   p.sourceQpn = second & wire::kQpnMask;
@@ -330,7 +330,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
       break;
     }
     case LocalKind::kReference:
-      if (!takeNamed(sink, p, entry + kHead + p.headerLength)) return false;
+      if (!takeReference(sink, p, entry + kHead + p.headerLength)) return false;
       break;
     default:
       p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);
@@ -343,7 +343,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
 }
 
 Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t count) {
-  const Pull outcome = copyNamed(packet, places, count);
+  const Pull outcome = copyReferenced(packet, places, count);
   if (outcome == Pull::kDone) {
     counters_.bump(HostCounter::kLocalPulled, packet.length);
     if (!self) counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
@@ -356,7 +356,7 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
 // Freed memory may already be unmapped. The payload has then changed; only a reference that was made under the present
 // epoch and is not mapped here would fail again. Within one process, one lock covers both sides: under the same epoch
 // the memory exists.
-Pull LocalPair::copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count) {
+Pull LocalPair::copyReferenced(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   const auto changed = [&] {
     fullFence();

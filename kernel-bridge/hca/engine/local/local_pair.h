@@ -112,9 +112,9 @@ struct LocalSmall : SmallMessage {
 
 class LocalPair {
  public:
-  static constexpr uint32_t kMtu = 64u << 10;   // of connections on it
-  static constexpr uint32_t kNamedPackets = 8;  // maximum number of packets sent by one reference
-  static constexpr uint32_t kNamedFrom =
+  static constexpr uint32_t kMtu = 64u << 10;       // of connections on it
+  static constexpr uint32_t kReferencePackets = 8;  // maximum number of packets sent by one reference
+  static constexpr uint32_t kReferenceFrom =
       4u << 10;  // bytes; for shorter payloads, two copies made by both processes at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is released in between
@@ -215,14 +215,14 @@ class LocalPair {
     producer_.write(header, payload, length);
   }
   bool takeOne(PacketSink& sink);
-  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
+  bool takeReference(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
   // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet: this side
   // returns for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (readsAdded_ && consumer_.peek(kBacklog) == nullptr); }
   void wakePeer();
-  Pull copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count);
+  Pull copyReferenced(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
 
   HostCounters& counters_;

@@ -208,8 +208,8 @@ struct ReceiveState : RingPlace {
   bool ackable = false;          // a SEND or WRITE was executed: ackPsn is valid
   uint32_t ackPsn = 0;           // of the newest SEND or WRITE packet executed
   uint32_t rnrNaks = 0;          // for this expected PSN
-  bool named = false;            // local link: responses have referenced memory,
-  uint32_t namedEnd = 0;         // the newest before this position in the ring
+  bool referenced = false;       // local link: responses have referenced memory,
+  uint32_t referencedEnd = 0;    // the newest before this position in the ring
   uint64_t nakLatest = 0;        // not 0: until when a fatal NAK waits for the peer to have copied it
   bool unpulledLasting = false;  // with kPullFailed: a retry would also fail
   uint8_t nakSyndrome = 0;

@@ -57,7 +57,8 @@ uint32_t FastPath::send(Qp& qp) {
   for (; n < kMostInARow && rq.next != rq.producer; n++) {
     const uint8_t* data;
     const SendEntry* const e = readSmall(qp, most, most, &data);
-    if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false))
+    if (!e || (e->length >= LocalPair::kReferenceFrom && t_.requester.mayReferToSource(qp, *e)) ||
+        !pair.ready(e->length, false))
       break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq shows that the sender waits for it.

@@ -33,7 +33,7 @@ class Links : public Role {
   void onSpace(LocalPair& pair);
   // Whether the rest of a message is sent by reference. `mapped` reports whether the peer has the memory mapped.
   template <typename Mapped>
-  static bool names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
+  static bool usesReference(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
 
   // ── Sending. The packet to be sent is built in `out`.
   // Begins it with a BTH and no payload; extension headers follow at the returned address.
@@ -55,8 +55,8 @@ class Links : public Role {
 
 // A pair may be closed a moment before its connections end.
 template <typename Mapped>
-bool Links::names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
-  return length >= LocalPair::kNamedFrom && !inRing && qp.reliable() && qp.local && qp.local->up() &&
+bool Links::usesReference(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
+  return length >= LocalPair::kReferenceFrom && !inRing && qp.reliable() && qp.local && qp.local->up() &&
          (qp.local->self || mapped());
 }
 

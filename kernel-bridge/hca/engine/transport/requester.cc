@@ -99,7 +99,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
   // Retransmission goes packet by packet: the peer may have accepted some of the message.
   if (out.byReference && rq.psn == rq.maxPsn) {
-    *span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
+    *span = std::min(LocalPair::kReferencePackets, e.packets - rq.packet);
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (inFlight + *span > rq.window) *span = inFlight < rq.window ? rq.window - inFlight : 1;
   }
@@ -269,7 +269,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
 
 bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   if (e.count > LocalPair::kMaxPieces || e.isInline()) return false;
-  return Links::names(qp, length, qp.has(kRingOnly), [&] {
+  return Links::usesReference(qp, length, qp.has(kRingOnly), [&] {
     const SgeList sges = e.sges(qp.sendWqe(qp.rq.next));
     bool all = true;  // each unmapped piece is offered
     for (uint32_t i = 0; i < sges.count; i++)
@@ -278,7 +278,7 @@ bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   });
 }
 
-bool Requester::namesSource(Qp& qp, const SendEntry& e) {
+bool Requester::mayReferToSource(Qp& qp, const SendEntry& e) {
   if (qp.has(kRingOnly) || e.isInline()) return false;
   const uint32_t lkey = e.sges(qp.sendWqe(qp.rq.next)).lkey(0);
   return qp.local->self || qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, lkey));

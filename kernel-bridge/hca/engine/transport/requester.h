@@ -19,7 +19,7 @@ class Requester : public Role {
   // Fills links.out with payload of the next request. False: `e.status` gives the reason.
   bool gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length);
   // Whether the next request's payload, which the ring could carry, is better sent by reference. It has one SGE.
-  bool namesSource(Qp& qp, const SendEntry& e);
+  bool mayReferToSource(Qp& qp, const SendEntry& e);
 
   // ── retransmission.cc
   // How long an ACK may take; 0: without limit.

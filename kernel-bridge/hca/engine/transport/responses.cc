@@ -20,7 +20,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       out.byReference = refersToTarget(qp, job);
       if (!t_.links.hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
       // As for requests: retransmission goes packet by packet.
-      if (out.byReference && !job.replay) span = std::min(LocalPair::kNamedPackets, qp.packetsFor(job.length));
+      if (out.byReference && !job.replay) span = std::min(LocalPair::kReferencePackets, qp.packetsFor(job.length));
     }
     budget--;
     if (job.atomic) {
@@ -87,15 +87,16 @@ void Responses::refuseRepetition(Qp& qp, const ResponseJob& job) {
 }
 
 bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
-  return !job.atomic && Links::names(qp, job.length, job.inRing,
-                                     [&] { return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey)); });
+  return !job.atomic && Links::usesReference(qp, job.length, job.inRing, [&] {
+    return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey));
+  });
 }
 
 // A NAK that ends the queue pair also invalidates memory that its responses refer to. So it waits until the peer, if
 // still alive, has copied that memory.
 bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
+  if (!qp.has(kNakFatal) || !rs.referenced || !qp.local->up() || qp.local->consumed(rs.referencedEnd)) return false;
   if (!rs.nakLatest) rs.nakLatest = c_.now + Context::kGoodbyeNs;
   if (c_.now >= rs.nakLatest) return false;
   const uint64_t due = c_.now + Context::kDeferredAckNs;
@@ -172,11 +173,11 @@ bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   job.psn = wire::psnAdd(job.psn, span);
   job.address += length;
   job.length -= length;
-  const bool names = out.byReference && length != 0;
+  const bool byReference = out.byReference && length != 0;
   t_.links.transmit(qp, qp.route);
-  if (names) {
-    rs.named = true;
-    rs.namedEnd = qp.local->position();
+  if (byReference) {
+    rs.referenced = true;
+    rs.referencedEnd = qp.local->position();
   }
   return true;
 }

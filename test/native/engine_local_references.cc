@@ -1,11 +1,11 @@
-// Large payload on the local link: named packets that use several PSNs, carried ones, and both mixed.
+// Large payload on the local link: references that use several PSNs, carried ones, and both mixed.
 #include "local_world.h"
 
 using namespace world;
 
 namespace {
 
-constexpr uint32_t kNamed = LocalPair::kMtu * LocalPair::kNamedPackets;
+constexpr uint32_t kReference = LocalPair::kMtu * LocalPair::kReferencePackets;
 
 Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
   Wr wr;
@@ -18,12 +18,12 @@ Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
 
 }  // namespace
 
-// Carried, every PSN is an entry; named, eight of them are. The numbers are the same.
+// Carried, every PSN is an entry; by reference, eight of them are. The numbers are the same.
 TEST(named_payload_uses_several_psns) {
   for (const uint32_t opcode : {kOpSend, kOpWrite, kOpRead}) {
-    for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
+    for (const Payload payload : {Payload::kByReference, Payload::kCarried}) {
       LocalConnection w({}, {}, {}, payload);
-      constexpr uint32_t kBytes = kNamed + 3 * LocalPair::kMtu + 100;
+      constexpr uint32_t kBytes = kReference + 3 * LocalPair::kMtu + 100;
       Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes, kAllAccess, 8);
       QpAttributes before, after;
       CHECK(w.a->engine.queryQp(w.qa.handle, &before) == Status::kSuccess);
@@ -34,10 +34,10 @@ TEST(named_payload_uses_several_psns) {
       CHECK(std::memcmp(ours.data(), theirs.data(), kBytes) == 0);
       CHECK(w.a->engine.queryQp(w.qa.handle, &after) == Status::kSuccess);
       CHECK_EQ(after.sendPsn - before.sendPsn, 12u);
-      const bool named = payload == Payload::kNamed;
+      const bool byReference = payload == Payload::kByReference;
       const HostCounters& taker = opcode == kOpRead ? w.countersA : w.countersB;
-      CHECK_EQ(taker.get(HostCounter::kLocalRx), named ? 2u : 12u);
-      CHECK_EQ(taker.get(HostCounter::kLocalPulled), named ? uint64_t(kBytes) : 0u);
+      CHECK_EQ(taker.get(HostCounter::kLocalRx), byReference ? 2u : 12u);
+      CHECK_EQ(taker.get(HostCounter::kLocalPulled), byReference ? uint64_t(kBytes) : 0u);
       CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
     }
   }
@@ -47,8 +47,8 @@ TEST(named_payload_uses_several_psns) {
 TEST(named_payload_fits_into_the_window) {
   EngineOptions options;
   options.window = 5;
-  LocalConnection w({}, {}, options, Payload::kNamed);
-  constexpr uint32_t kBytes = 2 * kNamed;
+  LocalConnection w({}, {}, options, Payload::kByReference);
+  constexpr uint32_t kBytes = 2 * kReference;
   Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
   const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
   CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), 1u);
@@ -63,15 +63,15 @@ TEST(reads_take_two_windows) {
   EngineOptions options;
   options.window = 16;
   for (const uint32_t opcode : {kOpRead, kOpWrite}) {
-    LocalConnection w({}, {}, options, Payload::kNamed);
+    LocalConnection w({}, {}, options, Payload::kByReference);
     constexpr uint32_t kMessages = 12;
-    Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
-    for (uint32_t i = 0; i < kMessages; i++) w.qa.post(request(opcode, ours, kNamed, theirs));
-    // A READ request covers a quarter of the window, a named payload eight packets.
+    Buffer ours(*w.a, kReference, kAllAccess, 7), theirs(*w.b, kReference, kAllAccess, 8);
+    for (uint32_t i = 0; i < kMessages; i++) w.qa.post(request(opcode, ours, kReference, theirs));
+    // A READ request covers a quarter of the window, a referenced payload eight packets.
     CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), opcode == kOpRead ? 32 / 4u : 16 / 8u);
     w.pump();
     CHECK_EQ(w.qa.sendCq.written(), kMessages);
-    CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
+    CHECK(std::memcmp(ours.data(), theirs.data(), kReference) == 0);
     CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
     CHECK_EQ(w.qa.state(), kQpsRts);
   }
@@ -81,15 +81,15 @@ TEST(reads_take_two_windows) {
 TEST(reads_take_one_window_of_a_crowded_ring) {
   EngineOptions options;
   options.window = 16;
-  LocalConnection w({}, {}, options, Payload::kNamed);
-  Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
+  LocalConnection w({}, {}, options, Payload::kByReference);
+  Buffer ours(*w.a, kReference, kAllAccess, 7), theirs(*w.b, kReference, kAllAccess, 8);
   constexpr uint32_t kOthers = LocalRing::kSlots / 2 + 1;
   for (uint32_t i = 0; i < kOthers; i++) w.pa->putUnpulled(w.qa.qpn, w.qb.qpn, 1, false);
-  for (uint32_t i = 0; i < 8; i++) w.qa.post(request(kOpRead, ours, kNamed, theirs));
+  for (uint32_t i = 0; i < 8; i++) w.qa.post(request(kOpRead, ours, kReference, theirs));
   CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), 16 / 4u);
   w.pump();
   CHECK_EQ(w.qa.sendCq.written(), 8u);
-  CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
+  CHECK(std::memcmp(ours.data(), theirs.data(), kReference) == 0);
 }
 
 // Messages of either kind in flight in both directions, memory freed in between, and lost maps: what the peer cannot
@@ -100,11 +100,11 @@ TEST(both_ways_mixed) {
     check::noteNumber = seed;
     LocalConnection w;
     Random random(seed);
-    constexpr uint32_t kMessages = 6, kMost = 3 * kNamed / 2;
+    constexpr uint32_t kMessages = 6, kMost = 3 * kReference / 2;
     std::vector<std::unique_ptr<Buffer>> ours, theirs;
     std::vector<uint32_t> sizes, opcodes;
     for (uint32_t i = 0; i < kMessages; i++) {
-      w.shareFrom(random.chance(0.7) ? Payload::kNamed : Payload::kCarried);
+      w.shareFrom(random.chance(0.7) ? Payload::kByReference : Payload::kCarried);
       ours.push_back(std::make_unique<Buffer>(*w.a, kMost, kAllAccess, uint8_t(2 * i + 1)));
       theirs.push_back(std::make_unique<Buffer>(*w.b, kMost, kAllAccess, uint8_t(2 * i + 2)));
       sizes.push_back(1 + random.below(kMost));
@@ -119,7 +119,7 @@ TEST(both_ways_mixed) {
       }
       if (random.chance(0.7)) w.a->step();
       if (random.chance(0.7)) w.b->step();
-      // What is named under an older epoch is requested again, through the ring.
+      // What is referenced under an older epoch is requested again, through the ring.
       if (random.chance(0.05)) Buffer(*(random.chance(0.5) ? w.a : w.b), 64);
       if (random.chance(0.01)) (random.chance(0.5) ? w.pa : w.pb)->maps.clear();
     }
@@ -130,13 +130,13 @@ TEST(both_ways_mixed) {
   check::note = "";
 }
 
-// A peer whose named response is longer than requested, or does not end at a packet boundary.
+// A peer whose referenced response is longer than requested, or does not end at a packet boundary.
 TEST(named_response_of_wrong_length) {
-  for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kNamed}) {
-    LocalConnection w({}, {}, {}, Payload::kNamed);
+  for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kReference}) {
+    LocalConnection w({}, {}, {}, Payload::kByReference);
     constexpr uint32_t kBytes = 2 * LocalPair::kMtu;
-    Buffer ours(*w.a, 2 * kNamed, kAllAccess, 7), theirs(*w.b, 2 * kNamed, kAllAccess, 8);
-    const std::vector<uint8_t> before(ours.data(), ours.data() + 2 * kNamed);
+    Buffer ours(*w.a, 2 * kReference, kAllAccess, 7), theirs(*w.b, 2 * kReference, kAllAccess, 8);
+    const std::vector<uint8_t> before(ours.data(), ours.data() + 2 * kReference);
     const uint32_t i = w.qa.post(request(kOpRead, ours, kBytes, theirs));
     w.b->step();
     // The one entry of B's ring: length, and that of its only piece.
@@ -153,20 +153,20 @@ TEST(named_response_of_wrong_length) {
 
 // The same of a request, whose sender is notified.
 TEST(named_request_of_wrong_length) {
-  LocalConnection w({}, {}, {}, Payload::kNamed);
-  constexpr uint32_t kBytes = kNamed + LocalPair::kMtu;
+  LocalConnection w({}, {}, {}, Payload::kByReference);
+  constexpr uint32_t kBytes = kReference + LocalPair::kMtu;
   Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
   const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
-  const uint32_t length = kNamed - 64;
+  const uint32_t length = kReference - 64;
   uint8_t* body = w.segment().rings[0].slots[0].body;
   const uint32_t word = LocalEntry::word(length, LocalKind::kReference, 1);
-  CHECK_EQ(uint32_t(*reinterpret_cast<uint32_t*>(body)), LocalEntry::word(kNamed, LocalKind::kReference, 1));
+  CHECK_EQ(uint32_t(*reinterpret_cast<uint32_t*>(body)), LocalEntry::word(kReference, LocalKind::kReference, 1));
   std::memcpy(body, &word, sizeof word);
   std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kRethBytes + 8 + 8, &length, sizeof length);
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
   // What came before the packet of wrong length was as requested.
-  for (uint32_t at = kNamed - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
+  for (uint32_t at = kReference - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
 }
 
 // A large message is half in a full ring while its queue pair is to be drained: it waits, and what others have in the
