@@ -120,7 +120,7 @@ export class Network {
     if (!gidEquals(path.source, from.gid))
       throw new Error(`${from.name} used the address of another host as its source.`);
     const to = this.hosts.find((host) => gidEquals(host.gid, path.destination));
-    const passing = { from: from.name, to: to?.name ?? 'nobody', mad: Uint8Array.from(mad), message };
+    const passing = { from: from.name, to: to?.name ?? 'no host', mad: Uint8Array.from(mad), message };
     this.sent.push(passing);
     this.log.push(`${from.name} ${describe(message)}`);
     if (!to) return;

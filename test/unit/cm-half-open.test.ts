@@ -46,8 +46,8 @@ function request(
 
 /** How many of a stranger's connections the server waits for. */
 const accepted = (pair: Pair): number => pair.server.cm.counters().halfOpen ?? 0;
-const toNobody = (pair: Pair): string[] =>
-  pair.network.sent.filter(({ to }) => to === 'nobody').map(({ message }) => message.name);
+const undelivered = (pair: Pair): string[] =>
+  pair.network.sent.filter(({ to }) => to === 'no host').map(({ message }) => message.name);
 
 // ── Waiting at the listener ──────────────────────────────────────────────────────────────────────────────────
 
@@ -61,7 +61,7 @@ test('a listener filled by one source has room for another source, whose request
   pair.network.clock.advance(5);
   assert.is(pair.listener.waiting, perListener);
   assert.is(pair.server.cm.counters()['displaced.REQ'], 1);
-  assert.equal(toNobody(pair), [], 'neither dropped nor displaced requests get a reply');
+  assert.equal(undelivered(pair), [], 'neither dropped nor displaced requests get a reply');
   assert.is(pair.take()?.request?.peerQpn, 0x100, 'the oldest one');
   assert.is(pair.take()?.request?.peerQpn, 0x17, 'then the other source has its turn');
   pair.network.clock.advance(5);
@@ -111,11 +111,11 @@ test('a request beyond the owner’s limit is refused; one beyond a limit of thi
   const own = serving({}, 2);
   own.taking = false;
   for (let n = 0; n < 3; n += 1) request(own, n);
-  assert.equal(toNobody(own), ['REJ']);
+  assert.equal(undelivered(own), ['REJ']);
   const free = serving();
   free.taking = false;
   for (let n = 0; n < perListener + 1; n += 1) request(free, n);
-  assert.equal(toNobody(free), []);
+  assert.equal(undelivered(free), []);
 });
 
 test('all listeners together are bounded, and the fullest yields to others', () => {
@@ -150,7 +150,7 @@ test('a source is limited to its share of accepted connections, and others conne
   const pair = serving();
   for (let n = 0; n < 500; n += 1) request(pair, n);
   assert.is(accepted(pair), perSource);
-  assert.is(toNobody(pair).length, perSource);
+  assert.is(undelivered(pair).length, perSource);
   assert.is(pair.listener.waiting, 500 - perSource);
   const honest = pair.connect();
   pair.network.clock.advance(5);
@@ -162,7 +162,7 @@ test('a peer that does not reply gets the REP once more, then loses its slot to 
   const pair = serving();
   for (let n = 0; n < perSource + 10; n += 1) request(pair, n);
   pair.network.clock.advance(answerMs);
-  assert.is(toNobody(pair).length, 2 * perSource, 'every REP again');
+  assert.is(undelivered(pair).length, 2 * perSource, 'every REP again');
   assert.equal(
     pair.taken.flatMap(({ events }) => events),
     [],

@@ -32,7 +32,7 @@ SharedHolds& sharedHolds() {
   return *instance;
 }
 
-void letGoOfShared(uint64_t number) {
+void releaseShared(uint64_t number) {
   std::shared_ptr<const void> memory;  // freed after the lock is released
   SharedHolds& all = sharedHolds();
   std::lock_guard<std::mutex> lock(all.mutex);
@@ -65,15 +65,15 @@ Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<co
   napi_status made;
   if (shared) {
     keepLibraryLoaded();  // threads that have the buffer may outlive the thread that loaded the addon
-    const auto end = [](void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+    const auto end = [](void*, void* hint) { releaseShared(reinterpret_cast<uintptr_t>(hint)); };
     made = createShared()(env, bytes, length, end, held, buffer);
   } else {
-    const auto end = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+    const auto end = [](napi_env, void*, void* hint) { releaseShared(reinterpret_cast<uintptr_t>(hint)); };
     made = napi_create_external_arraybuffer(env, bytes, length, end, held, buffer);
   }
   if (made == napi_ok) return Status::kSuccess;
   clearException(env);
-  letGoOfShared(number);
+  releaseShared(number);
   return made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
 }
 

@@ -325,10 +325,10 @@ class Manager implements ConnectionManager, ConnectionHost {
   ): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) {
       if (origin.sender !== BY_WIRE && body.serviceId >> 32n === 0n)
-        this.platform.nobodyListens?.(body.serviceId, origin.destination);
+        this.platform.onNoListener?.(body.serviceId, origin.destination);
       return { reason: RejReason.invalidServiceId, ari: NOTHING };
     }
-    if (this.platform.meetsLink?.(origin.sender, header.attributeModifier & HostLink.mask) === false)
+    if (this.platform.acceptsLink?.(origin.sender, header.attributeModifier & HostLink.mask) === false)
       return { reason: RejReason.vendorOptionNotSupported, ari: NOTHING };
     const link = {
       maxPathMtu: this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU,
@@ -378,7 +378,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       other.dispatch('stale');
       return;
     }
-    this.platform.meetsLink?.(sender, header.attributeModifier & HostLink.mask);
+    this.platform.acceptsLink?.(sender, header.attributeModifier & HostLink.mask);
     connection.dispatch('rep', { reply: replyOf(body, connection.offered, header.attributeModifier) });
   }
 
@@ -390,7 +390,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     }
     if (!this.#isAnswer(connection, header.transactionId)) return;
     if (body.reason === RejReason.vendorOptionNotSupported)
-      this.platform.linkRefused?.(connection.path.destination);
+      this.platform.onLinkRefused?.(connection.path.destination);
     const ari = body.ari.slice(0, Math.min(body.ariLength, body.ari.length));
     connection.dispatch('rej', { reject: { reason: body.reason, ari, privateData: body.privateData } });
   }

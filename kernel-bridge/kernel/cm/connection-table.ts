@@ -100,7 +100,7 @@ export class ConnectionTable {
         const peer = this.#peerOf(remote, address);
         if (peer?.byQp.get(keyOf(remote.qpn)) === connection) {
           peer.byQp.delete(keyOf(remote.qpn));
-          this.#letGoOf(peer);
+          this.#release(peer);
         }
       }
     }
@@ -122,7 +122,7 @@ export class ConnectionTable {
     const peer = this.#peerOf(remote, connection.path.destination);
     if (peer?.byId.get(keyOf(remote.commId)) !== connection) return;
     peer.byId.delete(keyOf(remote.commId));
-    this.#letGoOf(peer);
+    this.#release(peer);
   }
 
   /** Called for a connection that was never established. */
@@ -149,7 +149,7 @@ export class ConnectionTable {
   }
 
   /** Removes a peer without connections, so that peers cannot make the table grow. */
-  #letGoOf(peer: Peer): void {
+  #release(peer: Peer): void {
     if (peer.byId.size > 0 || peer.byQp.size > 0) return;
     this.#peers.delete(peerKey(peer.caGuid, peer.address, peer.sender));
     if (this.#lastPeer === peer) this.#lastPeer = undefined;

@@ -50,11 +50,11 @@ export interface CmPlatform {
    * Called for a REQ or REP from this sender (a slot, or `BY_WIRE`) with the links that its process has announced.
    * Returns false if it has none in common with this process; the request is then refused.
    */
-  meetsLink?(sender: number, said: number): boolean;
+  acceptsLink?(sender: number, said: number): boolean;
   /** Called when a peer has refused because of an option of this side. */
-  linkRefused?(destination: Gid): void;
+  onLinkRefused?(destination: Gid): void;
   /** Called when a REQ from this host was refused because no process of this version listens there. */
-  nobodyListens?(serviceId: bigint, local: Gid): void;
+  onNoListener?(serviceId: bigint, local: Gid): void;
   /** Whether the port of this local address has a P_Key that matches the peer's; default: true. */
   acceptsPkey?(local: Gid, pkey: number): boolean;
 }

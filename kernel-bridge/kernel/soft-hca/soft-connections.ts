@@ -34,11 +34,11 @@ const unsendable: readonly number[] = [
 /** Notifications about refused connections, for the user of the software HCA. */
 export interface Refusals {
   /** A connection of this host was refused because no process of this version listens there. */
-  nobody(service: number, port: number, address: Uint8Array): void;
+  noListener(service: number, port: number, address: Uint8Array): void;
   /** A connection was refused because the two processes have no link in common. `own`: this side's option `link`. */
   links(own: 'local' | 'wire'): void;
 }
-const silent: Refusals = { nobody: () => {}, links: () => {} };
+const silent: Refusals = { noListener: () => {}, links: () => {} };
 
 export class SoftConnections implements HcaConnections {
   private readonly cm: ConnectionManager;
@@ -118,11 +118,11 @@ export class SoftConnections implements HcaConnections {
       },
       randomPsn: () => randomBits(24),
       caGuid: (source) => this.portOf(source)?.guid ?? 0n,
-      nobodyListens: (serviceId, local) =>
-        this.refusals.nobody(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
+      onNoListener: (serviceId, local) =>
+        this.refusals.noListener(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
       hostLink: (destination) => this.hostLink(destination),
-      meetsLink: (sender, said) => this.meetsLink(sender, said),
-      linkRefused: (destination) => {
+      acceptsLink: (sender, said) => this.acceptsLink(sender, said),
+      onLinkRefused: (destination) => {
         if (this.hostLink(destination) > HostLink.seen) this.reportLinks();
       },
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
@@ -142,7 +142,7 @@ export class SoftConnections implements HcaConnections {
    * A process with the option `link: 'wire'` sends its MADs over UDP. A claim of loopback only needs no UDP socket, so
    * before such a process has one, only processes of this host can reach it.
    */
-  private meetsLink(sender: number, said: number): boolean {
+  private acceptsLink(sender: number, said: number): boolean {
     const { hostLink } = this.native;
     const theirs = sender === BY_WIRE ? HostLink.wire : said;
     const local = hostLink === HostLink.local;

@@ -123,7 +123,7 @@ export function softHca(parts: SoftHcaParts): HcaMaker {
   return (portOf): HcaBackend => {
     const ports = new SoftPorts(network, pkeysBy(options.pkeys));
     const connections = new SoftConnections(native, portOf, createConnectionManager, options.cm, {
-      nobody: otherVersions(parts),
+      noListener: otherVersions(parts),
       links: reportNoCommonLink(parts),
     });
     return {

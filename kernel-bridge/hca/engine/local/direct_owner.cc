@@ -66,8 +66,9 @@ uint32_t DirectOwner::publish(const Key& key, const SharedRange* range) {
 // Counts a key of this memory. False: it cannot be published.
 bool DirectOwner::hold(const SharedRange& range, uint32_t access) {
   if (range.id > kMostFiles || range.reclaimed.load(std::memory_order_acquire)) return false;
-  const void* nobody = nullptr;
-  if (!range.publisher.compare_exchange_strong(nobody, this, std::memory_order_acq_rel) && nobody != this) return false;
+  const void* publisher = nullptr;
+  if (!range.publisher.compare_exchange_strong(publisher, this, std::memory_order_acq_rel) && publisher != this)
+    return false;
   File& entry = files_.try_emplace(static_cast<uint32_t>(range.id), File{range.shared_from_this(), 0, 0}).first->second;
   entry.keys++;
   if ((access & kChanges) != 0) entry.writable++;
