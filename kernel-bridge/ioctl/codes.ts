@@ -90,7 +90,7 @@ const winVerbs = {
   LIBRARY_QUERY: ioctl(0x003be008, s.WvIoGuid, null, { outputTail: 'text' }),
   /** Opens a device and returns its id. NO_SUCH_DEVICE. */
   DEVICE_OPEN: ioctl(0x003be00c, s.WvIoDeviceOpen, s.WvIoId, both),
-  /** Closes an open device. NO_SUCH_DEVICE; DEVICE_BUSY (Windows drivers: ACCESS_DENIED) while objects of it exist. */
+  /** Closes an open device. Fails with NO_SUCH_DEVICE, or with DEVICE_BUSY (ACCESS_DENIED on Windows drivers) while objects of it exist. */
   DEVICE_CLOSE: ioctl(0x003be010, s.WvIoObject, null),
   /** Limits of an open device. NO_SUCH_DEVICE. */
   DEVICE_QUERY: ioctl(0x003be014, s.WvIoObject, s.WvIoDeviceAttributes),
@@ -106,7 +106,7 @@ const winVerbs = {
   DEVICE_CANCEL: ioctl(0x003be028, s.WvIoObject, null),
   /** Creates a protection domain; Id is the device in, the domain out. */
   PD_ALLOCATE: ioctl(0x003be02c, s.WvIoId, s.WvIoId, both),
-  /** Destroys a protection domain. NOT_FOUND; DEVICE_BUSY (Windows drivers: ACCESS_DENIED) while objects of it exist. */
+  /** Destroys a protection domain. Fails with NOT_FOUND, or with DEVICE_BUSY (ACCESS_DENIED on Windows drivers) while objects of it exist. */
   PD_DEALLOCATE: ioctl(0x003be030, s.WvIoObject, null),
   /** Registers memory of the calling process, which stays pinned; may pend while the pages are being pinned. */
   MEMORY_REGISTER: ioctl(0x003be034, s.WvIoMemoryRegister, s.WvIoMemoryKeys, { cancel: 'PD_CANCEL' }),
@@ -339,7 +339,7 @@ export function ioctlRow(code: number): NamedIoctlRow | undefined {
   return byCode.get(code);
 }
 
-/** The name of a code for messages, without prefix: `CQ_CREATE`; `0x…` for unknown codes. */
+/** The name of a code for messages, without prefix (`CQ_CREATE`), or `0x…` for unknown codes. */
 export function ioctlName(code: number): string {
   return byCode.get(code)?.name ?? statusHex(code);
 }

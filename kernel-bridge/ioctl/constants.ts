@@ -16,7 +16,7 @@ export const RnrRetry = {
  * addition (libibverbs' number): addresses of the region or window are offsets from its first byte.
  */
 export const WvAccess = {
-  /** Peers may read the memory with RDMA Reads; on a queue pair: it serves RDMA Reads. */
+  /** Peers may read the memory with RDMA Reads. A queue pair with it serves RDMA Reads. */
   REMOTE_READ: 0x1,
   /** Peers may write the memory with RDMA Writes. Includes LOCAL_WRITE (0x2 | 0x8), because memory that a peer writes is writable. */
   REMOTE_WRITE: 0xa,
@@ -97,7 +97,7 @@ export const WcStatus = {
   ERROR: 13,
 } as const;
 
-/** WV_OPCODE: kind of a work request or completion; bit 7 marks receives. INVALIDATE and FAST_REGISTER are this package's additions. */
+/** WV_OPCODE: kind of a work request or completion. Bit 7 marks receives. INVALIDATE and FAST_REGISTER are this package's additions. */
 export const WvOpcode = {
   /** A message into a receive of the peer. */
   SEND: 0,
@@ -125,7 +125,7 @@ export const WvOpcode = {
 export const QpType = {
   /** Reliable connection: every message arrives once and in order, or an error is reported. */
   RC: 0,
-  /** Unreliable connection: Sends and RDMA Writes only; lost messages are not reported. */
+  /** Unreliable connection: Sends and RDMA Writes only. Lost messages are not reported. */
   UC: 1,
   /** Unreliable datagrams: messages of one packet each, to any peer or group. */
   UD: 3,
@@ -137,7 +137,7 @@ export const QpState = {
   RESET: 0,
   /** Receives may be posted; nothing is sent or received. */
   INIT: 1,
-  /** Ready to receive: the peer's packets are processed; nothing is sent. */
+  /** Ready to receive: the peer's packets are processed, and nothing is sent. */
   RTR: 2,
   /** Ready to send: the state of an established connection. */
   RTS: 3,
@@ -175,7 +175,7 @@ export const QpAttr = {
   INITIATOR_DEPTH: 0x2,
   /** ResponderResources: maximum of the peer's RDMA Reads and atomics served at a time. */
   RESPONDER_RESOURCES: 0x4,
-  /** CurrentQpState: the state that the caller assumes; the request fails in any other. */
+  /** CurrentQpState: the state that the caller assumes. The request fails in any other. */
   CURRENT_STATE: 0x8,
   /** QpState: the state to move to. */
   STATE: 0x10,
@@ -203,7 +203,7 @@ export const QpAttr = {
   PKEY_INDEX: 0x8000,
   /** LocalAckTimeout: how long to wait for an acknowledgement. */
   ACK_TIMEOUT: 0x1_0000,
-  /** RnrNakTimeout: time that RNR NAKs make the peer wait when no receive is posted here. */
+  /** RnrNakTimeout: how long RNR NAKs make the peer wait when no receive is posted here. */
   RNR_NAK_TIMEOUT: 0x2_0000,
   /** SequenceErrorRetryCount, 0 to 7: retries when no acknowledgement arrives. */
   ERROR_RETRY_COUNT: 0x4_0000,
@@ -253,15 +253,15 @@ export const EpOption = {
   /** A path record. */
   ROUTE: 1,
   /**
-   * This package's addition. 4 bytes: 0 (default): a disconnect by the peer moves the queue pair to ERROR at once; 1:
-   * the queue pair keeps its state until Disconnect.
+   * This package's addition, 4 bytes. With 0, the default, a disconnect by the peer moves the queue pair to ERROR at
+   * once. With 1 the queue pair keeps its state until Disconnect.
    */
   KEEP_QP: 0x8000_0001,
   /** This package's addition, before Listen. A P_Key (big-endian, 2 bytes): requests from other partitions are refused. */
   PARTITION: 0x8000_0002,
 } as const;
 
-/** WV_EVENT_*: an event of a port; output of DEVICE_NOTIFY. */
+/** WV_EVENT_*: an event of a port, the output of DEVICE_NOTIFY. */
 export const WvEvent = {
   /** The device has failed (IBA 1 §11.6.3.3, local catastrophic error). */
   ERROR: 0x1,
@@ -299,7 +299,7 @@ export const AtomicCapability = {
 
 /** WV_PORT_STATE. */
 export const PortState = {
-  /** No state; in a request: no change (IBA 1 §14.2.5.6). */
+  /** No state. In a request: no change (IBA 1 §14.2.5.6). */
   NOP: 0,
   /** No link: the network interface is down or has no carrier. */
   DOWN: 1,

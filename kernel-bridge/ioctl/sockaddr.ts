@@ -206,7 +206,7 @@ export function checkSocketAddress({ family, address, port }: SocketAddress): vo
 }
 
 /**
- * Writes an address for an IOCTL: 28 bytes, family 2 or 23, port in network order; the rest is zero.
+ * Writes an address for an IOCTL: 28 bytes, family 2 or 23, port in network order. The rest is zero.
  *
  * @throws StatusError INVALID_ADDRESS if the text is not an address of its family, INVALID_PARAMETER for the port.
  */

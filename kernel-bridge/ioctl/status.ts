@@ -18,9 +18,9 @@ const table = {
     0x00000102,
     'The peer did not reply before the retries were exhausted; check that it is running and reachable, then try again.',
   ],
-  /** STATUS_PENDING, ND_PENDING: returned for overlapped requests; not a final status. Its severity is that of success. */
+  /** STATUS_PENDING, ND_PENDING: returned for overlapped requests. It is not a final status, and its severity is that of success. */
   PENDING: [0x00000103, 'The request has not completed yet; await it, or get its result with wait.'],
-  /** STATUS_MORE_ENTRIES: returned by GID and P_Key queries; the entries that fit are in the output. */
+  /** STATUS_MORE_ENTRIES: returned by GID and P_Key queries. The entries that fit are in the output. */
   MORE_ENTRIES: [
     0x00000105,
     'There are more entries than fit into the output; repeat the query with a larger output buffer.',
@@ -62,7 +62,7 @@ const table = {
     0xc0000008,
     'The handle or key does not refer to an existing object of the right kind; it may be stale or closed.',
   ],
-  /** STATUS_INVALID_PARAMETER, ND_INVALID_PARAMETER: returned by all layers; the message has the parameter and its limits. */
+  /** STATUS_INVALID_PARAMETER, ND_INVALID_PARAMETER: returned by all layers. The message has the parameter and its limits. */
   INVALID_PARAMETER: [0xc000000d, 'A parameter has an invalid value.'],
   /** STATUS_NO_SUCH_DEVICE: returned when opening or querying devices. */
   NO_SUCH_DEVICE: [0xc000000e, 'No device has this GUID or id; query the device list.'],
@@ -91,7 +91,7 @@ const table = {
   OBJECT_NAME_NOT_FOUND: [0xc0000034, 'No device file has this name; use \\\\.\\WinVerbs or \\\\.\\ibat.'],
   /** STATUS_OBJECT_NAME_COLLISION: returned when creating a device or loading a driver. */
   OBJECT_NAME_COLLISION: [0xc0000035, 'An object with this name already exists; choose another name.'],
-  /** STATUS_DATA_OVERRUN, ND_DATA_OVERRUN: returned when posting too many SGEs; also the result of a receive that was too short. */
+  /** STATUS_DATA_OVERRUN, ND_DATA_OVERRUN: returned when posting too many SGEs. Also the result of a receive that was too short. */
   DATA_OVERRUN: [
     0xc000003c,
     'More data or more scatter/gather entries than allowed: a receive was too short, or the list is too long.',
@@ -117,7 +117,7 @@ const table = {
   /** STATUS_DEVICE_NOT_READY, ND_DEVICE_NOT_READY: returned by calls to a provider that is not initialised or is closed. */
   DEVICE_NOT_READY: [0xc00000a3, 'The provider or device is not initialised; open it first.'],
   /**
-   * STATUS_IO_TIMEOUT, ND_IO_TIMEOUT: returned by connecting in the second version of the SPI; also the result of
+   * STATUS_IO_TIMEOUT, ND_IO_TIMEOUT: returned by connecting in the second version of the SPI. Also the result of
    * requests whose retries are exhausted.
    */
   IO_TIMEOUT: [
@@ -131,11 +131,11 @@ const table = {
   ],
   /** STATUS_NOT_SUPPORTED, ND_NOT_SUPPORTED: returned for optional features that the device, the driver or the OS lacks. */
   NOT_SUPPORTED: [0xc00000bb, 'The device or this implementation does not support the request.'],
-  /** STATUS_BAD_NETWORK_PATH: WinVerbs' status for an address without a path; the SPI returns BAD_NETWORK_NAME or INVALID_ADDRESS for it. */
+  /** STATUS_BAD_NETWORK_PATH: WinVerbs' status for an address without a path. The SPI returns BAD_NETWORK_NAME or INVALID_ADDRESS for it. */
   BAD_NETWORK_PATH: [0xc00000be, 'The network path was not found; check the address and the network.'],
   /** STATUS_TOO_MANY_COMMANDS: returned by Windows drivers for Connect or Accept while another one is in progress. */
   TOO_MANY_COMMANDS: [0xc00000c1, 'Another command is in progress on this object; wait until it completes.'],
-  /** STATUS_BAD_NETWORK_NAME: returned by Connect to an address without a path, such as the wildcard; Connect may be retried. */
+  /** STATUS_BAD_NETWORK_NAME: returned by Connect to an address without a path, such as the wildcard. Connect may be retried. */
   BAD_NETWORK_NAME: [
     0xc00000cc,
     'The destination address cannot be resolved to a path; use the address of a host.',
@@ -167,7 +167,7 @@ const table = {
   INVALID_PARAMETER_9: [0xc00000f7, 'The ninth parameter has an invalid value.'],
   /** STATUS_INVALID_PARAMETER_10, ND_INVALID_PARAMETER_10: as the first. */
   INVALID_PARAMETER_10: [0xc00000f8, 'The tenth parameter has an invalid value.'],
-  /** STATUS_CONNECTION_IN_USE: returned by GetRequest with an endpoint that is not new; the SPI calls it CONNECTION_ACTIVE. */
+  /** STATUS_CONNECTION_IN_USE: returned by GetRequest with an endpoint that is not new. The SPI calls it CONNECTION_ACTIVE. */
   CONNECTION_IN_USE: [0xc0000108, 'The endpoint already has a connection or request; use a new one.'],
   /** STATUS_TOO_MANY_OPENED_FILES: returned when this process or its host has no file descriptor left. */
   TOO_MANY_OPENED_FILES: [
@@ -176,7 +176,7 @@ const table = {
   ],
   /** STATUS_CANCELLED, ND_CANCELED, WV_CANCELLED: the result of cancelled requests, and in the SPI of flushed ones. */
   CANCELED: [0xc0000120, 'The request was cancelled, or flushed because its queue pair stopped working.'],
-  /** STATUS_FILE_DELETED: returned when a Windows driver is gone; the SPI calls it DEVICE_REMOVED. */
+  /** STATUS_FILE_DELETED: returned when a Windows driver is gone. The SPI calls it DEVICE_REMOVED. */
   FILE_DELETED: [
     0xc0000123,
     'The device of this file and its driver are gone; close the file and open the device again.',
@@ -240,7 +240,7 @@ const table = {
     0xc000023d,
     'The destination cannot be reached from this device; check the address and the network.',
   ],
-  /** STATUS_REQUEST_ABORTED: returned by Windows drivers; the SPI calls it CONNECTION_ABORTED. */
+  /** STATUS_REQUEST_ABORTED: returned by Windows drivers. The SPI calls it CONNECTION_ABORTED. */
   REQUEST_ABORTED: [0xc0000240, 'The request was aborted before it completed.'],
   /**
    * STATUS_CONNECTION_ABORTED, ND_CONNECTION_ABORTED: returned by connecting when the peer gives up, and by
@@ -251,12 +251,12 @@ const table = {
   DRIVER_UNABLE_TO_LOAD: [0xc000026c, 'The driver was not loaded; the message contains the reason.'],
   /** STATUS_DEVICE_REMOVED, ND_DEVICE_REMOVED: the result of all pending and later requests to a removed device. */
   DEVICE_REMOVED: [0xc00002b6, 'The device or its driver is gone; close its objects and open it again.'],
-  /** WV_LOCAL_LENGTH (facility 0x38): the WcStatus LOCAL_LENGTH_ERROR; ND_DATA_OVERRUN in the SPI. */
+  /** WV_LOCAL_LENGTH (facility 0x38): the WcStatus LOCAL_LENGTH_ERROR. In the SPI it is ND_DATA_OVERRUN. */
   LOCAL_LENGTH: [
     0xc0380001,
     'The message does not fit into the local buffers of the request; post larger ones.',
   ],
-  /** WV_INVALIDATION_ERROR (facility 0x38): WinVerbs only; ND_INVALID_DEVICE_REQUEST in the SPI. */
+  /** WV_INVALIDATION_ERROR (facility 0x38): WinVerbs only. In the SPI it is ND_INVALID_DEVICE_REQUEST. */
   INVALIDATION_ERROR: [0xc0380002, 'The memory window could not be invalidated; it is not bound.'],
   /** WV_LOCAL_OP_ERROR (facility 0x38): the WcStatus LOCAL_OP_ERROR. */
   LOCAL_OP_ERROR: [
@@ -362,7 +362,7 @@ export class StatusError extends Error {
   /** Output of an IOCTL that failed with partial output (BUFFER_OVERFLOW, MORE_ENTRIES). */
   output: Uint8Array | undefined = undefined;
 
-  /** @param message - the problem, the value, and the cure; default: {@link statusText}. */
+  /** @param message - the problem, the value, and the cure. Default: {@link statusText}. */
   constructor(status: number, message?: string, options?: ErrorOptions) {
     super(message ?? statusText(status), options);
     this.status = status >>> 0;

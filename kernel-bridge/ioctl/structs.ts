@@ -1,7 +1,7 @@
 /**
  * The structures of all WinVerbs and IBAT IOCTLs: pointer-free, the same for 32- and 64-bit callers. Field names are
- * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface; IBAT interface version 6; IBA 1 Annex
- * A11 (RDMA IP CM service) for IB_CMA_HEADER, IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
+ * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface, IBAT interface version 6, IBA 1 Annex
+ * A11 (RDMA IP CM service) for IB_CMA_HEADER, and IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
  *
  * "Id" fields refer to objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its
  * `status` out (provider-data.ts).
@@ -30,9 +30,9 @@ export const WvIoGuid = struct('u64be Guid', {
 
 /** Data is the port (DEVICE_NOTIFY), entries (CQ_*), lkey (MEMORY_DEREGISTER), notify type or option. */
 export const WvIoId = struct('WV_IO_ID', {
-  /** Offset 0: the object of the request; in the output of a create request, the new object. */
+  /** Offset 0: the object of the request, or the new object in the output of a create request. */
   Id: u64,
-  /** Offset 8: the command of the provider's `ci_umv_buf_t` in, its status out; 0 without provider data. */
+  /** Offset 8: the command of the provider's `ci_umv_buf_t` in and its status out, or 0 without provider data. */
   VerbInfo: u32,
   /** Offset 12: its meaning depends on the IOCTL, see {@link IoctlCode}. */
   Data: u32,
@@ -57,15 +57,15 @@ export const WvIoMwKey = struct('WV_IO_ID (rkey)', {
   Id: u64,
   /** Offset 8: as in {@link WvIoId}. */
   VerbInfo: u32,
-  /** Offset 12: the window's first rkey; it grants nothing until the window is bound. */
+  /** Offset 12: the window's first rkey, which grants nothing until the window is bound. */
   Rkey: u32be,
 });
 
-/** GUID_QUERY: the number of devices, then the GUIDs that fit (at least one entry): {@link WvGuidEntries}. */
+/** GUID_QUERY: the number of devices, then the GUIDs that fit (at least one entry, see {@link WvGuidEntries}). */
 export const WvIoGuidList = struct('WV_IO_GUID_LIST', {
   /** Offset 0: the number of devices, including those whose GUIDs did not fit. */
   Count: u64,
-  /** Offset 8: the GUID of the first device, or 0 if there is none; the others follow. */
+  /** Offset 8: the GUID of the first device, or 0 without devices. The others follow. */
   Guid: u64be,
 });
 
@@ -75,9 +75,9 @@ export const WvIoGuidList = struct('WV_IO_GUID_LIST', {
 export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   /** Offset 0: the firmware version in a vendor-specific form, usually the 16-bit parts of libibverbs. */
   FwVersion: u64,
-  /** Offset 8: the GUID of the node; the software HCA reports the device's GUID. */
+  /** Offset 8: the GUID of the node. The software HCA reports the device's GUID. */
   NodeGuid: u64be,
-  /** Offset 16: the same for all devices of one piece of hardware; set by CA_MODIFY. */
+  /** Offset 16: the same for all devices of one piece of hardware. CA_MODIFY sets it. */
   SystemImageGuid: u64be,
   /** Offset 24: the vendor's IEEE OUI, 24 bits. */
   VendorId: u32,
@@ -125,9 +125,9 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   MaxMulticastQp: u32,
   /** Offset 116: address handles. */
   MaxAh: u32,
-  /** Offset 120: fast memory regions of the old kind (FMR); 0 on the software HCA. */
+  /** Offset 120: fast memory regions of the old kind (FMR), 0 on the software HCA. */
   MaxFmr: u32,
-  /** Offset 124: how often an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
+  /** Offset 124: how often an FMR may be mapped before it must be unmapped, 0 on the software HCA. */
   MaxMapPerFmr: u32,
   /** Offset 128: shared receive queues; 0: not supported. */
   MaxSrq: u32,
@@ -141,7 +141,7 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   DeviceType: u32,
   /** Offset 148: maximum delay of this device's acknowledgements, as a code: 4.096 µs × 2^code. */
   LocalAckDelay: u8,
-  /** Offset 149: the number of ports; each WinVerbs device of the software HCA has one. */
+  /** Offset 149: the number of ports. Each WinVerbs device of the software HCA has one. */
   PhysPortCount: u8,
   /** Offset 150: SGEs of an RDMA Read, at most 255; 0: as MaxSge. This package's addition, padding of 0 in Windows' structure. */
   MaxReadSge: u8,
@@ -161,13 +161,13 @@ export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
 
 /** DEVICE_PORT_QUERY's output: the state and limits of a port (IBA 1 §11.2.2.3). */
 export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
-  /** Offset 0: an OR of {@link WvCapability}; the spelling is that of the interface. */
+  /** Offset 0: an OR of {@link WvCapability}. The spelling is that of the interface. */
   PortCabilityFlags: u32,
   /** Offset 4: a {@link PortState}. */
   State: u32,
-  /** Offset 8: largest supported payload of a packet, in bytes: 256, 512, 1024, 2048 or 4096. */
+  /** Offset 8: largest supported payload of a packet in bytes (256, 512, 1024, 2048 or 4096). */
   MaxMtu: u32,
-  /** Offset 12: largest current payload of a packet, in bytes; it follows the MTU of the network interface. */
+  /** Offset 12: largest current payload of a packet in bytes, which follows the MTU of the network interface. */
   ActiveMtu: u32,
   /** Offset 16: entries of the GID table. */
   GidTableLength: u32,
@@ -179,21 +179,21 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   QkeyViolationCounter: u32,
   /** Offset 32: entries of the P_Key table. */
   PkeyTableLength: u16,
-  /** Offset 34: the port's LID; 0 on RoCE. */
+  /** Offset 34: the port's LID, 0 on RoCE. */
   Lid: u16be,
-  /** Offset 36: the LID of the subnet manager; 0 on RoCE. */
+  /** Offset 36: the LID of the subnet manager, 0 on RoCE. */
   SmLid: u16be,
-  /** Offset 38: how many low bits of the LID the port ignores, 0 to 7; 0 on RoCE. */
+  /** Offset 38: how many low bits of the LID the port ignores, 0 to 7, and 0 on RoCE. */
   Lmc: u8,
   /** Offset 39: a code of the number of virtual lanes (IBA 1 §14.2.5.6): 1 is one lane. */
   MaxVls: u8,
-  /** Offset 40: the service level of messages to the subnet manager; 0 on RoCE. */
+  /** Offset 40: the service level of messages to the subnet manager, 0 on RoCE. */
   SmSl: u8,
   /** Offset 41: maximum time of a packet through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   SubnetTimeout: u8,
-  /** Offset 42: the type of initialisation executed by the subnet manager; 0 on RoCE. */
+  /** Offset 42: the type of initialisation executed by the subnet manager, 0 on RoCE. */
   InitTypeReply: u8,
-  /** Offset 43: the number of lanes as a code: 1, 2, 4, 8 for 1, 4, 8 and 12 lanes. */
+  /** Offset 43: the number of lanes as a code (1, 2, 4, 8 for 1, 4, 8 and 12 lanes). */
   ActiveWidth: u8,
   /** Offset 44: the speed of a lane as a code (IBA 1 §14.2.5.6): 1 is 2.5 Gbit/s. */
   ActiveSpeed: u8,
@@ -201,7 +201,7 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   PhysicalState: u8,
   /** Offset 46: a {@link PortTransport}. */
   Transport: u8,
-  /** Offset 47: the speed of a lane where ActiveSpeed has no code for it; 0 otherwise. */
+  /** Offset 47: the speed of a lane where ActiveSpeed has no code for it, otherwise 0. */
   ExtActiveSpeed: u8,
   /** Offset 48: the link's encoding, as a code; 0: not reported. */
   LinkEncoding: u8,
@@ -211,7 +211,7 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
 
 /** A GID, 16 bytes in network order. */
 export const WvIoGid = struct('WV_IO_GID', {
-  /** Offset 0: the GID; on RoCE v2 the IPv6 address, or the IPv4 address as ::ffff:a.b.c.d. */
+  /** Offset 0: the GID, on RoCE v2 the IPv6 address or the IPv4 address as ::ffff:a.b.c.d. */
   Raw: bytes(16),
 });
 
@@ -267,7 +267,7 @@ export const WvIoAv = struct('WV_IO_AV', {
   Reserved1: reserved(1),
   /** Offset 2: IPv4's TTL or IPv6's hop limit; 0: the driver's choice. */
   HopLimit: u8,
-  /** Offset 3: IPv4's TOS or IPv6's traffic class; the upper six bits are the DSCP. */
+  /** Offset 3: IPv4's TOS or IPv6's traffic class. The upper six bits are the DSCP. */
   TrafficClass: u8,
   /** Offset 4: the flow label of IPv6 headers in the low 20 bits. */
   FlowLabel: u32be,
@@ -277,11 +277,11 @@ export const WvIoAv = struct('WV_IO_AV', {
   DGid: bytes(16),
   /** Padding of 2 bytes: written as 0, ignored when read. */
   Reserved2: reserved(2),
-  /** Offset 42: the destination LID; 0 on RoCE. */
+  /** Offset 42: the destination LID, 0 on RoCE. */
   DLid: u16be,
-  /** Offset 44: the InfiniBand service level, 0 to 15; unused on RoCE. */
+  /** Offset 44: the InfiniBand service level, 0 to 15. Unused on RoCE. */
   ServiceLevel: u8,
-  /** Offset 45: the low bits of the source LID; 0 on RoCE. */
+  /** Offset 45: the low bits of the source LID, 0 on RoCE. */
   SourcePathBits: u8,
   /** Offset 46: the injection rate as a code (IBA 1 §9.11); 0: the rate of the port. */
   StaticRate: u8,
@@ -305,21 +305,21 @@ export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   Id: WvIoId,
   /** Offset 16: the number of receives, requested in, granted out. */
   MaxWr: u32,
-  /** Offset 20: SGEs of a receive; fixed at creation. */
+  /** Offset 20: SGEs of a receive, fixed at creation. */
   MaxSge: u32,
-  /** Offset 24: the limit: one event is reported when fewer receives are left; 0: no event. */
+  /** Offset 24: the limit. One event is reported when fewer receives are left; 0: no event. */
   SrqLimit: u32,
   /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
-/** QP_CREATE: Id is the protection domain in, the queue pair out; depths and limits are requested in, granted out. */
+/** QP_CREATE: Id is the protection domain in and the queue pair out. Depths and limits are requested in and granted out. */
 export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   /** Offset 0: the protection domain in, the queue pair out. */
   Id: WvIoId,
   /** Offset 16: the completion queue of send requests. */
   SendCqId: u64,
-  /** Offset 24: the completion queue of receives; may be the same. */
+  /** Offset 24: the completion queue of receives, which may be the same. */
   ReceiveCqId: u64,
   /** Offset 32: the shared receive queue; 0: the queue pair has its own receive queue. */
   SrqId: u64,
@@ -327,9 +327,9 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   SendDepth: u32,
   /** Offset 44: SGEs of a send request. */
   SendSge: u32,
-  /** Offset 48: maximum of outstanding receives; ignored with a shared receive queue. */
+  /** Offset 48: maximum of outstanding receives, ignored with a shared receive queue. */
   ReceiveDepth: u32,
-  /** Offset 52: SGEs of a receive; ignored with a shared receive queue. */
+  /** Offset 52: SGEs of a receive, ignored with a shared receive queue. */
   ReceiveSge: u32,
   /** Offset 56: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
@@ -363,21 +363,21 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   InitiatorDepth: u32,
   /** Offset 40: maximum of the peer's RDMA Reads and atomics served at a time. */
   ResponderResources: u32,
-  /** Offset 44: an OR of {@link QpAttr}: the attributes that are valid, or to be changed. */
+  /** Offset 44: the attributes that are valid, or to be changed, as an OR of {@link QpAttr}. */
   Options: u32,
-  /** Offset 48: a {@link QpType}; a modify does not change it. */
+  /** Offset 48: a {@link QpType}, which QP_MODIFY does not change. */
   QpType: u8,
-  /** Offset 49: the {@link QpState} that the caller assumes; in an output the same as QpState. */
+  /** Offset 49: the {@link QpState} that the caller assumes. In an output the same as QpState. */
   CurrentQpState: u8,
   /** Offset 50: the current or requested {@link QpState}. */
   QpState: u8,
-  /** Offset 51: an {@link ApmState}; 0 on the software HCA, which does not support path migration. */
+  /** Offset 51: an {@link ApmState}, 0 on the software HCA, which does not support path migration. */
   ApmState: u8,
   /** Offset 52: this queue pair's number, 24 bits. */
   Qpn: u32be,
   /** Offset 56: the peer's queue pair number, 24 bits. */
   DestinationQpn: u32be,
-  /** Offset 60: the Q_Key of a datagram queue pair; values from 0x80000000 on are privileged. */
+  /** Offset 60: the Q_Key of a datagram queue pair. Values from 0x80000000 on are privileged. */
   Qkey: u32be,
   /** Offset 64: the PSN of the first packet sent, 24 bits. */
   SendPsn: u32be,
@@ -385,9 +385,9 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   ReceivePsn: u32be,
   /** Offset 72: the path to the peer. */
   AddressVector: WvIoAv,
-  /** Offset 120: the path that the connection may migrate to; unused by the software HCA. */
+  /** Offset 120: the path that the connection may migrate to. The software HCA does not use it. */
   AlternateAddressVector: WvIoAv,
-  /** Offset 168: payload of a full packet, in bytes: 256, 512, 1024, 2048 or 4096. */
+  /** Offset 168: payload of a full packet in bytes (256, 512, 1024, 2048 or 4096). */
   PathMtu: u32,
   /** Offset 172: the same for the alternate path. */
   AlternatePathMtu: u32,
@@ -399,13 +399,13 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   LocalAckTimeout: u8,
   /** Offset 181: the same for the alternate path. */
   AlternateLocalAckTimeout: u8,
-  /** Offset 182: time that RNR NAKs make the peer wait for a receive, a code of 5 bits (IBA 1 §9.7.5.2.8). */
+  /** Offset 182: how long RNR NAKs make the peer wait for a receive, as a code of 5 bits (IBA 1 §9.7.5.2.8). */
   RnrNakTimeout: u8,
   /** Offset 183: retries without an acknowledgement, 0 to 7. */
   SequenceErrorRetryCount: u8,
   /** Offset 184: retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   RnrRetryCount: u8,
-  /** Offset 185: an OR of the {@link WvAccess} values below 0x100: the operations permitted to the peer. */
+  /** Offset 185: the operations permitted to the peer, as an OR of the {@link WvAccess} values below 0x100. */
   AccessFlags: u8,
   /** Offset 186: an OR of {@link QpFlag}, as created. */
   QpFlags: u8,
@@ -415,9 +415,9 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
 
 /** Id.Data carries the multicast LID in its low 16 bits, in network order. */
 export const WvIoQpMulticast = struct('WV_IO_QP_MULTICAST', {
-  /** Offset 0: the datagram queue pair; Data has the multicast LID. */
+  /** Offset 0: the datagram queue pair. Data has the multicast LID. */
   Id: WvIoId,
-  /** Offset 16: the group's GID; on RoCE v2 its IP address as a GID. */
+  /** Offset 16: the group's GID, which is its IP address on RoCE v2. */
   Gid: WvIoGid,
 });
 
@@ -451,7 +451,7 @@ export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
   SinFamily: u16,
   /** Offset 2: the port; 0: none. */
   SinPort: u16be,
-  /** Offset 4: the IPv4 address; 0 is the wildcard. */
+  /** Offset 4: the IPv4 address. 0 is the wildcard. */
   SinAddr: u32be,
   /** Padding of 8 bytes: written as 0, ignored when read. */
   SinZero: reserved(8),
@@ -463,17 +463,17 @@ export const WvIoSockaddrIn6 = struct('WV_IO_SOCKADDR_IN6', {
   Sin6Family: u16,
   /** Offset 2: the port; 0: none. */
   Sin6Port: u16be,
-  /** Offset 4: traffic class and flow label; written as 0. */
+  /** Offset 4: traffic class and flow label, written as 0. */
   Sin6FlowInfo: u32be,
-  /** Offset 8: the IPv6 address; all zero is the wildcard. */
+  /** Offset 8: the IPv6 address. All zero is the wildcard. */
   Sin6Addr: bytes(16),
-  /** Offset 24: the index of the interface, for link-local addresses; 0 for all others. */
+  /** Offset 24: the index of the interface for link-local addresses, 0 for all others. */
   Sin6ScopeId: u32,
 });
 
 /** An address of either family, as `encodeSockaddr` writes and `decodeSockaddr` reads it. */
 export const WvIoSockaddrData = struct('WV_IO_SOCKADDR_DATA', {
-  /** Offset 0: a SOCKADDR_IN or SOCKADDR_IN6; unused bytes are 0. */
+  /** Offset 0: a SOCKADDR_IN or SOCKADDR_IN6. Unused bytes are 0. */
   SockAddr: sockaddr28,
   /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
@@ -495,7 +495,7 @@ export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
 
 /** EP_CREATE's input: {@link EpType} in the low 16 bits. */
 export const WvIoEpCreate = struct('u64 EpType', {
-  /** Offset 0: an {@link EpType}; the upper 48 bits are ignored. */
+  /** Offset 0: an {@link EpType}. The upper 48 bits are ignored. */
   EpType: u64,
 });
 
@@ -503,9 +503,9 @@ export const WvIoEpCreate = struct('u64 EpType', {
 export const WvIoEpBind = struct('WV_IO_EP_BIND', {
   /** Offset 0: the endpoint. */
   Id: u64,
-  /** Offset 8: the address and port, 0 for a port chosen by the kernel; in the output, those that were granted. */
+  /** Offset 8: the address and port, 0 for a port chosen by the kernel. The output has those that were granted. */
   Address: WvIoSockaddrData,
-  /** Offset 40: the device of the address; in the output, the device found by the kernel. */
+  /** Offset 40: the device of the address. The output has the device found by the kernel. */
   Device: WvIoDeviceAddress,
 });
 
@@ -513,7 +513,7 @@ export const WvIoEpBind = struct('WV_IO_EP_BIND', {
 export const WvIoEpListen = struct('WV_IO_EP_LISTEN', {
   /** Offset 0: a bound endpoint. */
   Id: u64,
-  /** Offset 8: how many requests may wait for GetRequest; further ones are refused. */
+  /** Offset 8: how many requests may wait for GetRequest. Further ones are refused. */
   Backlog: u64,
 });
 
@@ -535,7 +535,7 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   RetryCount: u8,
   /** Offset 17: retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   RnrRetryCount: u8,
-  /** Offset 18: length of the private data in bytes: at most 56, in Data; for EP_ACCEPT at most 196, the rest following the structure. */
+  /** Offset 18: length of the private data in bytes, at most 56, in Data. For EP_ACCEPT at most 196; the rest follows the structure. */
   DataLength: u8,
   /** Padding of 5 bytes: written as 0, ignored when read. */
   Reserved: reserved(5),
@@ -547,7 +547,7 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
 export const WvIoEpConnect = struct('WV_IO_EP_CONNECT', {
   /** Offset 0: the endpoint. */
   Id: u64,
-  /** Offset 8: the queue pair to connect; it moves to RTS when the connection is established. */
+  /** Offset 8: the queue pair to connect, which moves to RTS when the connection is established. */
   QpId: u64,
   /** Offset 16: the listener's address and port. */
   PeerAddress: WvIoSockaddrData,
@@ -580,7 +580,7 @@ export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', {
 export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   /** Offset 0: this side's address and port. */
   LocalAddress: WvIoSockaddrData,
-  /** Offset 32: the peer's address and port; all zero for a listener. */
+  /** Offset 32: the peer's address and port, all zero for a listener. */
   PeerAddress: WvIoSockaddrData,
   /** Offset 64: the device of the local address. */
   Device: WvIoDeviceAddress,
@@ -599,13 +599,13 @@ export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', {
   QpId: u64,
 });
 
-// ── Datagram endpoints: this package's own layouts; the WinVerbs interface does not define any ──────────────
+// ── Datagram endpoints: this package's own layouts, because WinVerbs does not define any ───────────────────
 
 /** Path to a datagram peer or multicast group, and the peer's reply. */
 export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
-  /** All zero if there is no peer. */
+  /** All zero without a peer. */
   AddressVector: WvIoAv,
-  /** The peer's queue pair number; 0: unknown; 0xFFFFFF: the multicast group. */
+  /** The peer's queue pair number, 0 if unknown, or 0xFFFFFF for a multicast group. */
   Qpn: u32be,
   /** The Q_Key that datagrams to it must carry. */
   Qkey: u32be,
@@ -633,7 +633,7 @@ export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
   Data: bytes(180),
 });
 
-/** EP_ACCEPT of a datagram endpoint: QpId is a UD queue pair of the file; if it is 0, Param.Qpn is used. */
+/** EP_ACCEPT of a datagram endpoint: QpId is a UD queue pair of the file. If it is 0, Param.Qpn is used. */
 export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
   /** The datagram endpoint with the request. */
   Id: u64,
@@ -643,7 +643,7 @@ export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
   Param: WvIoDatagramParam,
 });
 
-/** EP_QUERY of a datagram endpoint: PeerAddress selects a peer or a group; all zero: the requester, if there is one. */
+/** EP_QUERY of a datagram endpoint: PeerAddress selects a peer or a group. All zero selects the requester. */
 export const WvIoEpDatagramQuery = struct('WV_IO_EP_DATAGRAM_QUERY', {
   /** The datagram endpoint. */
   Id: u64,
@@ -677,9 +677,9 @@ export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', {
 
 /** IP_TO_PORT's input: an address of this host. Version is {@link IBAT_VERSION}. */
 export const IbatIpToPortIn = struct('IOCTL_IBAT_IP_TO_PORT_IN', {
-  /** Offset 0: {@link IBAT_VERSION}; others are refused. */
+  /** Offset 0: {@link IBAT_VERSION}. Others are refused. */
   Version: u32,
-  /** Offset 4: an address of this host; its port is ignored. */
+  /** Offset 4: an address of this host. Its port is ignored. */
   Address: sockaddr28,
 });
 
@@ -699,7 +699,7 @@ export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
 
 /** PATH's input: an address of this host and the peer's. Version is {@link IBAT_VERSION}. */
 export const IbatPathIn = struct('IOCTL_IBAT_IP_TO_PATH_IN', {
-  /** Offset 0: {@link IBAT_VERSION}; others are refused. */
+  /** Offset 0: {@link IBAT_VERSION}. Others are refused. */
   Version: u32,
   /** An address of this host, on the interface to use. */
   LocalAddress: sockaddr28,
@@ -715,27 +715,27 @@ export const IbPathRecord = struct('ib_path_rec_t', {
   dgid: bytes(16),
   /** Offset 24: the source GID. */
   sgid: bytes(16),
-  /** Offset 40: the destination LID; 0 on RoCE. */
+  /** Offset 40: the destination LID, 0 on RoCE. */
   dlid: u16be,
-  /** Offset 42: the source LID; 0 on RoCE. */
+  /** Offset 42: the source LID, 0 on RoCE. */
   slid: u16be,
   /** Offset 44: the hop limit in the low 8 bits, the flow label in the 20 above. */
   hop_flow_raw: u32be,
   /** Offset 48: IPv4's TOS or IPv6's traffic class. */
   tclass: u8,
-  /** Offset 49: the number of paths, in the low 7 bits; ignored. */
+  /** Offset 49: the number of paths in the low 7 bits, ignored. */
   num_path: u8,
   /** Offset 50: the P_Key of the path. */
   pkey: u16be,
-  /** Offset 52: the QoS class in the high 12 bits, the service level in the low 4; ignored on RoCE. */
+  /** Offset 52: the QoS class in the high 12 bits and the service level in the low 4, ignored on RoCE. */
   qos_class_sl: u16be,
-  /** Offset 54: the selector in the high 2 bits, the IB MTU code (1 to 5: 256 to 4096 bytes) in the low 6. */
+  /** Offset 54: the selector in the high 2 bits, the IB MTU code (1 to 5 for 256 to 4096 bytes) in the low 6. */
   mtu: u8,
   /** Offset 55: the selector in the high 2 bits, the rate code in the low 6 (IBA 1 §15.2.5.16); ignored. */
   rate: u8,
   /** Offset 56: the selector in the high 2 bits, the packet life time in the low 6: 4.096 µs × 2^code. */
   pkt_life: u8,
-  /** Offset 57: the preference among several paths, lower is better; ignored. */
+  /** Offset 57: the preference among several paths (lower is better), ignored. */
   preference: u8,
   /** Padding of 6 bytes: written as 0, ignored when read. */
   resv2: reserved(6),
@@ -749,7 +749,7 @@ export const ChangeCount = struct('CHANGE_COUNT', {
 
 /** EP_MODIFY with option ROUTE. */
 export const WvIoEpRoute = struct('WV_IO_ID + ib_path_rec_t', {
-  /** Offset 0: the endpoint; Data is {@link EpOption}.ROUTE. */
+  /** Offset 0: the endpoint. Data is {@link EpOption}.ROUTE. */
   Id: WvIoId,
   /** Offset 16: the path for the endpoint's connection. */
   Path: IbPathRecord,
@@ -763,7 +763,7 @@ export const IbCmaHeader = struct('IB_CMA_HEADER', {
   IpVersion: u8,
   /** Offset 2: the sender's port in its port space. */
   Port: u16be,
-  /** Offset 4: the sender's IP address; IPv4 in the last 4 bytes, the others 0. */
+  /** Offset 4: the sender's IP address. IPv4 uses the last 4 bytes; the others are 0. */
   SrcAddress: bytes(16),
   /** Offset 20: the destination IP address, in the same form. */
   DstAddress: bytes(16),
