@@ -1,4 +1,4 @@
-// Tests in plain C++: TEST(name) { … } registers itself; a failed CHECK or CHECK_EQ is counted and the test continues.
+// Tests in plain C++. TEST(name) { … } registers itself. A failed CHECK or CHECK_EQ is counted and the test continues.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Copies of user data (base/copy.h): every byte, none beside them, and which copies are made in pieces.
+// Copies of user data (base/copy.h): every byte, none beside them, and which copies consist of pieces.
 #include <algorithm>
 
 #include "base/copy.h"
@@ -20,7 +20,7 @@ struct Pages {
   }
 };
 
-// Lengths at which copyBytes, copySmall or the C library changes its method, and their neighbors.
+// Lengths where copyBytes, copySmall or the C library changes its method, and their neighbors.
 std::vector<size_t> lengths() {
   std::vector<size_t> all;
   for (size_t i = 0; i <= 130; i++) all.push_back(i);

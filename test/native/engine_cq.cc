@@ -312,7 +312,7 @@ TEST(a_listener_is_notified_of_every_event) {
   const Handle cq = n.qb.receiveCq.handle;
   CHECK(n.b->engine.listenCq(12345) == Status::kInvalidHandle);
   n.arm();
-  n.message();  // kept: there is no waiter
+  n.message();  // kept without a waiter
   CHECK(told.empty());
   CHECK(n.b->engine.listenCq(cq) == Status::kSuccess);
   CHECK_EQ(told.size(), 1u);

@@ -321,9 +321,9 @@ TEST(direct_end_under_two_stopped_peers) {
   CHECK_EQ(peers.counters.get(HostCounter::kDirectReclaimed), 1u);
 }
 
-// What another peer does in the same file, with another key and on other pages, continues and counts if it ends in
-// time. One that is stopped there is evicted with the first, and its pages are moved as well. A peer inside with a key
-// that remains is left alone.
+// An access of another peer in the same file, with another key and on other pages, continues and counts if it ends in
+// time. A peer that is stopped there is evicted with the first, and its pages are moved as well. A peer inside with a
+// key that remains is left alone.
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
@@ -553,8 +553,8 @@ TEST(direct_end_after_a_killed_peer) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
 }
 
-// Whatever a peer writes into its in-use flag costs a bounded time, and only its own memory.
-TEST(direct_hostile_marks) {
+// A peer that writes anything into its in-use flag costs a bounded time, and only its own memory.
+TEST(direct_hostile_in_use_flags) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kShort);
   SharedBuffer memory(*w.b, 4096);
@@ -576,7 +576,7 @@ TEST(direct_hostile_marks) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 20u);
 }
 
-// Whatever a peer publishes, this side accesses only what it has mapped of the peer's memory.
+// With any table of a peer, this side accesses only what it has mapped of the peer's memory.
 TEST(direct_hostile_tables) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 2 * kPage);
@@ -632,7 +632,7 @@ TEST(direct_hostile_tables) {
     CHECK(w.pa->peer.leave());
   }
   CHECK(entered > 20 && viewed > 20);
-  // Memory at an address at which an aligned atomic would be misaligned.
+  // Memory at an address that misaligns an aligned atomic.
   std::shared_ptr<const SharedRange> other;
   CHECK(allocateShared(kPage, &other) == Status::kSuccess);
   const auto offer = [&](uint64_t base) { return w.pa->maps.add({0, 99, base, kPage, 1, 99}, other->fd.get(), true); };

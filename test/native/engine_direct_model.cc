@@ -1,7 +1,7 @@
 // The protocol between peers that are inside and the owner that withdraws (direct_table.h), in all orders of its steps:
 // two peers access one page with two keys while one of the keys ends, with and without a wait. After the owner is done
-// no peer writes with that key any more, and the pages that it has moved do not change. What counted for a peer is in
-// the owner's memory.
+// no peer writes with that key any more, and the pages that it has moved do not change. An access that counted for a
+// peer is in the owner's memory.
 #include <array>
 #include <set>
 #include <vector>
@@ -142,7 +142,7 @@ void check(const State& s) {
   if (s.done && s.reclaimed) CHECK(s.memory() == s.atEnd);
   for (int who = 0; who < kInitiators; who++) {
     const Initiator& v = s.initiators[size_t(who)];
-    // What has counted is there, unless a later access has begun to overwrite it.
+    // A counted access is there, unless a later access has begun to overwrite it.
     for (int i = 0; i < kBytes; i++)
       if (v.counted != 0) CHECK(s.memory()[size_t(who * kBytes + i)] >= v.counted);
   }

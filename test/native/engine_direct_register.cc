@@ -72,7 +72,7 @@ TEST(direct_by_fast_registration) {
   CHECK_EQ(w.direct(*w.a), 4u);
 }
 
-// Whatever ends it, the peer's own check finds nothing afterwards, and no peer writes.
+// After any end of the key, the peer's own check finds nothing, and no peer writes.
 TEST(direct_by_fast_registration_ends) {
   const std::function<void(Registered&)> ends[] = {
       [](Registered& w) { w.local(w.invalidation()); },

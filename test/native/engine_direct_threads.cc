@@ -1,4 +1,4 @@
-// A peer that accesses memory and an owner that withdraws it, on separate threads; meant for ThreadSanitizer, too. The
+// A peer that accesses memory and an owner that withdraws it, on separate threads, also for ThreadSanitizer. The
 // bytes are plain ones, and only the in-use flag and the record order the accesses.
 #include <thread>
 

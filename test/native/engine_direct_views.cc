@@ -233,7 +233,7 @@ TEST(view_of_memory_that_was_reclaimed) {
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Without direct access there are no views: of a peer that does not publish, and over the network.
+// Without direct access, views fail: of a peer that does not publish, and over the network.
 TEST(view_needs_direct_access) {
   LocalConnection carried;
   Viewable other(*carried.b, kBytes);

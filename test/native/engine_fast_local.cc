@@ -142,8 +142,8 @@ TEST(fast_behind_a_closed_window) {
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
-// Whatever a doorbell finds behind a message on the fast path, a silent peer is noticed in time, also if a later timer
-// is already set.
+// A silent peer is noticed in time, with anything behind a message on the fast path, also if a later timer is already
+// set.
 TEST(fast_and_a_silent_peer) {
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   enum class Behind { kNothing, kRead, kLarge, kMore };
@@ -285,7 +285,7 @@ TEST(fast_keeps_the_order) {
         w.a->engine.progress();
         if (random.chance(0.1)) w.a->engine.doorbell(w.qa.handle);
       }
-      // Where nothing moves, a receive was late and its sender waits.
+      // If nothing moves, a receive was late and its sender waits.
       if (round % 32 == 31 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
       Cqe c;
       while (w.qb.receiveCq.poll(&c)) {

@@ -25,7 +25,7 @@ struct OnRing : SmallProgram<LocalWorld> {
         break;
     }
   }
-  // What the other process may do to entries that are or were in its ring.
+  // Modifies entries that are or were in the ring, as the other process may.
   void tamper() {
     const bool first = random.below(2);
     const uint32_t back = 1 + random.below(3), word = random.below(LocalRing::kSlotBody / 4), bit = random.below(32);

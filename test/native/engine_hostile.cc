@@ -323,7 +323,7 @@ struct Field {
   void inject(Frame f) {
     for (uint32_t n = wildness == 0 ? 0 : random.below(wildness == 2 ? 3 : 40) % 3; n != 0; n--) change(f);
     if (random.below(4)) return put(std::move(f));
-    // In fragments, some of which are lost, modified, duplicated or out of order.
+    // In fragments, some of them lost, modified, duplicated or out of order.
     const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4,
                    size = unit * (1 + random.below(total / unit + 1));
     for (uint32_t at = 0; at < total; at += size) {

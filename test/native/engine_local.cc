@@ -197,7 +197,7 @@ TEST(local_read_is_requested_again_when_memory_was_freed) {
   }
 }
 
-// SEND and WRITE: memory that the sender freed before the copy is not copied; the message fails on the sender's side.
+// SEND and WRITE: memory that the sender freed before the copy is not copied, and the message fails at the sender.
 TEST(local_send_from_memory_given_back) {
   for (const uint32_t opcode : {kOpSend, kOpWrite}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);
@@ -356,7 +356,7 @@ TEST(local_connection_moves_to_the_wire) {
 }
 
 // The report that a payload could not be copied waits because the ring is full when the connection changes its path:
-// there is no receiver for it any more.
+// it has lost its receiver.
 TEST(local_connection_moves_while_it_has_something_to_report) {
   QpShape shape;
   shape.sendEntries = 2048;

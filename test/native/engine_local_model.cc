@@ -1,5 +1,5 @@
 // Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time in a
-// random program. What completes has done what its completion says, once and in order, and everything posted completes.
+// random program. Each completion reports what was done, once and in order, and everything posted completes.
 #include <map>
 
 #include "local_world.h"
@@ -41,7 +41,7 @@ struct End {
   TestSrq* srq;
   std::map<uint32_t, uint32_t>& shared;  // places of its receives
   TestQp qp;
-  Buffer places, taken;  // READs end in the first part of these, the peer's WRITEs in the second; a counter; receives
+  Buffer places, taken;  // READs end in the first part, the peer's WRITEs in the second; then a counter, receives
   End* peer = nullptr;
   std::deque<Message> coming;
   std::deque<Request> posted;

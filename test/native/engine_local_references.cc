@@ -119,7 +119,7 @@ TEST(both_ways_mixed) {
       }
       if (random.chance(0.7)) w.a->step();
       if (random.chance(0.7)) w.b->step();
-      // What is referenced under an older epoch is requested again, through the ring.
+      // References under an older epoch are requested again, through the ring.
       if (random.chance(0.05)) Buffer(*(random.chance(0.5) ? w.a : w.b), 64);
       if (random.chance(0.01)) (random.chance(0.5) ? w.pa : w.pb)->maps.clear();
     }
@@ -165,7 +165,7 @@ TEST(named_request_of_wrong_length) {
   std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kRethBytes + 8 + 8, &length, sizeof length);
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
-  // What came before the packet of wrong length was as requested.
+  // The data before the packet of wrong length was as requested.
   for (uint32_t at = kReference - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
 }
 

@@ -1,4 +1,4 @@
-// The ring between two processes: wrapping, full, empty, nonsensical counters; and a peer that writes anything anywhere
+// The ring between two processes: wrapping, full, empty, nonsensical counters, and a peer that writes anything anywhere
 // in the segment.
 #include "local_world.h"
 

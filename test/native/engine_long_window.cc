@@ -20,7 +20,7 @@ Link2 linkOf(uint32_t taken, uint32_t psn = 100) {
   return l;
 }
 
-// What the connections transfer over the path within the time, as shares of its rate.
+// The transfers of the connections over the path within the time, as shares of its rate.
 std::vector<double> sharesOf(PathWorld& w, std::vector<std::unique_ptr<Flow>>& flows, uint64_t ns) {
   std::vector<uint64_t> before;
   for (auto& f : flows) before.push_back(f->done);
@@ -155,7 +155,7 @@ TEST(long_window_grows_after_losses_as_larger_packets_do) {
   CHECK(underWay() >= before + 30);  // in 23 round trips; with the increase of TCP's own segments it is 16
 }
 
-// What was due while the thread slept is sent when it wakes.
+// Packets that were due while the thread slept are sent when it wakes.
 TEST(long_window_is_filled_by_a_thread_that_wakes_late) {
   PathShape shape;
   shape.lateNs = 1'500'000;

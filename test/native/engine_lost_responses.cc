@@ -163,9 +163,9 @@ TEST(a_re_request_is_repeated_when_three_later_ones_are_served) {
   CHECK_EQ(r.responses, 8 * kPackets + 6);
 }
 
-// A READ request that has not arrived is sent again whole, however the responses to other re-requests reveal it: a part
-// of it would be mistaken for the whole. It is lost twice; the last response before it is lost and re-requested after
-// it.
+// A READ request that has not arrived is retransmitted whole, however the responses to other re-requests reveal it: a
+// part of it would be mistaken for the whole. It is lost twice; the last response before it is lost and re-requested
+// after it.
 TEST(a_request_that_has_not_arrived_is_never_repeated_in_part) {
   for (uint32_t lost : {1u, 2u, 3u}) {
     Reads r;

@@ -7,7 +7,7 @@ namespace {
 
 struct CountingLink final : Link {
   bool nothing = true;  // what quiet() says
-  uint64_t asked = 0;   // with which time it was called
+  uint64_t asked = 0;   // the time of its last call
   uint32_t polls = 0;
   bool quiet(uint64_t now) const override {
     const_cast<CountingLink*>(this)->asked = now;

@@ -17,7 +17,7 @@ Link2 rnrTimeoutLink(uint32_t retries = wire::kMostRnrRetries, uint32_t rnrTimeo
   return l;
 }
 
-// Time passes as long as there is something to do, and no further.
+// Lets time pass until nothing is left to do, and no further.
 template <typename Base>
 void pass(Base& p, uint64_t ns) {
   const uint64_t end = p.clock.time + ns;

@@ -131,7 +131,7 @@ TEST(keep_alive_needs_no_right_to_write) {
   }
 }
 
-// What a connection keeps for served READs and ATOMICs: no memory before the first.
+// A connection keeps no memory for served READs and ATOMICs before the first.
 TEST(responses_are_kept_in_order_from_the_first_on) {
   static_assert(sizeof(Qp) + 16 * sizeof(SendEntry) <= 4096, "a queue pair of depth 16 at rest");
   Fifo<uint32_t> fifo;

@@ -142,7 +142,7 @@ TEST(srq_limit_event_comes_once) {
   CHECK_EQ(events.size(), 2u);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);
-  // What was posted since the HCA last polled counts; 0 disarms.
+  // Receives posted since the HCA last polled count. 0 disarms.
   s.receives(1);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);

@@ -477,7 +477,7 @@ TEST(sqd_resources_apply_to_later_requests) {
   }
 }
 
-// A retransmission that is still to be served takes no resource from new requests, even if there are fewer resources
+// A retransmission that is still to be served uses no resource of new requests, even if the resources are fewer
 // now.
 TEST(sqd_fewer_resources_and_a_repetition) {
   Pair p;

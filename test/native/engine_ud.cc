@@ -1,4 +1,4 @@
-// Datagrams: address handles, Q_Keys, the GRH area, dropped and failing ones; multicast groups.
+// Datagrams: address handles, Q_Keys, the GRH area, dropped and failing ones, multicast groups.
 #include "ud_world.h"
 
 using namespace world;
@@ -11,7 +11,7 @@ TEST(ud_datagram_and_its_grh) {
     w.net.logging = true;
     w.receive(w.qb, 0, 40 + length);
     w.qa.post(w.send(5, length, w.qb.qpn, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
-    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // it is sent: there is no acknowledgement
+    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // it is sent, without an acknowledgement
     w.pump();
     const auto got = w.qb.receiveCq.drain();
     if (!CHECK_EQ(got.size(), 1u)) continue;

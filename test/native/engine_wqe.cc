@@ -107,7 +107,7 @@ TEST(wqe_every_word) {
   CHECK_EQ(wqe.remoteQkey, word(kSwRemoteQkey));
 }
 
-// What was checked is what is executed: the program changes the header when the parser has reached the SGEs.
+// The WQE that was checked is executed, although the program changes the header when the parser has reached the SGEs.
 TEST(wqe_that_changes_while_it_is_read) {
   auto* const memory = static_cast<uint8_t*>(
       mmap(nullptr, 2 * world::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

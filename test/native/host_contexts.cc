@@ -66,7 +66,7 @@ void send(Side& from, Side& to, uint8_t mark) {
   HOST_CHECK(to.memory[kThere] == mark);
 }
 
-// What this thread or an engine did to memory is visible to the others. The CPUs are coherent anyway, but
+// Makes all writes of this thread or an engine visible to the others. The CPUs are coherent anyway, but
 // ThreadSanitizer does not see what orders the accesses: shared memory that both map.
 void meet(Side& one, Side& other) {
   one.engine.hold();

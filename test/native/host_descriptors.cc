@@ -59,7 +59,7 @@ void tooMany() {
   HOST_CHECK(descriptorsOf(a).size() == before + 1);
 }
 
-// A connection for which there is no descriptor waits, and is tried only now and then, not as often as a thread can.
+// A connection without a descriptor waits, and is tried only now and then, not as often as a thread can.
 void fullTable() {
   Node a;
   a.ask("kernel", "kernel 1");

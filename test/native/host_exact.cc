@@ -243,7 +243,7 @@ void joinedPackets(Sender& sender) {
   HOST_CHECK(node.countUntilNow("packet ") == 0);
 }
 
-// Two processes: each gets its own packets once, whichever the UDP socket's choice is; and the host's own traffic in
+// Two processes: each gets its own packets once, whichever the UDP socket's choice is. Then the host's own traffic in
 // runs.
 void severalProcesses(Sender& sender) {
   Node one("link=wire icrc=exact"), two("link=wire icrc=exact"), other("link=wire");

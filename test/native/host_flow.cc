@@ -1,5 +1,5 @@
-// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; failing, miscounted and evicted sockets;
-// systems that do not report the IDs.
+// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; failing, miscounted and evicted sockets,
+// and systems that do not report the IDs.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>

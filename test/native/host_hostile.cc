@@ -45,7 +45,7 @@ int descriptors() {
 
 // ── The impostor's process ────────────────────────────────────────────────────────────────────────
 
-// What it is given about the victim: the queue pair that believes in a peer, and memory that this queue pair may not
+// Its knowledge of the victim: the queue pair that believes in a peer, and memory that this queue pair may not
 // use.
 struct Knowledge {
   Hello target;
@@ -87,7 +87,7 @@ class Hostile {
     what.frames++;
     if (!send(bytes, Frame::kHeaderBytes + length, descriptorsFor(f.kind))) what.refused++;
   }
-  // Some entries of the ring, in order: valid ones, nearly valid ones, noise; and what the sides report to each other.
+  // Some entries of the ring, in order (valid ones, nearly valid ones, noise), and what the sides report to each other.
   void entry() {
     LocalSegment* const segment = mapping_.get();
     LocalRing& out = segment->rings[0];
@@ -210,7 +210,7 @@ class Hostile {
     std::memcpy(entry + at, bytes, LocalRing::kEntryBytes - at);
     return 1 + r_.below(LocalRing::kEntryBytes);
   }
-  // A small SEND or WRITE for the target, the next in order, of which only the memory may be wrong.
+  // A small SEND or WRITE for the target, the next in order. Only its memory may be wrong.
   uint32_t right(uint8_t* entry) {
     wire::Bth bth;
     bth.opcode = r_.below(3) ? wire::kOpWriteOnly : wire::kOpSendOnly;

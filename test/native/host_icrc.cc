@@ -55,7 +55,7 @@ IcrcHeaders headersOf(const std::vector<uint8_t>& p, size_t* udpAt) {
   return h;
 }
 
-// As a receiver does it: headers without the ID; then exactly, with the ID found.
+// As a receiver does it: headers without the ID, then exactly, with the ID found.
 bool receiverAccepts(const std::vector<uint8_t>& p, IcrcHeaders* found) {
   size_t udp = 0;
   *found = headersOf(p, &udp);
@@ -182,7 +182,7 @@ void gatheringAgrees() {
   HOST_CHECK(same);
 }
 
-// What is cached of one packet's headers is not used for another's, whichever field differs.
+// Cached headers of one packet are not used for another's, whichever field differs.
 void headersCount() {
   std::mt19937 random(9);
   std::vector<uint8_t> bth(kBthBytes + 4096);

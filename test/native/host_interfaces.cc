@@ -1,4 +1,4 @@
-// What the OS reports of its interfaces: both ends of a cable in a private network namespace of this test.
+// The interfaces as reported by the OS: both ends of a cable in a private network namespace of this test.
 #include "platform/network_interfaces.h"
 #include <fcntl.h>
 #include <linux/if_tun.h>

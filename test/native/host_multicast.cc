@@ -245,7 +245,7 @@ void onTheWire(int here, int there) {
       const auto got = cast(a1, own, unicastOf(*to), "hello", unicastOf, 1, to->qpn);
       for (size_t i = 0; i < sides.size(); i++) HOST_CHECK(sides[i] == to ? once(got[i], "hello", a1) : got[i].empty());
     }
-    // To a group: with no members, some, all; each gets it once.
+    // To a group without members, with some, and with all. Each gets it once.
     auto got = cast(a1, own, group, "nobody", unicastOf, 0);
     HOST_CHECK(got[0].empty() && got[1].empty() && got[2].empty());
     HOST_CHECK(a2.engine.attachMulticast(a2.qp, group, cable) == Status::kSuccess);
@@ -258,7 +258,7 @@ void onTheWire(int here, int there) {
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, loop) == Status::kSuccess);
     got = cast(a1, own, group, "everybody", unicastOf, 3);
     for (const auto& g : got) HOST_CHECK(once(g, "everybody", a1));
-    // What the far side needs to reply: hop limit, addresses.
+    // The far side needs these to reply: hop limit, addresses.
     if (got[2].size() == 1) {
       const std::vector<uint8_t>& grh = got[2][0].grh;
       HOST_CHECK(v4 ? grh[20] == 0x45 && grh[28] == 64 : grh[0] >> 4 == 6 && grh[7] == 64);

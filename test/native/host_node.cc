@@ -42,7 +42,7 @@ void say(const std::string& line) {
   if (write(1, whole.data(), whole.size()) < 0) _exit(3);
 }
 
-// What kernels receive while their process is in sendMad() comes after its status.
+// Messages that kernels receive while their process is in sendMad() come after its status.
 thread_local std::string* heldBack = nullptr;
 
 struct Kernel final : KernelPort {

@@ -197,7 +197,7 @@ void answersOfAllKinds() {
   }
 }
 
-// The first message is the reply. What follows is ignored.
+// The first message is the reply. Later ones are ignored.
 void answersTwice() {
   Asked twice(7);
   const auto all = observed([&] {
@@ -238,7 +238,7 @@ void anyBytes() {
   HOST_CHECK(all.size() == 1 && all[0].text == bytes);
 }
 
-// What a requester receives: the number of bytes of the text, 0: it was refused, -1: nothing.
+// The reply to a requester: the number of bytes of the text, 0 if it was refused, or -1 for nothing.
 int64_t heard(int fd) {
   uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText) + 1];
   UniqueFd fds[kMostPassed];

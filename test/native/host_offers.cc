@@ -121,7 +121,7 @@ int offersMain() {
     anew();
   }
   {
-    // Withdrawn before it was accepted: there is no reply, and the offered descriptors wake no thread.
+    // Withdrawn before it was accepted: no reply arrives, and the offered descriptors wake no thread.
     Offer offer;
     offer.mapping.get()->state = LocalSegment::kWithdrawn;
     const uint64_t refused = hostCounter("local_link_refused_system");

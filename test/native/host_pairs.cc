@@ -25,7 +25,7 @@ void exchange(Side& side, const Peer& peer) {
   }
 }
 
-// Except for the steering probes, of which there are more if replies are late.
+// Except for the steering probes, which are more if replies are late.
 uint64_t packetsOnTheWire() {
   const uint64_t packets = hostCounter("wire_tx_packets");
   return packets - std::min(packets, hostCounter("steering_probes"));
@@ -148,7 +148,7 @@ void hammer(const char* memory) {
     if (round % 3 == 0) peer.kill();
     HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
     std::memset(side.memory.data(), 0xA5, kBytes);
-    // What the peer had posted is refused, or the peer is gone: either ends the connection.
+    // The peer's requests are refused, or the peer is gone. Either ends the connection.
     const uint64_t limit = clockNow() + kTimeoutNs;
     while (side.kernel.event == 0 && clockNow() < limit) side.engine.progress();
     HOST_CHECK(side.kernel.event != 0);
@@ -221,7 +221,7 @@ void freeing() {
       HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
       std::memset(side.memory.data(), 0xA5, kBytes);
       if (round % 3 == 1) {
-        // What was posted and not done yet fails; none of it hangs.
+        // Posted requests that are not done yet fail, and none hangs.
         uint32_t status = kWcSuccess, done = 0;
         for (; done < 64 && status == kWcSuccess; done++) status = side.polled();
         HOST_CHECK(status == kWcSuccess || status == kWcLocalProtection);

@@ -19,7 +19,7 @@ namespace hosttest {
 
 constexpr uint32_t kMessage = 1u << 20;
 
-// What the other process does once it is connected.
+// Behaviour of the other process once it is connected.
 enum : char {
   kRest = 'n',
   kPollOnce = 'o',

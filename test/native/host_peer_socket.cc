@@ -13,7 +13,7 @@ using namespace nd;
 
 namespace {
 
-// What happens just before and after the next socket on port 4791 is connected.
+// Called just before and after the next socket on port 4791 is connected.
 std::function<void()> beforeConnect, afterConnect;
 
 }  // namespace
@@ -78,8 +78,8 @@ void opensInOrder(const char* address) {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
-// Joined packets whose segment length is not reported: two, several, a short one last; long ones; payload that looks
-// like a BTH.
+// Joined packets whose segment length is not reported: two, several, a short one last, long ones, and payload that
+// looks like a BTH.
 void joined(const char* address) {
   Member a, b;
   quiet({&a, &b});

@@ -1,4 +1,4 @@
-// What has arrived is delivered by the next poll, whatever its path and whatever was busy before. The packets of a test
+// The next poll delivers all that has arrived, whatever its path and whatever was busy before. The packets of a test
 // are in flight only when the descriptor reports them, so nothing here waits for a time.
 #include <poll.h>
 
@@ -24,7 +24,7 @@ struct Member final : PacketSink {
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override { packets++; }
 
-  // What one poll delivers.
+  // Number of packets that one poll delivers.
   uint32_t polled() {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     packets = byWire = 0;
@@ -32,7 +32,7 @@ struct Member final : PacketSink {
     host.flush();
     return packets;
   }
-  // What polling the last active socket again delivers.
+  // Number of packets that polling the last active socket again delivers.
   uint32_t found(uint32_t wanted = 0) {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     const std::atomic<uint32_t> commands{wanted};

@@ -61,7 +61,7 @@ void byNumber() {
   const Claim all = claim(a, "106", "*", 0), one = claim(a, "106", "127.0.0.1", 0);
   HOST_CHECK(all.ok() && one.ok() && all.port >= kFirst && all.port != one.port);
   HOST_CHECK(all.port / kBlock == one.port / kBlock);
-  // What a has, according to the rules of names.
+  // The claims of a, according to the rules of names.
   for (Node* who : {&a, &b}) {
     HOST_CHECK(claim(*who, "106", "*", all.port).status == kTaken);
     HOST_CHECK(claim(*who, "106", "127.0.0.1", all.port).status == kTaken);
@@ -306,8 +306,8 @@ void manyForNobody() {
   }
 }
 
-// What the recent list lacks is absent without a system call: a new listener is not found with it, but with a lookup
-// now, and as soon as a new name is noticed.
+// A name that the recent list lacks is absent without a system call: a new listener is not found with it, but with a
+// lookup now, and as soon as a new name is noticed.
 void absentForAMoment() {
   const std::string name = "slot/9999";
   bool held = false;

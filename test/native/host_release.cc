@@ -15,7 +15,7 @@ using namespace nd;
 
 namespace {
 
-// What happens just after this descriptor is closed.
+// Called just after this descriptor is closed.
 int closing = -1;
 std::function<void()> afterClose;
 

@@ -88,13 +88,13 @@ inline bool readable(int fd, int ms) {
   return ::poll(&p, 1, ms) == 1 && read(fd, &count, sizeof count) == sizeof count;
 }
 
-// What the two sides exchange before they connect.
+// The exchange of the two sides before they connect.
 struct Hello {
   uint32_t qpn, rkey;
   uint64_t address;
 };
 
-// What a side registers: heap memory, or that of allocate().
+// Registered memory of a side: from the heap, or from allocate().
 struct Registered {
   std::vector<uint8_t> heap;
   std::shared_ptr<const SharedRange> shared;

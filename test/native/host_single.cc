@@ -161,7 +161,7 @@ struct Two {
   }
 };
 
-// Every length that uses the fast path, and the first that does not; pieces and inline; Writes as well.
+// Every length that uses the fast path, and the first that does not, in pieces and inline, also as Writes.
 void fastPath(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];

@@ -58,7 +58,7 @@ int main() {
   steering.start(third, 2, now);
   HOST_CHECK(probes > 0);
   HOST_CHECK(arrivedAt(second, 32) == 32);
-  // There is no reply: the program there knows no probes. Another attempt has the rule for them.
+  // No reply arrives, because the program there does not know probes. Another attempt has the rule for them.
   const int before = probes;
   steering.onTime(now = steering.deadline());
   HOST_CHECK(probes > before);

@@ -132,7 +132,7 @@ void works(Manner manner) {
   reaches(b, a, free.port, "a3");
   // To a slot, and its end.
   b.ask("watch " + std::to_string(a.slot), "watch 1");
-  // The usual names are free now. What they represent is not.
+  // The usual names are free now, but the slots and ports that they represent are not.
   stranger.letGo();
   Node c;
   c.ask("kernel", "kernel 1");

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// What has not arrived by then will not arrive; a busy machine takes many seconds.
+// After this time nothing more will arrive. A busy machine takes many seconds.
 constexpr int kTimeoutMs = 60'000;
 constexpr uint64_t kTimeoutNs = kTimeoutMs * 1'000'000ull;
 

@@ -12,7 +12,7 @@ namespace nd {
 struct Raw {
   UniqueFd fd{socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP)};
   uint8_t bytes[65536];
-  // The next one to port 4791 that is not empty; 0: there is none. The OS may be behind with what has already been
+  // The next one to port 4791 that is not empty; 0: none arrived. The OS may be behind with what has already been
   // sent.
   uint32_t next(int timeoutMs = 0) {
     for (pollfd waited = {fd.get(), POLLIN, 0};;) {

@@ -75,7 +75,7 @@ struct RingUser {
     sge(wqe + kReceiveWqeHeaderBytes / 4, offset, length);
     store(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received);
   }
-  // The next completion, of kCqeBytes; false: there is none.
+  // Takes the next completion, of kCqeBytes. False: the ring is empty.
   bool completion(uint32_t* cqe) {
     using namespace nd::abi;
     auto* words = reinterpret_cast<uint32_t*>(cqRing);

@@ -48,7 +48,7 @@ struct SmallProgram : Base {
     connect(qa, qb, l);
   }
   virtual ~SmallProgram() = default;
-  // What happens to packets in flight: one of these kinds.
+  // Disturbs packets in flight in one of these ways.
   static constexpr uint32_t kKinds = 5;
   virtual void disturb(uint32_t kind) = 0;
   // Whether the program continues.

@@ -81,7 +81,7 @@ class Program {
     if (ud_.handle != 0 && good(host().attachMulticast(ud_.handle, group, 1)))
       ended(ud_.handle, [&] { return host().detachMulticast(ud_.handle, group, 1); });
     PortInfo port;
-    // Entries of a table are read as long as there are some.
+    // The entries of a table are read until its end.
     if (!host().queryPort(*w.device, 1, &port) || port.gids.empty() || port.pkeys.empty()) told = true;
   }
   void transfer() {
@@ -112,7 +112,7 @@ class Program {
     }
     collect();
   }
-  // What completions and events report.
+  // Notes the reports of completions and events.
   void collect() {
     for (TestCq* cq : {&sendCq_, &receiveCq_}) {
       if (cq->handle == 0) continue;

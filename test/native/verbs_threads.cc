@@ -58,7 +58,7 @@ TEST(verbs_threads_post_poll_arm_and_end) {
     for (Traffic& t : traffic)
       threads.emplace_back([&t, &ended] {
         while (!ended.load()) t.step();
-        // What the end has flushed.
+        // Flushed by the end.
         const auto until = std::chrono::steady_clock::now() + kTimeout;
         while (!t.idle() && std::chrono::steady_clock::now() < until) {
           ringSends(t.qp.handle);

@@ -28,7 +28,7 @@ using nd::verbs::RingMemory;
 using nd::verbs::Rings;
 using nd::verbs::VerbsHca;
 
-// What has not arrived by then will not arrive.
+// After this time nothing more will arrive.
 constexpr auto kTimeout = std::chrono::seconds(30);
 
 // The fake, which the library under test loads from the same file: beside this program.

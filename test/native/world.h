@@ -222,7 +222,7 @@ struct World {
   void connect(TestQp& qa, TestQp& qb, const Link2& l = {});
   // Until nothing happens without time passing.
   void pump();
-  bool advance();  // to the next timer; false: there is none
+  bool advance();  // to the next timer; false: no timer is set
   bool until(const std::function<bool()>& done, uint64_t limitNs = 100'000'000'000ull);
 };
 

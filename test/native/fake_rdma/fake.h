@@ -1,6 +1,6 @@
-// A stand-in for libibverbs and librdmacm, in one shared object that verbs/rdma_core_library.cc is told to load. It has
-// no network: a test looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches
-// it.
+// A stand-in for libibverbs and librdmacm, in one shared object that verbs/rdma_core_library.cc loads in tests. It has
+// no network: a test examines the posted requests, and decides what completes, and how. `fake_rdma()` is how the test
+// reaches it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -35,7 +35,7 @@ enum Kind {
   kKinds
 };
 
-// Moments at which another thread or the device may intervene. Called without locks, on the calling thread.
+// Moments when another thread or the device may intervene. Called without locks, on the calling thread.
 enum class Moment { kBeforePoll, kAfterEmptyPoll, kBeforeArm, kAfterArm, kBeforeEvent, kAfterEvent };
 
 // A request that was posted: a copy, with its SGEs and inline bytes.

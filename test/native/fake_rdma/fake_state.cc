@@ -84,7 +84,7 @@ std::string State::left() const {
 }
 
 void State::reset() {
-  // What a test of failing cleanup calls has left.
+  // A test of failing cleanup calls has left these.
   for (Context* context : contexts) {
     endAll(*context);
     delete context;

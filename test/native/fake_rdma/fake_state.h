@@ -181,7 +181,7 @@ class State final : public Fake {
   QueuePair* find(uint32_t qpn);
   CmId* idOf(uint32_t context);
 
-  std::shared_mutex ends;  // of queue pairs: shared while a list of them is in use; before `mutex`
+  std::shared_mutex ends;  // of queue pairs, shared while a list of them is in use; before `mutex`
   std::mutex mutex;        // all below, and the sets and queues of events of contexts and channels
   std::condition_variable acknowledged;
   std::set<Context*> contexts;
