@@ -17,7 +17,7 @@ constexpr size_t kShortBytes = 4096;
 constexpr double kNextNone = -1, kNextEvents = -2;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
-// Milliseconds to wait; negative, or longer than a lifetime: without limit.
+// Milliseconds to wait. A negative value, or one longer than a lifetime, means without limit.
 int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
 
 void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nullptr, text); }
@@ -402,7 +402,7 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
   bool taken = false, notified = false;
-  // Requests take precedence over events, because the request for an event was made before it. The limit ensures that
+  // Requests take precedence over events, because the request for an event came before it. The limit ensures that
   // events are served.
   const auto ready = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);

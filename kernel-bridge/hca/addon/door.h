@@ -37,7 +37,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   uint32_t takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   enum class Waited { kDone, kTimedOut, kStopped };
-  // kStopped: V8 was asked to stop this thread; the request continues.
+  // kStopped: V8 has to stop this thread, and the request continues.
   Waited waitFor(uint32_t slot, int64_t timeoutMs);
   Napi::Value waitAndFinish(const Napi::CallbackInfo& info);
   Napi::Value status(const Napi::CallbackInfo& info);

@@ -22,7 +22,7 @@
 
 namespace nd::js {
 
-// The order in which an ending environment closes its objects: first no new request is accepted, then the HCA is
+// How an ending environment closes its objects, in order: first no new request is accepted, then the HCA is
 // closed, then memory is unpinned.
 enum class Rank { kServer, kHca, kChannel, kMemory };
 
@@ -52,7 +52,7 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<Parking>& parking() const { return parking_; }
-  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). Calls
+  // Whether V8 has to stop the running code (worker.terminate, process.exit, the timeout of a vm script). Calls
   // an empty JavaScript function, which fails in that case; usable only while one of our functions runs. A waiting
   // thread calls it now and then.
   bool stopRequested();
@@ -100,7 +100,7 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
 
  private:
   struct Holder;
-  int64_t untilTimer() const;  // in microseconds; negative: no timer
+  int64_t untilTimer() const;  // in microseconds, negative without a timer
   std::shared_ptr<Parking> parking_;
   std::atomic<bool> parks_{false};
   bool notifiesFirst_ = false;

@@ -10,7 +10,7 @@ Napi::Value claimName(const Napi::CallbackInfo& info);
 Napi::Value publishPort(const Napi::CallbackInfo& info);
 // releaseName(claim)
 Napi::Value releaseName(const Napi::CallbackInfo& info);
-// portsOfName(name): strings; several while the last one of a dead owner disappears. Null: no descriptor or memory for
+// portsOfName(name): strings, several while the last one of a dead owner disappears. Null: no descriptor or memory for
 // the query.
 Napi::Value portsOfName(const Napi::CallbackInfo& info);
 

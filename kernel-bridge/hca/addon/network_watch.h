@@ -8,7 +8,7 @@ namespace nd::js {
 // A NetworkEvents socket in the environment's loop, which it does not keep alive.
 class NetworkWatch final : public Closable {
  public:
-  // (onChange): returns a function that ends the watch; undefined if the OS provides no such socket.
+  // (onChange): returns a function that ends the watch, or undefined if the OS provides no such socket.
   static Napi::Value watchInterfaces(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kInterfaces); }
   static Napi::Value watchRoutes(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kRoutes); }
   ~NetworkWatch() override;

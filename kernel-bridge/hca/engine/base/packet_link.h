@@ -27,7 +27,7 @@ struct OutPacket {
   uint32_t pieceCount = 0;
   uint32_t payloadLength = 0;  // without pad
   uint32_t padLength = 0;
-  // For the local link: refers to the payload instead of carrying it; LocalEntry's flags.
+  // On the local link, refers to the payload instead of carrying it (LocalEntry's flags).
   bool byReference = false;
   const SharedRange* shared[kMaxPieces];  // with byReference: for each piece the allocate() memory it is in, or null
   uint32_t localFlags = 0;
@@ -72,7 +72,7 @@ class PacketSink {
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
   // False: not handled, and onLocalPacket() is called next.
   virtual bool onLocalSmall(LocalPair&, const LocalSmall&) { return false; }
-  // The peer could not copy the payload of our packets from this PSN on; `lasting`: a second attempt would fail as
+  // The peer could not copy the payload of our packets from this PSN on. `lasting`: a second attempt would fail as
   // well.
   virtual void onUnpulled(LocalPair&, uint32_t /*sourceQpn*/, uint32_t /*qpn*/, uint32_t /*psn*/, bool /*lasting*/) {}
   // The pair is up or refused: connections that wait for it can choose their link.
@@ -96,7 +96,7 @@ class Link {
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
-  // After an empty poll by a waiting thread: polls the last active socket again; stops when `wanted` ≠ 0.
+  // After an empty poll by a waiting thread: polls the last active socket again and stops when `wanted` ≠ 0.
   virtual void pollBusiest(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>& /*wanted*/) {}
   // Whether poll() would find nothing except on the local link. It makes no system call, so it reports only what is
   // known without one.
@@ -116,7 +116,7 @@ class Link {
   // precedes any connection to the slot's next owner.
   virtual void reportEnd(uint32_t /*slot*/, PacketSink& /*sink*/) {}
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end. kHostUnreachable:
-  // there is no such process now; kTooManyOpenedFiles: out of descriptors.
+  // no such process exists now. kTooManyOpenedFiles: out of descriptors.
   virtual Status watchPeer(uint32_t slot) = 0;
   // The local link to the process that owns `slot`: up, or being set up (onLocalPair follows). Null: use the wire.
   virtual std::shared_ptr<LocalPair> localPair(uint32_t /*slot*/) { return nullptr; }
@@ -132,7 +132,7 @@ class Link {
   virtual bool selfPending() const { return false; }
   // Index of the interface that has this address; 0 if none has.
   virtual uint32_t interfaceOf(const Gid& address) = 0;
-  // Joins or leaves a multicast group on an interface. kNetworkUnreachable: no such interface; kInsufficientResources:
+  // Joins or leaves a multicast group on an interface. kNetworkUnreachable: no such interface. kInsufficientResources:
   // the OS limit of groups is reached.
   virtual Status joinGroup(const Gid& group, uint32_t interface) = 0;
   virtual void leaveGroup(const Gid& group, uint32_t interface) = 0;

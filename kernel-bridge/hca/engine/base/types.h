@@ -107,7 +107,7 @@ class NotifySink {
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  // `addressed`: it names a service or an id that this kernel may have; otherwise any kernel can reply to it.
+  // `addressed`: it names a service or an id that this kernel may have. Otherwise any kernel can reply to it.
   virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onEvent(const HcaEvent& event) = 0;  // all others
 };

@@ -67,7 +67,7 @@ struct SendWqe {
   // Parses the whole WQE. Returns 0, or the WV_WC_STATUS that it fails with.
   inline uint32_t parse(const uint32_t* wqe, const WqeLimits& limits);
 
-  // ── Its parts, in the order in which they are read. Fast paths read only the parts they need.
+  // ── Its parts, in the order of reading them. Fast paths read only the parts they need.
   void readKind(const uint32_t* wqe) {
     opcode = peekWord(wqe + abi::kSwOpcode);
     flags = peekWord(wqe + abi::kSwFlags);

@@ -17,9 +17,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again has no
+  // Starts writing to a new file at `path`, whose %p becomes the process id; "" stops. The same path again has no
   // effect. An existing file is never overwritten: the first free name of x.pcapng, x-2.pcapng, … is used. Returns 0 or
-  // an errno: EEXIST if all kMostFiles names are taken; for the path in force, the errno that ended its capture.
+  // an errno: EEXIST if all kMostFiles names are taken. For the path in force, the errno that ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return file_.valid(); }

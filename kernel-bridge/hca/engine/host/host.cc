@@ -35,7 +35,7 @@ constexpr uint64_t kPortTimeoutNs = 1'000'000'000;
 
 }  // namespace
 
-// The parts and their connections: outgoing packets pass through the tap to the senders or the local delivery; received
+// The parts and their connections. Outgoing packets pass through the tap to the senders or the local delivery; received
 // ones go from the receivers or the local delivery to the intake. The dispatcher decides which part runs next.
 struct Host::Impl {
   explicit Impl(const Clock& c) : clock(c) {

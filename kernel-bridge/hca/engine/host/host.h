@@ -6,7 +6,7 @@
 //          the OS releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
 // Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT, opened on first need (openWire).
 //          A BPF selector steers by the slot in the destination QPN. A packet that reaches the wrong process
-//          is forwarded over the SEQPACKET connection between the two slots. Where processes cannot share
+//          is forwarded over the SEQPACKET connection between the two slots. If processes cannot share
 //          the port, one of them owns it: udp_port_claim.h. Without a wire (port held by another user or
 //          driver), same-host packets use that connection from the start.
 // Port     an RDMA port is claimed by the name "port/<service hex>/<port>/<gid hex or *>". A process that
@@ -86,7 +86,7 @@ class Host final : public Link {
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   uint32_t commIdBase(KernelId kernel) const;  // slot << 24 | kernel << 18
   // Sends at once. kInvalidParameter: not a P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
-  // an address of this host; kNetworkUnreachable, kHostUnreachable: no route to the destination; kNotSupported: as
+  // an address of this host. kNetworkUnreachable, kHostUnreachable: no route to the destination. kNotSupported: as
   // openWire(). A packet lost on the way counts as a success.
   Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
 

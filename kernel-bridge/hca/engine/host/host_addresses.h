@@ -14,7 +14,7 @@ class Addresses {
   bool isOwn(const Gid& address) { return own_.contains(address, clock_); }
   // Whether a packet comes from a valid source, and is addressed to this host or to a group joined on its interface.
   bool accepts(const PacketMeta& meta);
-  // Index of the interface that has this address, 0 if there is none.
+  // Index of the interface that has this address, 0 if no interface has it.
   static uint32_t interfaceOf(const Gid& address);
   // `udp`: the socket of the group's family, open or not. A socket that only sends joins no group.
   Status join(UdpWire& udp, const Gid& group, uint32_t interface);

@@ -4,7 +4,7 @@
 
 namespace nd {
 
-// Clauses of a sentence, from the errno with which binding the port failed on IPv4 and on IPv6; 0: it succeeded. Empty:
+// Clauses of a sentence, from the errno of binding the port on IPv4 and on IPv6 (0: it succeeded). Empty:
 // some process of this user receives from the network, or the host does not support the family.
 std::string udpPortWarning(int error4, int error6);
 

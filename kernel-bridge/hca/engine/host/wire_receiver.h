@@ -50,7 +50,7 @@ class WireReceiver final : public PortSocket {
   // packets.
   uint32_t drainPeers();
 
-  // For the steering: another process has replied to a probe; when onTime() is due.
+  // For the steering: another process has replied to a probe, and when onTime() is due.
   void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
   uint64_t deadline() const { return probedByOther_ ? 0 : steering_.deadline(); }
   void onTime(uint64_t now) { steering_.onTime(now); }

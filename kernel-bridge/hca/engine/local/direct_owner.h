@@ -78,11 +78,11 @@ class DirectOwner {
   bool occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const;
   enum class Settled : uint8_t { kQuiet, kReclaimed, kNoMemory };
   // Ends peers' access through withdrawn records. kReclaimed: some memory is private to the owner from now on, and
-  // peers must be notified. kNoMemory: pages of an evicted peer could not be moved; each later settle() retries.
+  // peers must be notified. kNoMemory: pages of an evicted peer could not be moved. Each later settle() retries.
   Settled settle(LocalPair* const* pairs, size_t count);
   // Whether an evicted peer may still write to this memory.
   bool unsafe(const SharedRange& range) const;
-  // The memory of this file while keys of it are published, or null; `writable`: peers may write to some of it.
+  // The memory of this file while keys of it are published, or null. `writable`: peers may write to some of it.
   const SharedRange* rangeOf(uint32_t file, bool* writable) const;
 
  private:

@@ -70,7 +70,7 @@ bool directRead(const Record& record, Read read) {
   return directLoad(record.sequence) == before;
 }
 
-// The in-use flag by which one side announces that it accesses the other's memory: the file in the low half, a state,
+// The in-use flag announces that one side accesses the other's memory. It has the file in the low half, a state,
 // and an access count, so that no two accesses have the same value. The accessing side writes it; the owner only
 // changes it from kInside to kEvicted, after it has waited long enough.
 struct DirectInUse {
@@ -100,8 +100,8 @@ struct DirectInUse {
   }
 };
 
-// What one side writes about its access in the pair's segment: the in-use flag, and the location. The other words
-// describe the access that the flag counts: they are written before it begins, and after the previous one has ended.
+// One side's record of its access in the pair's segment: the in-use flag, and the location. The other words describe
+// the access that the flag counts. They are written before it begins, and after the previous one has ended.
 struct DirectAccessRecord {
   static constexpr uint32_t kMostBytes =
       64u << 10;  // of one access: the owner may have to wait for it, or to move these pages

@@ -19,7 +19,7 @@ struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
   uint32_t mapped =
-      0;  // in a reply: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
+      0;  // in a reply: 1 the peer has mapped it, 0 it has not and will not. In an offer and a request: for writing
   uint32_t file = 0;  // SharedRange::id, under which keys are published (direct_table.h); older processes ignore it
 };
 
@@ -34,7 +34,7 @@ class LocalOffers {
   void onReply(uint32_t number, bool mapped);
   // Whether there are offers or ends to send.
   bool news() const { return news_; }
-  // Finds memory that was freed or reclaimed, of which the peer must be notified.
+  // Finds memory that was freed or reclaimed. The peer must be notified of it.
   void sweep();
   // Sends all offers and ends: send(memory, fd), with kNoDescriptor for an end. If it returns false, no more can be
   // sent now. `direct`: the peer may write to some of it.
@@ -81,7 +81,7 @@ class LocalMaps {
   FilePart takeFile(uint32_t file, uint64_t address, uint64_t length);
   // The address of that memory of the peer in this process; null: not, or not entirely, mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
-  // The same for a published file; `write`: mapped for writing.
+  // The same for a published file. `write`: mapped for writing.
   uint8_t* findFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
     if (lastFile_ >= maps_.size() || maps_[lastFile_].file != file) return searchFile(file, address, length, write);
     const Map& map = maps_[lastFile_];

@@ -353,7 +353,7 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
   return outcome;
 }
 
-// Freed memory may already be unmapped. The payload has then changed; only a reference that was made under the present
+// Freed memory may already be unmapped. The payload has then changed; only a reference sent under the present
 // epoch and is not mapped here would fail again. Within one process, one lock covers both sides: under the same epoch
 // the memory exists.
 Pull LocalPair::copyReferenced(const LocalPacket& packet, const Piece* places, uint32_t count) {

@@ -20,7 +20,7 @@
 
 namespace nd {
 
-// The shared memory of a pair of processes: one creates and seals it and sends its descriptor; the other checks it.
+// The shared memory of a pair of processes. One creates and seals it and sends its descriptor; the other checks it.
 class LocalMapping {
  public:
   // Creates a segment for two processes; `fd` is for the other one. False: out of resources.
@@ -115,7 +115,7 @@ class LocalPair {
   static constexpr uint32_t kMtu = 64u << 10;       // of connections on it
   static constexpr uint32_t kReferencePackets = 8;  // maximum number of packets sent by one reference
   static constexpr uint32_t kReferenceFrom =
-      4u << 10;  // bytes; for shorter payloads, two copies made by both processes at the same time are faster
+      4u << 10;  // bytes; for shorter payloads, two copies by both processes at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is released in between
   static constexpr uint32_t kPieceBytes = 16;         // of an entry

@@ -28,7 +28,7 @@ class LocalPairs {
   LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness)
       : counters_(counters), slots_(slots), readiness_(readiness) {}
 
-  // `enabled`: false refuses every pair; `direct`: peers may access allocate() memory themselves. The slot is already
+  // `enabled`: false refuses every pair. `direct`: peers may access allocate() memory themselves. The slot is already
   // claimed.
   void start(bool enabled, bool direct);
   void stop();

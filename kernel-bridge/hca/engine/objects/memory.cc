@@ -99,7 +99,7 @@ const SharedRange* Memory::sharedAt(uint64_t address, uint64_t length) const {
 }
 
 PinnedRange* Memory::covering(uint64_t address, uint64_t length) {
-  // Newest first: registration follows pinning, so the first lookup nearly always hits.
+  // Newest first: registration follows pinning, so the first one nearly always matches.
   for (auto it = ranges_.rbegin(); it != ranges_.rend(); ++it)
     if (inside(address, length, it->second.address, it->second.length)) return &it->second;
   return nullptr;

@@ -95,7 +95,7 @@ class Memory {
   // Allocates a region for FAST_REGISTER, of at most `mostBytes`. Until then its key grants nothing.
   Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
   // For an allocated region, `lkey` may have any low byte. kNoMemory: a peer that does not respond is inside it by
-  // direct access, and there is no memory to reclaim it; the region stays, and the call may be retried.
+  // direct access, and no memory is left to reclaim it; the region stays, and the call may be retried.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);

@@ -27,7 +27,7 @@ class PsnBits {
     const uint64_t bit = 1ull << (psn % 64);
     word = on ? word | bit : word & ~bit;
   }
-  // Distance from `psn` to the first bit that equals `on`; `most` if there is none before.
+  // Distance from `psn` to the first bit that equals `on`, at most `most`.
   uint32_t next(uint32_t psn, bool on, uint32_t most) const {
     for (uint32_t n = 0; n < most;) {
       const uint32_t i = at(psn + n);
@@ -267,7 +267,7 @@ class ResponseScoreboard {
   uint32_t examined;                 // every PSN before this is kept, was re-requested, or will be
   uint32_t end;                      // nothing is noted from here on
   std::deque<PsnRange> lost;         // to be re-requested
-  std::deque<ReRequest> reRequests;  // outstanding, in the order in which they were made
+  std::deque<ReRequest> reRequests;  // outstanding, oldest first
   uint32_t position = 0;
   bool probing = false;  // a probe has the position `probePosition`, for requests before `probeEnd`
   uint32_t probePosition = 0, probeEnd = 0;

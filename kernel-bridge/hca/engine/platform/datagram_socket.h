@@ -113,7 +113,7 @@ class DatagramsOut {
   void setSingle(uint32_t index, const uint8_t* bytes, uint32_t length);
   // Sends the message without a flow label. False: it had none.
   bool dropLabel(uint32_t index);
-  // Returns the number of messages sent; negative: none, with this errno.
+  // Returns the number of messages sent. Negative: none, with this errno.
   int send(Descriptor by, uint32_t first, uint32_t count);
 
  private:
@@ -134,7 +134,7 @@ class DatagramsIn {
 
   // Receives up to `count` datagrams, valid until the next call. Returns their number.
   uint32_t receive(Descriptor from, uint32_t count);
-  // Receives one datagram, of which only the bytes are known; cheaper. False: none is available.
+  // Receives only the bytes of one datagram, which is cheaper. False: none is available.
   bool receiveBytes(Descriptor from);
   uint8_t* bytes(uint32_t index);
   uint32_t length(uint32_t index) const;

@@ -10,7 +10,7 @@ void raiseEvent(Descriptor event);
 void clearEvent(Descriptor event);
 
 // Whether a descriptor from another process is such an event and never blocks. Anything else would be written to with
-// this process's rights. True where the OS cannot tell.
+// this process's rights. True where the OS cannot report it.
 bool isEvent(Descriptor fd);
 
 }  // namespace nd

@@ -11,12 +11,12 @@
 
 namespace nd {
 
-// Binds and listens. Returns 0 or an errno; EADDRINUSE: another socket has the name.
+// Binds and listens. Returns 0 or an errno (EADDRINUSE: another socket has the name).
 int listenLocal(const std::string& name, UniqueFd* listener);
-// Connects to the listener of that name. Returns 0 or an errno: ECONNREFUSED: there is none; EAGAIN: it has too many
-// unaccepted connections; EACCES: its owner is neither this user nor root. `process`: the listener's process.
+// Connects to the listener of that name. Returns 0 or an errno: ECONNREFUSED without a listener, EAGAIN if it has too
+// many unaccepted connections, EACCES: its owner is neither this user nor root. `process`: the listener's process.
 int connectLocal(const std::string& name, UniqueFd* connection, ProcessId* process);
-// Accepts one connection; the same rule applies to the peer's user. Returns 0, EAGAIN if there is none, or another
+// Accepts one connection; the same rule applies to the peer's user. Returns 0, EAGAIN without a connection, or another
 // errno.
 int acceptLocal(Descriptor listener, UniqueFd* connection);
 // Refuses new connections. Those already waiting can still be accepted; after them acceptLocal() returns EINVAL. The
@@ -34,7 +34,7 @@ bool identifyPeer(Descriptor connection, PeerIdentity* identity);
 
 // Descriptors that accompany a message.
 constexpr uint32_t kMostPassed = 3;
-// Sends one message of these pieces. Returns 0 or an errno; EAGAIN, ENOBUFS: no room now.
+// Sends one message of these pieces. Returns 0 or an errno (EAGAIN, ENOBUFS: no room now).
 int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed = nullptr,
               uint32_t passedCount = 0);
 // Receives one message. Returns its length, at most `room`; 0: the connection has ended; negative: an errno; -EAGAIN:
@@ -54,7 +54,7 @@ struct LocalListener {
 };
 
 // All listeners of this host (network namespace) whose name starts with `prefix`. The time grows with the number of
-// sockets on the host. An empty list if the host does not report them; empty optional: no descriptor or memory for the
+// sockets on the host. An empty list if the host does not report them. Empty optional: no descriptor or memory for the
 // query.
 std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& prefix);
 

@@ -20,8 +20,8 @@ void freePages(uint64_t base, uint64_t length);
 // Call before passing the file to another process: prevents new writable mappings of it, unless `writable`.
 void sealPages(Descriptor fd, bool writable);
 // Makes some of the pages private to this process, in place and with their content; other threads may use them
-// meanwhile. Other processes keep the file. Takes two steps, each of which may be retried if there is no memory
-// (false). After the first step has succeeded, a page shows the file until it is written; the second copies the pages.
+// meanwhile. Other processes keep the file. Takes two steps. Each may be retried if memory is lacking (false).
+// After the first step has succeeded, a page shows the file until it is written; the second copies the pages.
 // `offset`: of the first page, both in the file and from `base`.
 bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length);
 bool copyDetachedPages(uint64_t base, uint64_t offset, uint64_t length);

@@ -37,7 +37,7 @@ class Readiness {
   UniqueFd fd_;
 };
 
-// Sleeps until one of a few descriptors is readable, or for this many nanoseconds; UINT64_MAX: without limit. May
+// Sleeps until one of a few descriptors is readable, or for this many nanoseconds (UINT64_MAX: without limit). May
 // return earlier. Bit i: that descriptor is readable, or no longer valid. `error`: 0, or an errno if waiting can never
 // succeed again.
 uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds, int* error = nullptr);

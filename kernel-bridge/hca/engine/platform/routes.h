@@ -17,7 +17,7 @@ struct Route {
 };
 
 // Queries the OS, including static, policy and default routes and source address selection. kNetworkUnreachable: no
-// route from that source to the destination, or a broadcast address; kInvalidParameter: addresses of two families;
+// route from that source to the destination, or a broadcast address. kInvalidParameter: addresses of two families.
 // kInsufficientResources: no socket for the query.
 Status findRoute(const RouteQuery& query, Route* out);
 

@@ -10,8 +10,8 @@ void sleepWhile(std::atomic<uint32_t>& word, uint32_t value);
 // Wakes one sleeper.
 void wakeOne(std::atomic<uint32_t>& word);
 
-// Waits until the word has another value, at most for this many microseconds; negative: without limit. False: the value
-// is unchanged.
+// Waits until the word has another value, at most for this many microseconds (negative: without limit). False: the
+// value is unchanged.
 bool waitWhile(std::atomic<int32_t>& word, int32_t value, int64_t microseconds);
 // Wakes all waiting threads. Call after changing the word.
 void wakeAll(std::atomic<int32_t>& word);

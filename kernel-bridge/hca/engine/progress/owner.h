@@ -6,7 +6,7 @@
 // is valid, and sleeps until its alarm, which is set to the end of that time. Polling postpones the alarm, twice in
 // that time. So the thread does not wake while others poll, and takes over when the last mark is kMarkNs old.
 //
-// Where CPUs are scarce, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
+// With scarce CPUs, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
 // engine's thread would take a CPU from others each time, and serve what that thread is about to serve. So marks are
 // valid for longer there, up to kMostMarkNs.
 //

@@ -7,7 +7,7 @@ namespace nd {
 // Another thread with a task unparks the thread by the task's token; if that returns false, the loop itself must be
 // woken. Any number of threads may unpark, one parks.
 //
-// No task is lost: a thread parks by a compare-exchange from kAway, and checks once more after that; an unparking
+// No task is lost. A thread parks by a compare-exchange from kAway, and checks once more after that; an unparking
 // thread changes the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is
 // about to park, so that it does not.
 class Parking {

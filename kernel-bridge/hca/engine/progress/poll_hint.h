@@ -10,7 +10,7 @@ namespace nd {
 // The hint of one completion queue.
 class PollHint {
  public:
-  // Call before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the
+  // Call before a poll, at `now`. `taken`: completions that the program has taken so far. False: the next poll is the
   // last one of this wait, so the next call begins another.
   bool shouldPoll(uint32_t taken, uint64_t now) {
     if (spins_ && taken == taken_) {
@@ -36,7 +36,7 @@ class PollHint {
 
  private:
   SpinPayoff spin_;
-  bool spins_ = false;  // a wait in which the program polls is under way
+  bool spins_ = false;  // the program polls in the present wait
   bool again_ = false;  // and it has polled more than once
   uint32_t taken_ = 0;  // when it began
   uint64_t end_ = 0;

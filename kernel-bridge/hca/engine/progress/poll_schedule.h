@@ -9,7 +9,7 @@
 
 namespace nd {
 
-// What the next poll checks.
+// Scope of the next poll.
 enum class PollScope : uint8_t {
   kBusiest,  // the sockets, however busy the local link is; the busiest of them first
   kAll,      // all descriptors
@@ -24,7 +24,7 @@ class PollSchedule {
   }
   bool due(uint64_t now) const { return now >= due_; }
 
-  // ── A poll: begins(); if true, one of the busiest socket; then allDue() with what that found; ends().
+  // ── A poll: beginsWithBusiest(), if true one of the busiest socket, allDue() with its result, ends().
   bool beginsWithBusiest() { return !std::exchange(all_, false) && !crowded_; }
   bool allDue(uint32_t found) {
     if (found != 0 && ++pollsOfOne_ < progress::kPollsOfOne) return false;

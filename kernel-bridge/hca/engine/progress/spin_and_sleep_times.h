@@ -48,7 +48,7 @@ constexpr uint32_t kMostSkips = 64;
 constexpr uint64_t kRingsAloneNs = 50'000;
 // Steps before it sleeps. A busier host is left to the engine's thread.
 constexpr uint32_t kStepsBeforeSleep = 8;
-// How often a thread that is blocked in native code checks whether V8 has asked it to stop.
+// How often a thread that is blocked in native code checks whether V8 has to stop it.
 constexpr int64_t kStopCheckMs = 50;
 
 // ── A thread that waits for requests (parking.h)

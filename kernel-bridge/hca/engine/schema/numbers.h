@@ -75,7 +75,7 @@ enum class QpEvent : uint32_t {
   kSendQueueDrained = 2,  // The queue pair has reached SQD, with nothing in flight.
   kFatal = 3,  // The queue pair has moved to ERROR on its own; the reason of the event is a WV_WC_STATUS.
   kPeerLost = 4,  // As `fatal`, because retries or keep-alive probes are exhausted, or the peer's process has died.
-  kLastWqe = 5,  // The queue pair is in ERROR and takes no more WQEs from its shared receive queue.
+  kLastWqe = 5,  // The queue pair is in ERROR and no longer takes WQEs from its shared receive queue.
 };
 
 // SRQ event numbers.

@@ -32,7 +32,7 @@ enum class FrameKind : uint8_t {
   kMemoryRequest = 15,  // requests an offer of this file
   // From any process of this user, on a separate connection (observing.h).
   kObserve = 16,   // no body
-  kObserved = 17,  // body: ObservedText; with the text, or without if there is none
+  kObserved = 17,  // body: ObservedText, followed by the text if it has one
   // On a connection to the name of the port's owner (udp_port_claim.h); no body. The sender has joined or left the
   // group `destination` on the interface `scopeId`. Closing the connection leaves all groups.
   kGroupJoined = 18,

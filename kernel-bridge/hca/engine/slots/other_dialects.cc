@@ -11,7 +11,7 @@
 namespace nd {
 namespace {
 
-// Reads and removes a decimal number at the start of `text`. False: there is none.
+// Reads and removes a decimal number at the start of `text`. False: it does not start with one.
 bool takeNumber(std::string* text, uint32_t* number) {
   char* end = nullptr;
   if (text->empty() || (*text)[0] < '0' || (*text)[0] > '9') return false;

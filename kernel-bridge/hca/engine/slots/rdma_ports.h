@@ -43,7 +43,7 @@ class RdmaPorts {
   enum class HandOver {
     kDone,
     kNoOwner,  // no owner, or it does not accept the frame
-    kUnsure,   // too many lookups have failed; a moment ago there was no owner
+    kUnsure,   // too many lookups have failed; a moment ago the port had no owner
     kLacking,  // no descriptor is left for the lookup
   };
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
@@ -81,21 +81,21 @@ class RdmaPorts {
     uint64_t used = 0;
   };
   static constexpr size_t kMaxOwners = 8;
-  // Limits lookups, each of which costs some system calls: a burst of this many, then one per interval.
+  // Limits lookups, because each costs some system calls: a burst of this many, then one per interval.
   class LookupRate {
    public:
     bool take(uint64_t now);
 
    private:
     static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
-    uint64_t used_ = 0;  // the time at which the first of kAtOnce is available again
+    uint64_t used_ = 0;  // when the first of kAtOnce is available again
   };
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);
 
   LocalNames& names_;
   Readiness& readiness_;
-  std::mutex mutex_;  // innermost: while it is held, only system calls are made, and none of them waits
+  std::mutex mutex_;  // innermost: only system calls that do not wait are executed while it is held
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port

@@ -38,7 +38,7 @@ class Inbound {
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
-  // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep
+  // Accepts waiting connections, within limits. `claim`: the owner, if it is a port's listener. False: connections keep
   // waiting, because no descriptor is available.
   bool acceptFrom(Descriptor listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that has ended.
@@ -92,8 +92,8 @@ class Slots {
   // The same, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
-  // Sends a frame, or queues it until the peer reads. Returns 0, or a (counted) errno: EMFILE or ENFILE: no descriptor;
-  // EAGAIN: the process does not read; others: no process owns the slot.
+  // Sends a frame, or queues it until the peer reads. Returns 0, or a (counted) errno: EMFILE or ENFILE without a
+  // descriptor, EAGAIN if the process does not read, and others if no process owns the slot.
   int send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   // The same, to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);

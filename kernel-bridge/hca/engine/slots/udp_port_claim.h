@@ -55,7 +55,7 @@ class UdpPortClaim {
         readiness_(readiness),
         families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
 
-  // Where ports are shared: binds the sockets of both families, for open(). Call without the lock, since reading the
+  // If ports are shared: binds the sockets of both families, for open(). Call without the lock, since reading the
   // list of names takes a while, and from one thread at a time. False: another process is doing the same; call
   // awaitTurn(), then this again. `last`: that would be too late, so the port counts as taken.
   struct Bound {
@@ -68,7 +68,7 @@ class UdpPortClaim {
   // Waits until that process is done or has ended, at most until the deadline. May return earlier. Without the lock.
   void awaitTurn(uint64_t deadline);
   void open(Bound bound);
-  // Where they are not shared: takes the port, or connects to the process that has it.
+  // If they are not shared: takes the port, or connects to the process that has it.
   void open(uint32_t receiveBufferBytes);
   void close();
   // Releases the port if a process of another dialect shares it. True: it did.
@@ -76,7 +76,7 @@ class UdpPortClaim {
   // Why no process of this user receives a family: 0, or an errno, as PortSocket::open().
   int problem(IpFamily family) const { return families_[family == IpFamily::kV4 ? 0 : 1].error; }
 
-  // Listener of the name, to which other processes connect; listen(): whether the host's set reports it.
+  // Listener of the name, to which other processes connect. listen(): whether the host's set reports it.
   Descriptor listener() const { return listener_.get(); }
   void listen(bool on);
   // Sends the frame to the owner, if that is another process.

@@ -278,7 +278,7 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
     return false;
   }
   if (t_.links.copyPayload(p, places, count) == kWcSuccess) return true;
-  rq.scatter.offset = UINT32_MAX;  // it will be sent again
+  rq.scatter.offset = UINT32_MAX;  // it will be retransmitted
   t_.requester.carryInRing(qp, t_.links.pullLasting);
   return false;
 }

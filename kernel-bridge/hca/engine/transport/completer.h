@@ -11,7 +11,7 @@ class Completer : public Role {
 
   void onResponse(Qp& qp, const Packet& p);
   void onAcknowledged(Qp& qp, uint32_t psn);  // everything up to this PSN
-  // The peer could not copy the payload of our packets from this PSN on; `lasting`: a retry would also fail.
+  // The peer could not copy the payload of our packets from this PSN on. `lasting`: a retry would also fail.
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting);
   // Completes the oldest request.
   void completeHead(Qp& qp);

@@ -16,9 +16,9 @@ constexpr uint32_t kMostWithoutAckRequest = 32;  // maximum number of packets wi
 
 }  // namespace
 
-// AckReq is set: (a) at the end of a signaled message; (b) when half of the send queue is unsignaled, or has waited for
-// kLateAckRequestNs; (c) when a quarter of the window has none; (d) when the window is full; (e) on retransmissions;
-// (f) where no later packet could request it. Requester::requestAck handles the remaining tail.
+// AckReq is set at the end of a signaled message, when half of the send queue is unsignaled or has waited for
+// kLateAckRequestNs, when a quarter of the window has none, when the window is full, on retransmissions, and where no
+// later packet could request it. Requester::requestAck handles the remaining tail.
 bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   SendState& rq = qp.rq;

@@ -4,8 +4,8 @@
 //
 // A request takes this path only when no earlier one is in flight, so it is executed in order (IBA 1 §10.8.3.3), and it
 // completes at once. It has no PSN: only the two peers of a connection know PSNs, and both are instances of this
-// package. Whatever the checks refuse or cannot decide is sent as packets: the peer then decides, and both sides are
-// notified.
+// package. A request that the checks refuse or cannot decide is sent as packets: the peer then decides, and both sides
+// are notified.
 //
 // access(), which makes no request, also reaches the memory of another queue pair of this process.
 #pragma once
@@ -31,8 +31,8 @@ class DirectAccess : public Role {
   // Determines whether the queue pair's peer can be accessed directly, after its pair has changed.
   static void settle(Qp& qp);
   // Executes an operation with bytes of this process, at most DirectAccessRecord::kMostBytes, immediately: before
-  // requests in flight. No request is made, so nothing completes. Rights and bounds are checked for `whole` bytes, of
-  // which these are the first.
+  // requests in flight. It is not a work request, so nothing completes. Rights and bounds are checked for `whole`
+  // bytes, which begin with these.
   DirectResult access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                       uint64_t remote, uint32_t rkey);
   // The file that contains such memory, to be mapped without the lock. This process can then read it for as long as it

@@ -1,4 +1,4 @@
-// The text from which GUIDs of interfaces without a MAC are derived.
+// The text that GUIDs of interfaces without a MAC are derived from.
 #pragma once
 #include <cstdint>
 #include <cstdlib>

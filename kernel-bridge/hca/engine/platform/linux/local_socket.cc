@@ -191,7 +191,7 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
   if (named) found->push_back(std::move(listener));
 }
 
-// Through sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not
+// Through sock_diag(7), which reports the owner of each socket. Returns 0, EMFILE or another error, or ENOTSUP: not
 // supported here.
 int listByDiag(const std::string& prefix, Listeners* found) {
   const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));

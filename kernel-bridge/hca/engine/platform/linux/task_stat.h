@@ -19,7 +19,7 @@ struct TaskStat {
   uint32_t flags = 0;
 };
 
-// `path`: the file in /proc. False: not available, with the reason in errno; ENOENT or ESRCH: the thread has ended.
+// `path`: the file in /proc. False: not available, with the reason in errno (ENOENT or ESRCH: the thread has ended).
 inline bool readTaskStat(const char* path, TaskStat* stat) {
   char text[512];
   errno = 0;

@@ -7,7 +7,7 @@ namespace nd {
 std::wstring wideOf(const std::string& utf8);
 std::string narrowOf(const wchar_t* wide);
 
-// For GetLastError() or WSAGetLastError(); EIO if there is no equivalent.
+// For GetLastError() or WSAGetLastError(); EIO without an equivalent.
 int errnoOf(unsigned long error);
 
 }  // namespace nd

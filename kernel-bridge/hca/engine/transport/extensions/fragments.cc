@@ -93,7 +93,7 @@ void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   c_.counters.blackHoles++;
 }
 
-// Size of the fragments in which a packet is sent now; 0: whole.
+// Current size of a packet's fragments; 0: whole.
 uint32_t Fragments::sizeFor(Qp& qp, const OutPacket& whole) {
   FragmentPath& f = *qp.fragments;
   const SendState& rq = qp.rq;
@@ -106,7 +106,7 @@ uint32_t Fragments::sizeFor(Qp& qp, const OutPacket& whole) {
     return f.size = 0;
   }
   if (f.probing) {
-    if (bth.psn == f.probe) {  // sent again: it is lost, or its response is lost or late
+    if (bth.psn == f.probe) {  // retransmitted: it is lost, or its response is lost or late
       f.probing = false;
       if (++f.lostProbes < kMostProbes) return f.size;
       f.lostProbes = 0;
