@@ -60,8 +60,8 @@ export {
  * the environment variable `ND_OPTIONS` (JSON).
  *
  * @throws StatusError INVALID_PARAMETER for an option, with its name and limit; otherwise the status of the kernel or
- * the OS with the reason. On Windows OBJECT_NAME_NOT_FOUND: no driver has the device; NOT_SUPPORTED: there is a driver,
- * or the option `kernel` requires it, and the package koffi, which calls drivers, is missing
+ * the OS with the reason. On Windows OBJECT_NAME_NOT_FOUND if no driver has the device, and NOT_SUPPORTED if there is a
+ * driver, or the option `kernel` requires one, but the package koffi, which calls drivers, is missing
  * (`@networkdirect/win32-x64` includes it).
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
@@ -81,9 +81,9 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`; with a Windows driver at most 4 GiB. Cut small buffers from one
  * large allocation, because each allocation costs whole pages and a file descriptor.
  * @param options - `shared`: allocates a SharedArrayBuffer, which the program can also pass to its Workers
- * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host does not have enough memory; TOO_MANY_OPENED_FILES: no
- * file descriptor is left; INSUFFICIENT_RESOURCES: the limit of a file's size (RLIMIT_FSIZE); NOT_SUPPORTED: the
- * runtime has no external ArrayBuffers, or no external SharedArrayBuffers.
+ * @throws StatusError INVALID_PARAMETER, NO_MEMORY (the host does not have enough memory), TOO_MANY_OPENED_FILES (no
+ * file descriptor is left), INSUFFICIENT_RESOURCES (the limit of a file's size, RLIMIT_FSIZE), NOT_SUPPORTED (the
+ * runtime has no external ArrayBuffers, or no external SharedArrayBuffers).
  */
 export function allocate(
   bytes: number,
@@ -111,7 +111,7 @@ export type { AllocateOptions, LocalNameClaim };
  * Linux only.
  *
  * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
- * @throws StatusError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; TOO_MANY_OPENED_FILES; NOT_SUPPORTED
+ * @throws StatusError ADDRESS_ALREADY_EXISTS (it has an owner), INVALID_PARAMETER, TOO_MANY_OPENED_FILES, NOT_SUPPORTED
  */
 export function claimLocalName(name: string): LocalNameClaim {
   return claimNameSoft(name);
@@ -121,7 +121,7 @@ export function claimLocalName(name: string): LocalNameClaim {
  * Returns the RDMA ports published by the owner of a name.
  *
  * @param name - as for {@link claimLocalName}
- * @throws StatusError INVALID_PARAMETER; TOO_MANY_OPENED_FILES; NOT_SUPPORTED
+ * @throws StatusError INVALID_PARAMETER, TOO_MANY_OPENED_FILES, NOT_SUPPORTED
  */
 export function portsOfLocalName(name: string): number[] {
   return portsOfNameSoft(name);
@@ -184,8 +184,8 @@ export function injectDeviceFault(guid: bigint, fault: DeviceFault, options?: Ke
  * Removes a device only while no file is open on it (query-remove), so that no program loses anything. The fault `plug`
  * brings it back.
  *
- * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE; DEVICE_BUSY while a program or a driver uses the device;
- * `networkdirect/net` does for up to ten seconds after its last connection.
+ * @throws StatusError as {@link readCounters}, NO_SUCH_DEVICE, or DEVICE_BUSY while a program or a driver uses the
+ * device. `networkdirect/net` does for up to ten seconds after its last connection.
  */
 export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
   requestRemoval((name) => openDeviceFile(name, options), guid);
@@ -199,7 +199,7 @@ export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
  *
  * @param pkeys - One table for all ports, or tables by interface name; other interfaces have only the default
  * partition.
- * @throws StatusError INVALID_PARAMETER; NOT_SUPPORTED: the OS owns the tables; otherwise as {@link readCounters}.
+ * @throws StatusError INVALID_PARAMETER, NOT_SUPPORTED (the OS owns the tables), otherwise as {@link readCounters}.
  * @example
  * ```ts
  * setPartitions([0xffff, 0x8001]);
@@ -217,9 +217,9 @@ export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): 
  * its own request and is reported as a warning.
  *
  * @param file - The path, relative to the working directory, or the `file:` URL of a regular file of at most 16 MiB.
- * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver with the name is
- * already loaded; INSUFFICIENT_RESOURCES: 64 drivers are loaded; CANCELED: the wait was cancelled, the loading
- * continues.
+ * @returns Ends in SUCCESS, DRIVER_UNABLE_TO_LOAD (with the reason), OBJECT_NAME_COLLISION (a driver with the name is
+ * already loaded), INSUFFICIENT_RESOURCES (64 drivers are loaded), CANCELED (the wait was cancelled, and the loading
+ * continues).
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function loadDriver(file: string | URL, options: LoadDriverOptions = {}): Overlapped<LoadedDriver> {
@@ -231,8 +231,9 @@ export function loadDriver(file: string | URL, options: LoadDriverOptions = {}):
  * nothing references the driver any more (no device, no access layer, no timer) the request ends.
  *
  * @param name - As in {@link LoadedDriver}, or without `\Driver\`.
- * @returns Ends in SUCCESS; OBJECT_NAME_NOT_FOUND; DEVICE_BUSY: it is being unloaded; INVALID_DEVICE_REQUEST: it has no
- * unload routine; INTERNAL_ERROR: its unload routine failed; CANCELED: the wait was cancelled, the unloading continues.
+ * @returns Ends in SUCCESS, OBJECT_NAME_NOT_FOUND, DEVICE_BUSY (it is being unloaded), INVALID_DEVICE_REQUEST (it has no
+ * unload routine), INTERNAL_ERROR (its unload routine failed), CANCELED (the wait was cancelled, and the unloading
+ * continues).
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void> {

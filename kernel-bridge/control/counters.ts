@@ -33,7 +33,7 @@ export interface DeviceInterface {
   readonly name: string;
   /** The host's interface index, as in scope ids of link-local addresses. */
   readonly index: number;
-  /** The RDMA device with its driver and firmware; undefined: the software HCA. */
+  /** The RDMA device with its driver and firmware. Undefined: the software HCA. */
   readonly hca?: {
     /** The OS's name of the device, such as `mlx5_0`. */
     readonly device: string;

@@ -14,7 +14,7 @@ export interface ObservedKernel {
   readonly pid: number;
   /** Its slot on this host: the high byte of its queue pair numbers. */
   readonly slot: number;
-  /** The statistics; undefined: none were returned, for the reason in `problem`. */
+  /** The statistics. Undefined: none were returned, for the reason in `problem`. */
   readonly statistics?: KernelStatistics;
   /**
    * `refused`: its option `statistics` is false. `silent`: it did not reply in time, for example because the process is

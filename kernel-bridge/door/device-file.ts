@@ -17,7 +17,7 @@ export interface DeviceFile {
    */
   readonly extended: boolean;
 
-  /** Whether the kernel has the option `link: 'local'`: it has no UDP socket, and requests that need one end in NOT_SUPPORTED. */
+  /** Whether the kernel has the option `link: 'local'`. It then has no UDP socket, and requests that need one end in NOT_SUPPORTED. */
   readonly localOnly: boolean;
 
   /**

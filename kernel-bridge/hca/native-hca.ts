@@ -113,7 +113,7 @@ export interface HcaCommands {
    * no address to send from or to, no interface to a group), INSUFFICIENT_RESOURCES (`limits.maxAh`).
    */
   createAh(pd: number, path: PathParameters, pathMtu: number): { status: number; ah: number };
-  /** Destroys an address handle; posted sends that have not been executed fail. INVALID_HANDLE: there is none. */
+  /** Destroys an address handle. Posted sends that have not been executed fail. INVALID_HANDLE: unknown handle. */
   destroyAh(ah: number): number;
   /**
    * Attaches a UD QP to a group on one interface. The interface joins the group (IGMP, MLD) with the first QP of this
@@ -127,7 +127,7 @@ export interface HcaCommands {
    * groups: `net.ipv4.igmp_max_memberships`).
    */
   attachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number;
-  /** Reverses {@link attachMulticast}. INVALID_HANDLE: no such QP; INVALID_PARAMETER: it is not attached to this group. */
+  /** Reverses {@link attachMulticast}. INVALID_HANDLE: no such QP. INVALID_PARAMETER: it is not attached to this group. */
   detachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number;
 
   /**

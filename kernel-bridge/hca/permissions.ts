@@ -1,13 +1,13 @@
 /** Permissions that the package needs from Node.js, whose options can forbid addons, threads and files. */
 
-/** Node.js's permission model; undefined: it is disabled. Its type is newer than some versions of Node.js. */
+/** Node.js's permission model, undefined if it is disabled. Its type is newer than some versions of Node.js. */
 const model = (): { has(scope: string): boolean } | undefined =>
   (process as { permission?: { has(scope: string): boolean } }).permission;
 
 const CURE =
   "Node.js's permission model must allow what this package needs: --allow-addons, --allow-worker and --allow-fs-read=*";
 
-/** The cure for a load error caused by Node.js's own options; undefined: they are not the cause. */
+/** The cure for a load error caused by Node.js's own options. Undefined: they are not the cause. */
 export function adviceForOptions(code: unknown): string | undefined {
   if (code !== 'ERR_DLOPEN_DISABLED' && code !== 'ERR_ACCESS_DENIED') return undefined;
   if (model() !== undefined) return `${CURE}.`;

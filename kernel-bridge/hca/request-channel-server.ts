@@ -1,6 +1,6 @@
 import type { ChannelRequest, ServedChannel } from './request-channel-binding.js';
 
-/** Result of {@link RawChannelServer.next}: there is no request. */
+/** Result of {@link RawChannelServer.next} without a request. */
 const none = -1;
 
 /** The native kernel side of a channel: a request is words and bytes in reused memory. */
@@ -9,7 +9,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   next(): number;
   /** Makes next() report events from now on. */
   acceptNotifications(): void;
-  /** The latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
+  /** The latest request as slot (all bits set if there is no request), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
   /** Its input, up to the length of this memory. */
   readonly requestBytes: Uint8Array;

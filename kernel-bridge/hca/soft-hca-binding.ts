@@ -114,7 +114,7 @@ export interface NativeObserved {
   slot: number;
   /** The process id; 0 if the process is in another PID namespace. */
   pid: number;
-  /** `refused`: its option `statistics` is false; `silent`: no reply in time; `otherVersion`: it has another {@link DIALECT}. */
+  /** `refused`: its option `statistics` is false. `silent`: no reply in time. `otherVersion`: it has another {@link DIALECT}. */
   answer: 'text' | 'refused' | 'silent' | 'otherVersion';
   text: Uint8Array;
 }
@@ -236,13 +236,13 @@ export interface AddonBinding extends UserHca {
 
   /**
    * The process of this user with another {@link DIALECT} that listens at this RDMA port of this host: its process id,
-   * or 0 if it is in another PID namespace. Undefined: there is none.
+   * or 0 if it is in another PID namespace. Undefined: no process listens.
    */
   otherDialectAt(service: number, port: number, address: Uint8Array): number | undefined;
 
   /** Claims a name among the processes and threads of this user; returns an errno value on failure. */
   claimName(name: string): NativeNameClaim | number;
-  /** Publishes the port at which the owner of a name listens. Returns 0 or an errno value. */
+  /** Publishes the port where the owner of a name listens. Returns 0 or an errno value. */
   publishPort(claim: NativeNameClaim, port: number): number;
   /** Releases a name, as the end of its thread or process does. */
   releaseName(claim: NativeNameClaim): void;

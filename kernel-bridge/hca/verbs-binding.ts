@@ -144,7 +144,7 @@ export interface VerbsHca extends SharedWords {
 }
 
 export interface VerbsBinding extends UserHca {
-  /** @throws Error: rdma-core or the kernel's modules are missing; the message is part of a sentence. */
+  /** @throws Error if rdma-core or the kernel's modules are missing; the message is part of a sentence. */
   VerbsHca: new (
     waker: object,
   ) => VerbsHca;

@@ -103,7 +103,7 @@ const checks: OptionChecks = {
   capture: (z) =>
     z.string().refine((path) => !path.includes('\0'), 'it must be a path without NUL characters'),
   pkeys: (z) => {
-    /** Entries of a port's P_Key table: the partitions of this host; a set high bit means full member (IBA 1 §10.9). */
+    /** Entries of a port's P_Key table: the partitions of this host. A set high bit means full member (IBA 1 §10.9). */
     const list = z.array(z.number()).refine(isPkeyTable, { error: pkeysText });
     return z.union([list, z.record(z.string(), list)], { error: pkeysText });
   },

@@ -16,7 +16,7 @@ export const cmOptions: OptionGroup = {
     timewaitMs: {
       about:
         "Time for which an ended connection's ids stay reserved. Those of a rejected request stay reserved for one more retransmission interval of the peer, so " +
-        'that a lost REJ can be sent again.',
+        'that a lost REJ can be retransmitted.',
       range: [0, 60_000],
       default: 500,
     },

@@ -114,7 +114,7 @@ export const numbers: readonly NumberTable[] = [
         4,
         "As `fatal`, because retries or keep-alive probes are exhausted, or the peer's process has died.",
       ],
-      lastWqe: [5, 'The queue pair is in ERROR and takes no more WQEs from its shared receive queue.'],
+      lastWqe: [5, 'The queue pair is in ERROR and no longer takes WQEs from its shared receive queue.'],
     },
   },
   {

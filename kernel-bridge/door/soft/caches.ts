@@ -12,7 +12,7 @@ export const cachedAnswers: ReadonlyMap<number, readonly number[]> = new Map<num
   [IoctlCode.DEVICE_PKEY_QUERY, []],
 ]);
 
-/** Lifetime of an entry in ms: the interval at which the kernel scans the host's interfaces. */
+/** Lifetime of an entry in ms, equal to the interval of the kernel's scans of the host's interfaces. */
 const lifetimeMs = 1000;
 /** A program has few addresses and connects to few peers at a time. */
 const maxEntries = 16;
@@ -129,7 +129,7 @@ export class AttributePrefetch {
     };
   }
 
-  /** The output of an EP_QUERY; undefined: send the request to the kernel. */
+  /** The output of an EP_QUERY. Undefined: send the request to the kernel. */
   take(input: Uint8Array | null, outputLength: number): Uint8Array | undefined {
     if (outputLength !== epAttributesRoom || this.#prefetched.size === 0) return undefined;
     const id = idAt(input, 0);

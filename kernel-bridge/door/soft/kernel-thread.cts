@@ -29,7 +29,7 @@ const { channel, entry, addon, bundle } = worker.workerData as {
   bundle: string | undefined;
 };
 
-/** For drivers that programs load (`kernel/drivers/`): the bundle is one script, in which `import()` does not work. */
+/** For drivers that programs load (`kernel/drivers/`): `import()` does not work in the bundle, which is one script. */
 const hooks = {
   importModule: (url: string): Promise<unknown> => import(url),
   /** Whether an uncaught exception is a driver's. */

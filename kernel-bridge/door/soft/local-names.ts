@@ -8,7 +8,7 @@ const { errno: system } = constants;
 /** A name claimed by this thread; see `claimLocalName` of the package. */
 export interface LocalNameClaim {
   /**
-   * Publishes the RDMA port of this host at which the owner of the name listens.
+   * Publishes the RDMA port of this host where the owner of the name listens.
    *
    * @throws StatusError TOO_MANY_OPENED_FILES: no file descriptor is left
    */

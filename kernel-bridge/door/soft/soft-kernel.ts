@@ -73,7 +73,7 @@ function checkDescriptors(): void {
 
 /** Settings that tests of the channel replace. */
 export interface SoftKernelSetup {
-  /** The module that serves the channel; default: the soft kernel. */
+  /** The module that serves the channel. Default: the soft kernel. */
   readonly entry?: URL;
   readonly slots?: number;
 }

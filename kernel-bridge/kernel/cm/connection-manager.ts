@@ -76,7 +76,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly #halfOpen: HalfOpen;
   readonly #listeners: ListenerTable<TakenRequest>;
   readonly #sidr: SidrManager;
-  /** The listener at which a connection's request is or was waiting. */
+  /** The listener where a connection's request is or was waiting. */
   readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
   readonly #counters = new Map<string, { count: number }>();
   /** The high half of this manager's transaction ids; the low half is the connection's id. */
@@ -236,7 +236,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     },
     SIDR_REQ: (message, origin) => this.#sidr.onReq(message, origin),
     SIDR_REP: (message, origin) => this.#sidr.onRep(message, origin),
-    // There are no alternate paths; RoCE has no path migration.
+    // Alternate paths do not exist: RoCE has no path migration.
     LAP: () => this.count('dropped.LAP'),
     APR: () => this.count('dropped.APR'),
   };

@@ -7,7 +7,7 @@ import type { CmState, Gid } from './service.js';
 /** Maximum number of ended connections whose ids stay reserved; beyond it the oldest are released early. */
 export const TIMEWAIT_LIMIT = 4096;
 
-/** States in which the peer's QP is bound to this connection only (IBA 1 §12.9.8.3). */
+/** States where the peer's QP is bound to this connection only (IBA 1 §12.9.8.3). */
 const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
   idle: false,
   reqSent: false,
@@ -50,7 +50,7 @@ export class ConnectionTable {
   readonly #peers = new Map<string, Peer>();
   /** Ended connections, oldest first. */
   readonly #timewait = new Set<Connection>();
-  /** The peer of the last lookup, usually also that of the next one. */
+  /** The most recently found peer, usually also the next one. */
   #lastPeer: Peer | undefined;
 
   get size(): number {

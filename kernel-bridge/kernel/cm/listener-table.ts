@@ -33,7 +33,7 @@ export interface TakeGate<L> {
 }
 
 /**
- * The outcome for a new request: it waits; it is refused because the owner's limit is reached; or it is dropped because
+ * The outcome for a new request: it waits, is refused because the owner's limit is reached, or is dropped because
  * a limit of this side is reached, and the peer repeats it.
  */
 export type Admission = 'waits' | 'refused' | 'dropped';
@@ -56,7 +56,7 @@ export class Listener<T> implements CmListener {
   }
 
   /**
-   * Makes room for one more request of a source. If there is none, the source with the most waiting requests loses its
+   * Makes room for one more request of a source. If no slot is free, the source with the most waiting requests loses its
    * newest one, provided that it has at least two more than this source. A source with few requests therefore finds
    * room.
    */

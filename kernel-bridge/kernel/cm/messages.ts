@@ -195,7 +195,7 @@ export function isConnectableQpn(qpn: number): boolean {
   return qpn > 1 && qpn < 0xff_ffff;
 }
 
-/** A REQ as its listener sees it, or the reason and additional information with which it is rejected. */
+/** A REQ as its listener sees it, or the reason and additional information of its rejection. */
 export type RequestVerdict = CmRequest | { reason: number; ari: Uint8Array };
 
 const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVerdict => ({ reason, ari });

@@ -7,7 +7,7 @@ import type { CmOptions } from '../../option-checks/option-schemas.js';
 /**
  * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host.
  * `free`: as the peer prefers. `seen`: its packets use UDP, or frames, because it captures them or injects faults.
- * `wire`, `local`: as required by the option `link`; these two have nothing in common. The bits are trusted only in a
+ * `wire` and `local` are required by the option `link` and have nothing in common. The bits are trusted only in a
  * message that used the local link.
  */
 export const HostLink = { free: 0, seen: 1, wire: 2, local: 3, mask: 3 } as const;
@@ -22,7 +22,7 @@ export interface CmPath {
   trafficClass: number;
   hopLimit: number;
   scopeId: number;
-  /** The P_Key of the local port; default: that of the default partition. */
+  /** The P_Key of the local port. Default: that of the default partition. */
   pkey?: number;
 }
 
@@ -38,11 +38,11 @@ export interface CmPlatform {
   randomPsn(): number;
   /** The CA GUID for messages from this source address. */
   caGuid(source: Gid): bigint;
-  /** The largest path MTU (enum 1–5) on the link of this local address; default: 5 (4096 bytes). */
+  /** The largest path MTU (enum 1–5) on the link of this local address. Default: 5 (4096 bytes). */
   maxPathMtu?(local: Gid): number;
-  /** Payload of the longest packet on the link of this local address, in bytes; default: 0, no more than the path MTU. */
+  /** Payload of the longest packet on the link of this local address, in bytes. Default: 0, no more than the path MTU. */
   maxPacketBytes?(local: Gid): number;
-  /** Whether the HCA supports the standard only, so that no extensions are negotiated; default: false. */
+  /** Whether the HCA supports the standard only, so that no extensions are negotiated. Default: false. */
   readonly standardOnly?: boolean;
   /** The links of this side to announce in REQ and REP to this address ({@link HostLink}); default: none. */
   hostLink?(destination: Gid): number;
@@ -128,7 +128,7 @@ export interface CmReject {
 
 /** Events of a connection for its owner. Called from the kernel's event loop, never from within a call. */
 export interface CmEvents {
-  /** Active side: the REP has arrived; respond with ready() or reject(). */
+  /** Active side: the REP has arrived. Respond with ready() or reject(). */
   replied?(reply: CmReply): void;
   /** Passive side: the RTU has arrived, or the QP has received the first packet. */
   established?(): void;
@@ -142,7 +142,7 @@ export interface CmEvents {
    */
   disconnected?(): void;
   /**
-   * disconnect() has completed: true on DREP or a crossing DREQ, or if there was nothing to disconnect; false if the
+   * disconnect() has completed. True: on DREP or a crossing DREQ, or if there was nothing to disconnect. False: the
    * DREQ's retries are exhausted.
    */
   disconnectCompleted?(answered: boolean): void;
@@ -164,7 +164,7 @@ export interface CmConnection {
   readonly state: CmState;
   readonly localCommId: number;
   readonly remoteCommId: number;
-  /** The PSN announced by this side, with which the peer starts sending (roce-wire §6.5). */
+  /** The PSN announced by this side, the first that the peer sends (roce-wire §6.5). */
   readonly receivePsn: number;
   events: CmEvents;
   /** Active side, after replied(): sends the RTU. The owner must have moved its QP to RTS. */
@@ -181,8 +181,8 @@ export interface CmConnection {
   /** Called when the QP received a packet before the RTU. */
   communicationEstablished(): void;
   /**
-   * Gives up the connection in any state and notifies the peer. REQ sent: REJ 4; REQ or REP received, REP sent: REJ 28;
-   * established: DREQ. No event follows.
+   * Gives up the connection in any state and notifies the peer: with REJ 4 when the REQ is sent, with REJ 28 when the REQ
+   * or REP is received or the REP is sent, and with a DREQ when it is established. No event follows.
    */
   abandon(): void;
   /**
@@ -200,7 +200,7 @@ export interface CmConnectParameters {
   qp: CmQpParameters;
   /** IB's code: 1 is 256 bytes … 5 is 4096. */
   pathMtu: number;
-  /** Payload of the longest packet on the path, in bytes, a multiple of 8; default: 0, that of the path MTU. */
+  /** Payload of the longest packet on the path, in bytes, a multiple of 8. Default: 0, that of the path MTU. */
   packetBytes?: number;
   /** ACK timeout code for the peer's QP. */
   ackTimeoutCode: number;
@@ -215,15 +215,15 @@ export interface CmListener {
 
 export interface CmListenParameters {
   serviceId: bigint;
-  /** The local address; undefined: all addresses. */
+  /** The local address, or undefined for all addresses. */
   address: Gid | undefined;
-  /** Filter for a listener on all addresses; default: accepts each. */
+  /** Filter for a listener on all addresses. Default: accepts each. */
   accepts?: (address: Gid) => boolean;
-  /** Whether the listener accepts a request with this P_Key; default: each that its port accepts. Others are refused. */
+  /** Whether the listener accepts a request with this P_Key. Default: each that its port accepts. Others are refused. */
   acceptsPkey?: (pkey: number) => boolean;
   /**
-   * Maximum number of waiting requests; more are refused: REJ 3 (no resources), SIDR 3 (no QP). 0: the limits of
-   * `ListenerLimits`, above which requests are dropped, so that peers repeat them.
+   * Maximum number of waiting requests. More are refused with REJ 3 (no resources) or SIDR 3 (no QP). With 0 the limits of
+   * `ListenerLimits` apply, above which requests are dropped, so that peers repeat them.
    */
   backlog: number;
   /**
@@ -235,8 +235,8 @@ export interface CmListenParameters {
 
 export interface CmListenerControl extends CmListener {
   /**
-   * The oldest waiting request of the source whose turn it is. Undefined: there is none, or the waiting ones have to
-   * wait until peers reply to earlier ones (`HalfOpenLimits`); then onRequest() follows.
+   * The oldest waiting request of the source whose turn it is. Undefined: none is waiting, or the waiting ones have to
+   * wait until peers reply to earlier ones (`HalfOpenLimits`), after which onRequest() follows.
    */
   takeRequest(): { connection: CmConnection; request: CmRequest } | undefined;
 }

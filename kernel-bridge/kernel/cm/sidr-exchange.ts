@@ -69,7 +69,7 @@ type Row = Readonly<Record<SidrEvent, SidrTransition>>;
 
 const go = (next: SidrState, ...actions: SidrAction[]): SidrTransition => ({ kind: 'go', next, actions });
 
-/** The row of a state: the given cells; otherwise a call of the owner is misused, and no other event can occur. */
+/** The row of a state. Beside the given cells, a call of the owner is misused, and no other event can occur. */
 function row(cells: Partial<Record<SidrEvent, SidrTransition>>): Row {
   const all: [SidrEvent, SidrTransition][] = [
     ...localEvents.map((event): [SidrEvent, SidrTransition] => [event, { kind: 'misused' }]),

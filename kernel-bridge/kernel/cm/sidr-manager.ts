@@ -162,7 +162,7 @@ export class SidrManager implements SidrHost {
     listener.add(exchange);
   }
 
-  /** The listener of this request, the status with which it is refused, or `dropped` if the peer has to repeat it. */
+  /** The listener of this request, the status of its refusal, or `dropped` if the peer has to repeat it. */
   #judge(
     body: CmBody<'SIDR_REQ'>,
     { source, destination, scopeId, sender }: Origin,

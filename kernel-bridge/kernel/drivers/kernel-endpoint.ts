@@ -102,7 +102,7 @@ function answer(irp: Irp, handle: () => number): number {
   }
 }
 
-/** A connect endpoint: a listener, or one side of a connection. Its requests may be made at DISPATCH_LEVEL. */
+/** A connect endpoint: a listener, or one side of a connection. Its requests may be issued at DISPATCH_LEVEL. */
 export class KernelEndpoint {
   private readonly endpoint: Endpoint;
   private readonly id: number;
@@ -124,7 +124,7 @@ export class KernelEndpoint {
   /**
    * Binds to a local address; port 0 selects a free one.
    *
-   * @returns PENDING; ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELED.
+   * @returns PENDING. Ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELED.
    * INVALID_ADDRESS and INVALID_PARAMETER (the port) at once.
    */
   bind(address: SocketAddress, irp: Irp): number {

@@ -61,7 +61,7 @@ export interface IbQpAsked {
   readonly sendCq: IbCq;
   /** The completion queue of receives; may be the same. */
   readonly receiveCq: IbCq;
-  /** The queue from which it takes receives; depth and SGEs of receives are then ignored. */
+  /** The shared receive queue. Depth and SGEs of receives are then ignored. */
   readonly srq?: IbSrq | undefined;
   /** Maximum of outstanding send requests. */
   readonly sendDepth?: number;

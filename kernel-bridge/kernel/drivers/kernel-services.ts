@@ -23,7 +23,7 @@ import type { ClientDriver } from './client-driver.js';
 import { KernelEndpoint } from './kernel-endpoint.js';
 import { KernelVerbs } from './kernel-verbs.js';
 
-/** The parts from which the services are built. */
+/** The parts of the services. */
 export interface KernelPlatform {
   readonly io: IoManager;
   readonly filter: FilterDriver;
@@ -169,7 +169,7 @@ export class KernelServices {
   /**
    * The CA GUID of the device with an IP address. At PASSIVE_LEVEL.
    *
-   * @throws StatusError NO_SUCH_DEVICE; INVALID_ADDRESS for an invalid address; DriverFault at DISPATCH_LEVEL.
+   * @throws StatusError NO_SUCH_DEVICE, or INVALID_ADDRESS for an invalid address; DriverFault at DISPATCH_LEVEL.
    */
   hcaOfAddress(address: string): bigint {
     assertPassive('looking up an address');

@@ -91,7 +91,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     return queues.ciArmCq(cq, solicitedOnly);
   }
 
-  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. Returns a status; NOT_SUPPORTED: the provider lacks it. */
+  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. Returns a status, NOT_SUPPORTED if the provider lacks it. */
   ciRearmNCq(cq: IbCq, count: number): number {
     const { provider } = cq;
     if (!provider) return Status.INVALID_HANDLE;
@@ -298,7 +298,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   /**
    * Posts the invalidation of a window, executed when all requests before it have completed. Direct call.
    *
-   * @returns a status as {@link KernelVerbs.ciPostSend}; NOT_SUPPORTED: the provider has no windows.
+   * @returns a status as {@link KernelVerbs.ciPostSend}, or NOT_SUPPORTED if the provider has no windows.
    */
   ciInvalidateMw(mw: IbMw, qp: IbQp, context: unknown, flags: number): number {
     const { invalidateMw } = this.provider;

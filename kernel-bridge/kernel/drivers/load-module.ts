@@ -7,7 +7,7 @@ import { atSameLevel } from '../io-manager/irql.js';
 
 const require = createRequire(import.meta.url);
 
-/** Loads an ES module by its URL. The kernel's own code is one script, in which `import()` does not work. */
+/** Loads an ES module by its URL. `import()` does not work in the kernel's own code, which is one script. */
 export type ImportModule = (url: string) => Promise<unknown>;
 
 /** The reason for refusing a module. */
@@ -104,7 +104,7 @@ function isFunction(value: unknown): value is (...parameters: never[]) => unknow
 /**
  * A function that a module exports by name, or as a member of its default export, as CommonJS files do.
  *
- * @throws LoadError if there is none.
+ * @throws LoadError if it does not exist.
  */
 export function exportedFunction(module: unknown, name: string): (...parameters: never[]) => unknown {
   for (const place of [module, (module as { default?: unknown } | undefined)?.default]) {

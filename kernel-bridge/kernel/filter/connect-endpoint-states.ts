@@ -237,7 +237,7 @@ export const requestTable: Record<EndpointState, Record<EndpointRequest, Request
   (state) => fill(endpointRequests, (request) => requestCell(state, request)),
 );
 
-/** States in which an endpoint does not depend on a device. */
+/** States where an endpoint does not depend on a device. */
 const withoutDevice: readonly EndpointState[] = ['idle', 'queued', 'disconnected', 'destroying'];
 
 function signalCell(state: EndpointState, signal: EndpointSignal): SignalCell {

@@ -24,7 +24,7 @@ export interface DeviceServices {
   /** Scans the host's interfaces if the last scan is out of date. */
   refresh(): void;
   guids(): bigint[];
-  /** The name of the user-mode provider of a device; undefined: there is no such device. */
+  /** The name of the user-mode provider of a device, or undefined without such a device. */
   userLibrary(guid: bigint): string | undefined;
   /** Opens a file as a kernel client: the name is reparsed, and the file references its device. Returns a status on failure. */
   openFile(name: string): FileObject | number;

@@ -28,7 +28,7 @@ import type {
   PortClaim,
 } from './endpoint-types.js';
 
-/** An action and the state after it. `failed`: the state if the action fails after it has started (default: unchanged). */
+/** An action and the state after it. `failed` is the state if the action fails after it has started (default: unchanged). */
 export interface Transition<A, S> {
   readonly action: A;
   readonly next: S;

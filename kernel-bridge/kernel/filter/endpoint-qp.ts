@@ -190,7 +190,7 @@ export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
   return index;
 }
 
-/** The P_Key of a request's connection, from the table of the port at which the request arrived. */
+/** The P_Key of a request's connection, from the table of the port that received the request. */
 export function entryFor(
   { gid, scopeId }: EndpointAddress,
   { pkey }: CmRequest,

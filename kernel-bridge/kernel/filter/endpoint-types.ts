@@ -80,7 +80,7 @@ export function addressData(address: EndpointAddress | undefined): { sockAddr: U
   };
 }
 
-/** The device of an address, with a connection's partition or otherwise the port's first; all zero if there is none. */
+/** The device of an address, with a connection's partition or otherwise the port's first. All zero: no device has it. */
 export function deviceAddress(
   local: EndpointAddress | undefined,
   services: EndpointServices,
@@ -104,7 +104,7 @@ export interface PortClaim {
 export interface EndpointServices
   extends Pick<HcaConnections, 'connect' | 'lookup' | 'listen' | 'listenForLookups'> {
   readonly rc: RcOptions;
-  /** Claims an RDMA port on this host. `gid` null: on all addresses; `port` 0: a free one. */
+  /** Claims an RDMA port on this host. `gid` null claims it on all addresses; `port` 0 selects a free one. */
   claimPort(
     service: number,
     gid: Uint8Array | null,

@@ -1,4 +1,4 @@
-/** IOCTLs of queue pairs, including their multicast groups. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
+/** IOCTLs of queue pairs, including their multicast groups. Sources: WinVerbs IOCTL interface, and IBA 1 §11.2.5.2 for attributes. */
 import { type QpAttributeValues, QpMask } from '../../hca/soft-hca-binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { QpAttr, QpFlag, QpState, QpType } from '../../ioctl/constants.js';
@@ -78,7 +78,7 @@ const transitions: readonly Transition[] = [
 ];
 
 const knownOptions = optionMask.reduce((all, [option]) => all | option, 0);
-/** Known options that this HCA does not support: depths cannot change, and there is no alternate path. */
+/** Known options that this HCA does not support: changing depths, and an alternate path. */
 const refusedOptions = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
 /** The mask for a modify of a queue pair in state `from`, or a status for invalid options. */

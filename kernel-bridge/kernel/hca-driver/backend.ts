@@ -60,7 +60,7 @@ export interface HcaPort {
   readonly state: number;
   /** Active MTU in bytes. */
   readonly activeMtu: number;
-  /** Size of an IP packet on the link in bytes, which packets to another peer of this package may fill; undefined: unknown. */
+  /** Size of an IP packet on the link in bytes, which packets to another peer of this package may fill. Undefined: unknown. */
   readonly ipMtu?: number;
   readonly link: LinkAttributes;
   readonly gids: readonly Uint8Array[];
@@ -87,7 +87,7 @@ export interface HcaConnections extends Pick<ConnectionManager, 'listen' | 'list
   connect(parameters: CmConnectParameters, events: CmEvents): { connection: CmConnection; status: number };
   /** Requests the queue pair of a peer's datagram service; `status` as in {@link connect}. */
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): { lookup: SidrLookup; status: number };
-  /** Claims an RDMA port. `gid` null: on all addresses; `port` 0: a free one, which is unreachable before {@link openPort}. */
+  /** Claims an RDMA port. `gid` null claims it on all addresses; `port` 0 selects a free one, unreachable before {@link openPort}. */
   claimPort(
     service: number,
     gid: Uint8Array | null,
@@ -121,7 +121,7 @@ export interface HcaBackend {
   readonly attributes: DeviceAttributes;
   readonly native: NativeHca;
   readonly connections: HcaConnections;
-  /** The current devices, in the order in which they are listed. May block. */
+  /** The current devices, in the order of the list. May block. */
   readPorts(): HcaPort[];
   /** Calls `changed` when the devices have changed, until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;

@@ -187,7 +187,7 @@ export function raiseSrqEvent(srq: IbSrq, event: number): void {
   report(srq);
 }
 
-/** Reports that a queue pair is in ERROR and takes no more receives from its shared receive queue (IBA 1 §11.6.3.4). */
+/** Reports that a queue pair is in ERROR and no longer takes receives from its shared receive queue (IBA 1 §11.6.3.4). */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
   const { context, dispatch } = srq;
   if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUnreported.add(qp);

@@ -67,9 +67,9 @@ export interface LocalRoute {
 /** A difference between two scans of a device. */
 export interface PortChange {
   readonly guid: bigint;
-  /** The current port; undefined: the device is gone. */
+  /** The current port, or undefined if the device is gone. */
   readonly port: KnownPort | undefined;
-  /** The previous port; undefined: the device is new. */
+  /** The previous port, or undefined if the device is new. */
   readonly previous: KnownPort | undefined;
 }
 

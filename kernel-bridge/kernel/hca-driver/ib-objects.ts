@@ -39,7 +39,7 @@ export class Hca {
   failed = false;
   /** Whether it has failed permanently, with all devices of its HCA. */
   broken = false;
-  /** Set by CiModifyCa; undefined: the CA GUID. */
+  /** Set by CiModifyCa. Undefined: the CA GUID. */
   systemImageGuid: bigint | undefined = undefined;
   /** Set by CiModifyPort. */
   initType = 0;
@@ -136,7 +136,7 @@ export interface IbCaDispatch<C = unknown> {
 
 /** Callbacks for events of a queue pair; all are optional. */
 export interface IbQpDispatch<C = unknown> {
-  /** `event` as in QpEventType; `reason` of a fatal event: the status of the failed completion. */
+  /** `event` as in QpEventType. The `reason` of a fatal event is the status of the failed completion. */
   asyncEvent?(qp: IbQp, context: C, event: number, reason: number): void;
 }
 
@@ -283,7 +283,7 @@ export class IbCq implements WithProvider {
 export interface IbSrqDispatch<C = unknown> {
   /** Fewer receives are left than the limit. */
   limitEvent?(srq: IbSrq, context: C): void;
-  /** A queue pair in ERROR takes no more receives from the queue. */
+  /** A queue pair in ERROR no longer takes receives from the queue. */
   lastWqeEvent?(srq: IbSrq, context: C, qp: IbQp): void;
   /** `event` as in SrqEventType: the queue has failed permanently. */
   asyncEvent?(srq: IbSrq, context: C, event: number): void;
@@ -298,7 +298,7 @@ export class IbSrq implements WithProvider {
   readonly waits = new IrpQueue();
   /** Whether the limit was reached while no request was pending. */
   limitUnreported = false;
-  /** Queue pairs that take no more receives from it, not yet reported to a request. */
+  /** Queue pairs that no longer take receives from it, not yet reported to a request. */
   readonly endedUnreported = new Set<IbQp>();
   /** Whether its ring was invalid. */
   broken = false;
@@ -371,7 +371,7 @@ export class IbQp implements WithProvider {
     readonly sendCq: IbCq,
     /** The completion queue of its receives. */
     readonly receiveCq: IbCq,
-    /** The queue from which it takes receives; undefined: its own. */
+    /** The shared receive queue. Undefined: it has its own queue. */
     readonly srq: IbSrq | undefined,
     /** The HCA's handle. */
     readonly handle: number,

@@ -41,8 +41,8 @@ export interface HostNetwork {
   /** Reports changes until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;
   /**
-   * The OS's route to a destination. `source`: the source address; undefined: selected by the OS. `interfaceIndex`: the
-   * outgoing interface; 0: any. Undefined: there is no route.
+   * The OS's route to a destination. `source`: the source address, selected by the OS if undefined. `interfaceIndex`: the
+   * outgoing interface, 0 for any. Undefined: no route.
    *
    * @throws StatusError INSUFFICIENT_RESOURCES, TOO_MANY_OPENED_FILES: the OS could not be queried.
    */

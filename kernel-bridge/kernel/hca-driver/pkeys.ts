@@ -12,7 +12,7 @@ export function pkeysFit(a: number, b: number): boolean {
   return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION) && ((a | b) & FULL_MEMBER) !== 0;
 }
 
-/** Whether two entries name the same partition, regardless of membership; without an entry there is none. */
+/** Whether two entries name the same partition, regardless of membership. False without an entry. */
 export function samePartition(a = 0, b = 0): boolean {
   return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION);
 }

@@ -22,14 +22,14 @@ export class References {
     this.count++;
   }
 
-  /** Releases a reference. @throws DriverFault if there is none. */
+  /** Releases a reference. @throws DriverFault if none is held. */
   release(): void {
     if (this.count === 0) throw new DriverFault('released more often than referenced');
     this.count--;
     if (this.count === 0 && this.waiting) this.waiting();
   }
 
-  /** Calls `ended` as soon as there are no references left; new references are refused from now on. */
+  /** Calls `ended` as soon as no reference is left. New references are refused from now on. */
   end(ended: () => void): void {
     if (this.waiting) throw new DriverFault('ended twice');
     this.waiting = ended;

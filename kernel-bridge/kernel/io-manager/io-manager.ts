@@ -41,7 +41,7 @@ const openProblems: ReadonlyMap<number, string> = new Map([
 
 const noBytes = new Uint8Array(0);
 
-/** The output of a completed IOCTL: none for an error; possibly some for a warning (BUFFER_OVERFLOW), by NTSTATUS severity (bits 31:30). */
+/** The output of a completed IOCTL, by NTSTATUS severity (bits 31:30): none for an error, possibly some for a warning (BUFFER_OVERFLOW). */
 function answeredBytes(irp: Irp): Uint8Array {
   const { status, information = 0, outputBytes = information } = irp.ioStatus;
   const length = status >>> 30 === 3 ? 0 : Math.min(outputBytes, irp.outputCapacity);

@@ -14,10 +14,10 @@ export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, i
  * The states of an IRP.
  * - `allocated`: not yet passed to a driver.
  * - `dispatched`: the dispatch routine is running and has neither pended nor completed it.
- * - `marked`: marked pending; the dispatch routine has not returned yet.
- * - `completedInline`: completed without being marked; the routine must return that status.
- * - `completedMarked`: completed after being marked; the routine must return PENDING.
- * - `pending`: the routine has returned PENDING; the driver owns the IRP.
+ * - `marked`: marked pending. The dispatch routine has not returned yet.
+ * - `completedInline`: completed without being marked. The routine must return that status.
+ * - `completedMarked`: completed after being marked. The routine must return PENDING.
+ * - `pending`: the routine has returned PENDING. The driver owns the IRP.
  * - `completed`: final.
  */
 export type IrpState =
@@ -337,7 +337,7 @@ export class Irp<T = number> {
     return Status.PENDING;
   }
 
-  /** Sets or (undefined) clears the cancel routine. Returns the previous one; undefined: cancelling has begun. */
+  /** Sets or (undefined) clears the cancel routine. Returns the previous one, or undefined when cancelling has begun. */
   setCancelRoutine(routine: CancelRoutine<T> | undefined): CancelRoutine<T> | undefined {
     const previous = this.cancelRoutine;
     this.cancelRoutine = routine;

@@ -16,7 +16,7 @@ export interface RealHcaParts {
   /** Creates the object that wakes this thread for events. */
   makeWaker(): object;
   warn(text: string): void;
-  /** Names of the RDMA devices; default: those in sysfs. */
+  /** Names of the RDMA devices. Default: those in sysfs. */
   names?(): string[];
 }
 
@@ -61,7 +61,7 @@ function openAll(host: VerbsHca, names: readonly string[], parts: RealHcaParts):
 /**
  * The real HCAs selected by the option. `auto`: all of them; if they cannot be used, only a warning is issued.
  *
- * @throws Error for `rdma` or the name of a device, if there is none.
+ * @throws Error for `rdma` or the name of a device without a match.
  */
 export function realHcas(parts: RealHcaParts): RealHcas {
   const { choice } = parts;

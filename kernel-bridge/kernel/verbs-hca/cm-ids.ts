@@ -62,7 +62,7 @@ export class CmIds {
     return this.owners.size;
   }
 
-  /** Passes an event to the owner of its id. Returns false if there is none. */
+  /** Passes an event to the owner of its id. Returns false if the id has no owner. */
   dispatch(message: CmMessage): boolean {
     const owner = this.owners.get(message.id);
     owner?.on(message);

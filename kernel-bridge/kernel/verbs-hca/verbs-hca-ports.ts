@@ -21,7 +21,7 @@ export function systemDevices(): string[] {
   }
 }
 
-/** Distinguishes a device from a later one with the same name; undefined: no device has the name. */
+/** Distinguishes a device from a later one with the same name. Undefined: no device has the name. */
 export function systemDeviceId(name: string): bigint | undefined {
   return statSync(`${SYSTEM_DEVICES}/${name}`, { bigint: true, throwIfNoEntry: false })?.ino;
 }

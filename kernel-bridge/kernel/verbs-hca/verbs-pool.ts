@@ -34,7 +34,7 @@ export class VerbsPool {
     if (this.users === 0) this.host.close();
   }
 
-  /** Takes all events that have arrived and passes each on. */
+  /** Passes on all events that have arrived. */
   pump(): void {
     const { host } = this;
     for (;;) {

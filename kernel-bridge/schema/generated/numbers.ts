@@ -61,7 +61,7 @@ export const QpEventType = {
   fatal: 3,
   /** As `fatal`, because retries or keep-alive probes are exhausted, or the peer's process has died. */
   peerLost: 4,
-  /** The queue pair is in ERROR and takes no more WQEs from its shared receive queue. */
+  /** The queue pair is in ERROR and no longer takes WQEs from its shared receive queue. */
   lastWqe: 5,
 } as const;
 

@@ -14,7 +14,7 @@ export interface CmOptions {
   maxRetries: number;
   /**
    * Time for which an ended connection's ids stay reserved. Those of a rejected request stay reserved for
-   * one more retransmission interval of the peer, so that a lost REJ can be sent again.
+   * one more retransmission interval of the peer, so that a lost REJ can be retransmitted.
    */
   timewaitMs: number;
   /** Service timeout announced in an MRA while a request waits for its application, as a code. */
