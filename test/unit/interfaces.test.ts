@@ -28,7 +28,7 @@ test('the addon lists at least what Node lists, and agrees with it', () => {
 });
 
 test('a watch keeps no program alive, ends with its thread, and may be ended twice', async () => {
-  assert.throws(() => addon.watchInterfaces(undefined as never), /onChange is a function/);
+  assert.throws(() => addon.watchInterfaces(undefined as never), /`onChange` must be a function/);
   const stop = addon.watchInterfaces(() => {});
   stop?.();
   stop?.();
