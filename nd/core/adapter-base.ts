@@ -52,7 +52,7 @@ export abstract class AdapterBase extends AdapterObject {
 
   #largeRequest: number | undefined = undefined;
 
-  /** Takes over the caller's reference to `provider`, also when it throws. */
+  /** Takes over the caller's reference to `provider`, even when it throws. */
   constructor(
     terms: Terms,
     provider: IWVProvider,

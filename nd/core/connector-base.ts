@@ -69,7 +69,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #protocol: number = IpProtocol.TCP;
   /** Whether {@link #wv} was used for an attempt and cannot be used again. */
   #used = false;
-  /** The first WinVerbs endpoint, once replaced: it keeps the ephemeral port claimed. */
+  /** The first WinVerbs endpoint, once replaced. It keeps the ephemeral port in use. */
   #portHolder: EndpointBelow | undefined;
   #local: SocketAddress | undefined;
   #queuePair: QueuePairBase | undefined;

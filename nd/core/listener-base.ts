@@ -16,7 +16,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
     adapter.holdFor(this);
   }
 
-  /** Returns the listening endpoint. Throws INVALID_DEVICE_STATE if there is none. */
+  /** Returns the listening endpoint. Throws INVALID_DEVICE_STATE if it does not listen. */
   protected abstract listening(what: string): EndpointBelow;
 
   /** The WinVerbs endpoint, if it exists yet. */

@@ -30,7 +30,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   readonly view?: NonNullable<IND2QueuePair['view']>;
   readonly #srq: Held | undefined;
 
-  /** @param srq - the shared source of its Receives, if it has no queue of its own */
+  /** @param srq - the shared receive queue, if the queue pair does not have its own */
   constructor(parts: QueuePairParts, srq?: Held) {
     super(parts);
     this.maxReceiveRequestSge = parts.qp.receiveSge;

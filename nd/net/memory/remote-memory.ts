@@ -76,8 +76,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param into - the buffer to fill
-   * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). Part of `into` may
-   *   have been written.
+   * @throws as {@link read}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). Part of `into`
+   *   may have been written.
    * @category Read
    */
   readSync(offset: number, into: Uint8Array): void {
