@@ -18,7 +18,7 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
     readonly handle: UvpHandle,
   ) {
     super('address handle', ['IWVAddressHandle']);
-    pd.holdFor(this);
+    pd.addChild(this);
   }
 
   /** @internal */
@@ -60,6 +60,6 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
 
   protected override destroy(): void {
     WVAddressHandle.end(this.pd, this.id, this.handle);
-    this.pd.letGoOf(this);
+    this.pd.removeChild(this);
   }
 }

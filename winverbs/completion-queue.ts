@@ -32,7 +32,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     const { verbs } = device;
     this.verbs = verbs;
     if (verbs.shouldPoll !== undefined) this.shouldPoll = () => verbs.shouldPoll!(handle);
-    device.holdFor(this);
+    device.addChild(this);
   }
 
   /** @internal */
@@ -192,7 +192,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   protected override destroy(): void {
     WVCompletionQueue.end(this.device, this.id, this.handle);
-    this.device.letGoOf(this);
+    this.device.removeChild(this);
   }
 }
 

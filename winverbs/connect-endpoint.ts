@@ -260,7 +260,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   protected override destroy(): void {
     super.destroy();
     for (const candidate of this.candidates) this.drop(candidate);
-    this.qp?.letGoOf(this);
+    this.qp?.removeChild(this);
     this.qp = undefined;
   }
 
@@ -270,7 +270,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
   ): Overlapped<void> {
     const candidate: Candidate = { qp, held: true, request: undefined };
-    qp.holdFor(this);
+    qp.addChild(this);
     this.candidates = [...this.candidates, candidate];
     try {
       const request = start(
@@ -291,13 +291,13 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.ended(candidate);
     const before = this.qp;
     this.qp = candidate.qp;
-    before?.letGoOf(this);
+    before?.removeChild(this);
   }
 
   private drop(candidate: Candidate): void {
     if (!candidate.held) return;
     this.ended(candidate);
-    candidate.qp.letGoOf(this);
+    candidate.qp.removeChild(this);
   }
 
   /** Removes the candidate of a completed request, whatever its result. */

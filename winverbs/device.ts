@@ -53,7 +53,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
       id,
       ['IWVDevice'],
     );
-    provider.holdFor(this);
+    provider.addChild(this);
   }
 
   /** @internal */
@@ -206,7 +206,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
 
   protected override destroy(): void {
     WVDevice.close(this.provider, this.verbs, this.id, this.ca);
-    this.provider.letGoOf(this);
+    this.provider.removeChild(this);
   }
 
   private gids(port: number): Uint8Array[] {

@@ -61,7 +61,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   ) {
     const file = provider.file.ofDevice(() => this.deviceName());
     super(kind, file, IoctlCode.EP_CANCEL, id, ['IWVEndpoint', own]);
-    provider.holdFor(this);
+    provider.addChild(this);
   }
 
   /**
@@ -190,6 +190,6 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   protected override destroy(): void {
     this.file.destroy(IoctlCode.EP_DESTROY, this.id);
-    this.provider.letGoOf(this);
+    this.provider.removeChild(this);
   }
 }

@@ -30,7 +30,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
   ) {
     super('fast region', ['IWVFastRegion']);
     this.handle = pd.verbs.fastRegion?.(firstKey) ?? null;
-    pd.holdFor(this);
+    pd.addChild(this);
   }
 
   /** @internal */
@@ -98,7 +98,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
   protected override destroy(): void {
     const input = WvIoId.encode({ id: this.pd.id, data: this.firstKey });
     this.pd.file.destroyBy(IoctlCode.MEMORY_DEREGISTER, input);
-    this.pd.letGoOf(this);
+    this.pd.removeChild(this);
   }
 }
 

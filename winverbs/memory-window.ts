@@ -19,7 +19,7 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
     readonly handle: UvpHandle,
   ) {
     super('memory window', ['IWVMemoryWindow']);
-    pd.holdFor(this);
+    pd.addChild(this);
   }
 
   /** @internal */
@@ -50,6 +50,6 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
 
   protected override destroy(): void {
     WVMemoryWindow.end(this.pd, this.id, this.handle);
-    this.pd.letGoOf(this);
+    this.pd.removeChild(this);
   }
 }

@@ -65,7 +65,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   ) {
     super('protection domain', device.file, IoctlCode.PD_CANCEL, id, ['IWVProtectionDomain']);
     this.verbs = device.verbs;
-    device.holdFor(this);
+    device.addChild(this);
   }
 
   /** @internal */
@@ -247,7 +247,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       this.deregistered(region);
     }
     WVProtectionDomain.end(this.device, this.id, this.handle);
-    this.device.letGoOf(this);
+    this.device.removeChild(this);
   }
 
   private prepare(buffer: ArrayBufferLike | ArrayBufferView, wanted: number): Registration {

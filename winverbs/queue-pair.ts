@@ -92,10 +92,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.sendSge = created.sendSge;
     this.receiveSge = created.receiveSge;
     this.maxInlineSend = created.maxInlineSend;
-    pd.holdFor(this);
-    this.sendCq.hold();
-    this.receiveCq.hold();
-    this.srq?.hold();
+    pd.addChild(this);
+    this.sendCq.addInternalRef();
+    this.receiveCq.addInternalRef();
+    this.srq?.addInternalRef();
     this.qpn = this.verbs.ndGetQpn?.(this.handle) ?? this.attributes().qpn;
   }
 
@@ -383,10 +383,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
 
   protected override destroy(): void {
     WVQueuePair.end(this.pd, this.id, this.handle);
-    this.sendCq.letGo();
-    this.receiveCq.letGo();
-    this.srq?.letGo();
-    this.pd.letGoOf(this);
+    this.sendCq.releaseInternalRef();
+    this.receiveCq.releaseInternalRef();
+    this.srq?.releaseInternalRef();
+    this.pd.removeChild(this);
   }
 
   /**

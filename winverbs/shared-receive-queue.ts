@@ -29,7 +29,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     super('shared receive queue', pd.file, IoctlCode.SRQ_CANCEL, id, ['IWVSharedReceiveQueue']);
     this.verbs = pd.verbs;
     this.post = post;
-    pd.holdFor(this);
+    pd.addChild(this);
   }
 
   /** @internal */
@@ -149,7 +149,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
 
   protected override destroy(): void {
     WVSharedReceiveQueue.end(this.pd, this.id, this.handle);
-    this.pd.letGoOf(this);
+    this.pd.removeChild(this);
   }
 }
 

@@ -11,7 +11,7 @@ import { Status, WvError } from './status.js';
  */
 export abstract class WvObject implements WvUnknown {
   private users = 1;
-  private holders = 0;
+  private internalRefs = 0;
   /** Live objects created from this one, with the number of their references. */
   private children: Map<WvObject, number> | undefined = undefined;
 
@@ -68,23 +68,23 @@ export abstract class WvObject implements WvUnknown {
   }
 
   /** @internal Adds a reference of another object. */
-  hold(): void {
-    this.holders++;
+  addInternalRef(): void {
+    this.internalRefs++;
   }
 
   /** @internal Adds a reference of a child; {@link Symbol.asyncDispose} of this object also releases the child. */
-  holdFor(child: WvObject): void {
+  addChild(child: WvObject): void {
     this.children ??= new Map();
     this.children.set(child, (this.children.get(child) ?? 0) + 1);
-    this.holders++;
+    this.internalRefs++;
   }
 
-  /** @internal Reverts a {@link holdFor}. */
-  letGoOf(child: WvObject): void {
+  /** @internal Reverts {@link addChild}. */
+  removeChild(child: WvObject): void {
     const count = this.children?.get(child) ?? 0;
     if (count > 1) this.children?.set(child, count - 1);
     else this.children?.delete(child);
-    this.letGo();
+    this.releaseInternalRef();
   }
 
   /**
@@ -99,8 +99,8 @@ export abstract class WvObject implements WvUnknown {
   }
 
   /** @internal */
-  letGo(): void {
-    this.holders--;
+  releaseInternalRef(): void {
+    this.internalRefs--;
     this.end();
   }
 
@@ -121,9 +121,9 @@ export abstract class WvObject implements WvUnknown {
   protected abstract destroy(): void;
 
   private end(): void {
-    if (this.users === 0 && this.holders === 0) {
+    if (this.users === 0 && this.internalRefs === 0) {
       // Destroying may cause calls that come back here.
-      this.holders = Number.NEGATIVE_INFINITY;
+      this.internalRefs = Number.NEGATIVE_INFINITY;
       this.destroy();
     }
   }

@@ -74,15 +74,15 @@ export abstract class AdapterObject extends NdObject {
   abstract deregister(region: WvMemoryRegion): void;
 
   /** Adds a reference of a child, which {@link Symbol.asyncDispose} also releases. */
-  holdFor(child: NdObject): void {
+  addChild(child: NdObject): void {
     this.#children.add(child);
-    this.hold();
+    this.addInternalRef();
   }
 
-  /** Reverts a {@link holdFor}. */
-  letGoOf(child: NdObject): void {
+  /** Reverts {@link addChild}. */
+  removeChild(child: NdObject): void {
     this.#children.delete(child);
-    this.letGo();
+    this.releaseInternalRef();
   }
 
   /** Disconnects and releases everything created from this adapter, regardless of reference counts, and then itself. */

@@ -29,7 +29,7 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
     super();
     this.adapter = adapter;
     this.wv = wv;
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   get entries(): number {
@@ -209,7 +209,7 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
 
   protected end(): void {
     this.wv.release();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }
 

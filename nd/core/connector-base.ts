@@ -84,7 +84,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   constructor(adapter: AdapterObject) {
     super();
     this.adapter = adapter;
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   /** The state after all requests that have completed so far. */
@@ -499,7 +499,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state === 'Connecting') this.#detach();
     this.#wv?.release();
     this.#portHolder?.release();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }
 

@@ -13,7 +13,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
   constructor(adapter: AdapterObject) {
     super();
     this.adapter = adapter;
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   /** Returns the listening endpoint. Throws INVALID_DEVICE_STATE if it does not listen. */
@@ -45,7 +45,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
 
   protected end(): void {
     this.wv?.release();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }
 

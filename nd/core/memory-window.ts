@@ -32,7 +32,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.adapter = adapter;
     this.wv = wv;
     this.invalidateResult = invalidateResult;
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   getRemoteToken(): number {
@@ -113,7 +113,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.#boundOn = undefined;
     this.wv.release();
     this.adapter.deregisterReleased();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }
 

@@ -9,7 +9,7 @@ import type { OverlappedFile } from './overlapped-file.js';
  */
 export abstract class NdObject implements NdUnknown {
   #clients = 1;
-  #holders = 0;
+  #internalRefs = 0;
 
   /** The names of its interfaces other than IUnknown. */
   protected abstract get interfaces(): readonly (keyof NdInterfaces)[];
@@ -40,7 +40,7 @@ export abstract class NdObject implements NdUnknown {
     this.#clients -= 1;
     if (this.#clients === 0) {
       this.released();
-      if (this.#holders === 0) this.end();
+      if (this.#internalRefs === 0) this.end();
     }
     return this.#clients;
   }
@@ -55,14 +55,14 @@ export abstract class NdObject implements NdUnknown {
   }
 
   /** Adds a reference of another object. */
-  hold(): void {
-    this.#holders += 1;
+  addInternalRef(): void {
+    this.#internalRefs += 1;
   }
 
-  /** Releases a {@link hold}. */
-  letGo(): void {
-    this.#holders -= 1;
-    if (this.#holders === 0 && this.#clients === 0) this.end();
+  /** Reverts {@link addInternalRef}. */
+  releaseInternalRef(): void {
+    this.#internalRefs -= 1;
+    if (this.#internalRefs === 0 && this.#clients === 0) this.end();
   }
 
   /** Throws INVALID_HANDLE if the client has released it. */

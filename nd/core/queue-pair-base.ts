@@ -64,8 +64,8 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
     this.#receives = new RequestQueue(parts.receiveDepth);
     this.#initiators = new RequestQueue(parts.initiatorDepth);
     this.#completionQueues = [parts.receiveCq, parts.initiatorCq];
-    for (const queue of this.#completionQueues) queue.hold();
-    parts.adapter.holdFor(this);
+    for (const queue of this.#completionQueues) queue.addInternalRef();
+    parts.adapter.addChild(this);
   }
 
   flush(): void {
@@ -218,8 +218,8 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
     }
     this.qp.release();
     this.adapter.deregisterReleased();
-    for (const queue of this.#completionQueues) queue.letGo();
-    this.adapter.letGoOf(this);
+    for (const queue of this.#completionQueues) queue.releaseInternalRef();
+    this.adapter.removeChild(this);
   }
 }
 

@@ -55,7 +55,7 @@ function listenOnce(addresses: readonly SocketAddress[], port: number, backlog: 
       try {
         listener = context.adapter.createListener();
       } catch (error) {
-        context.letGo();
+        context.releaseRef();
         throw error;
       }
       posts.push({ context, listener });
@@ -73,5 +73,5 @@ function listenOnce(addresses: readonly SocketAddress[], port: number, backlog: 
 /** Stops a listener. */
 export function leave({ context, listener }: Post): void {
   listener.release();
-  context.letGo();
+  context.releaseRef();
 }

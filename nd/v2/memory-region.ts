@@ -58,7 +58,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   constructor(adapter: RegionAdapter) {
     super();
     this.adapter = adapter;
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void> {
@@ -168,6 +168,6 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   protected end(): void {
     const region = this.#region;
     if (region !== undefined) this.adapter.dropMemory(region);
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }

@@ -16,7 +16,7 @@ const WRITE = SILENT_SUCCESS | READ_FENCE | INLINE;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
 
 /** A shared receive queue, which its queue pairs hold a reference to. */
-type Held = Pick<NdObject, 'hold' | 'letGo'>;
+type Held = Pick<NdObject, 'addInternalRef' | 'releaseInternalRef'>;
 
 /** IND2QueuePair: the client selects INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
@@ -36,7 +36,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.maxReceiveRequestSge = parts.qp.receiveSge;
     this.maxInitiatorRequestSge = parts.qp.sendSge;
     this.#srq = srq;
-    srq?.hold();
+    srq?.addInternalRef();
     const { qp } = parts;
     if (qp.direct !== undefined) {
       this.direct = (operation, bytes, remote, offset = 0) => {
@@ -141,6 +141,6 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
 
   protected override end(): void {
     super.end();
-    this.#srq?.letGo();
+    this.#srq?.releaseInternalRef();
   }
 }

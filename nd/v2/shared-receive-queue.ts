@@ -47,7 +47,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.#depth = depth;
     this.#threshold = threshold;
     this.#sg = new ScatterGather(adapter.regions, adapter.maxTransfer);
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   getNotifyAffinity(): Nd2Affinity {
@@ -199,6 +199,6 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
 
   protected end(): void {
     this.wv.release();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 }

@@ -34,7 +34,7 @@ export class VendorSharedReceiveQueue
     super();
     this.#sg = new ScatterGather(adapter.regions, adapter.maxTransfer);
     this.#list = new SgeList(maxSge, 'Receive');
-    adapter.holdFor(this);
+    adapter.addChild(this);
   }
 
   getNotifyAffinity(): Nd2Affinity {
@@ -96,7 +96,7 @@ export class VendorSharedReceiveQueue
 
   protected end(): void {
     this.com.release();
-    this.adapter.letGoOf(this);
+    this.adapter.removeChild(this);
   }
 
   protected override released(): void {

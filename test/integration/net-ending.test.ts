@@ -162,7 +162,7 @@ async function left(): Promise<Record<string, number>> {
   while (readCounters().objects.qp! > 0) await new Promise((resolve) => setImmediate(resolve));
   const context = LocalContext.at('127.0.0.1');
   context.linkMemory.empty();
-  context.letGo();
+  context.releaseRef();
   // A ring's memory is freed by the garbage collector, and the last ones used are still reachable.
   while (readCounters().objects.ring! > AT_A_TIME) {
     collect();

@@ -462,12 +462,12 @@ for (const [what, options, fail] of unmade)
     } finally {
       undo();
       adapter.createConnector = make;
-      context.letGo();
+      context.releaseRef();
     }
     // The context has no references any more.
     for (;;) {
       const present = LocalContext.at('127.0.0.1');
-      present.letGo();
+      present.releaseRef();
       if (present !== context) break;
       await new Promise((resolve) => setImmediate(resolve));
     }

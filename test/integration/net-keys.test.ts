@@ -236,7 +236,7 @@ test('without memory windows, each message has its own region, which is released
       await fails(b.peer, 'read', memory);
     }
   } finally {
-    context.letGo();
+    context.releaseRef();
   }
 });
 

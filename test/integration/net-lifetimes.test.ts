@@ -52,16 +52,16 @@ for (const [what, share] of [
   test(`memory that is being ${what} keeps its adapter when the last connection ends`, async () => {
     const context = LocalContext.at(LOOPBACK);
     const sharing = share(context);
-    context.letGo(); // the connection has ended
+    context.releaseRef(); // the connection has ended
     const shared = await sharing;
     const again = LocalContext.at(LOOPBACK);
     assert.is(again, context, 'the adapter is open');
-    again.letGo();
+    again.releaseRef();
     shared.release();
     const next = LocalContext.at(LOOPBACK);
     assert.is.not(next, context);
     await next.blank(8).then(({ region }) => region.release());
-    next.letGo();
+    next.releaseRef();
   });
 
   test(`memory that cannot be ${what} leaves the adapter to its connections`, async () => {
@@ -73,11 +73,11 @@ for (const [what, share] of [
     assert.is((await rejection(share(context))).message, 'no memory');
     context.adapter.createMemoryRegion = create;
     assert.is(LocalContext.at(LOOPBACK), context);
-    context.letGo();
-    context.letGo();
+    context.releaseRef();
+    context.releaseRef();
     const next = LocalContext.at(LOOPBACK);
     assert.is.not(next, context);
-    next.letGo();
+    next.releaseRef();
   });
 }
 
@@ -92,7 +92,7 @@ test('memory for small Reads is requested again after a failure', async () => {
   const bounce = await context.borrow(8);
   assert.not(bounce.own);
   context.returnBounce(bounce);
-  context.letGo();
+  context.releaseRef();
 });
 
 test('close() of a server that is closing resolves with the end of its connections', async () => {
@@ -148,7 +148,7 @@ test('connections one after another use the same memory', async () => {
   // One for each side, and one for the next expected connection.
   assert.ok(regions <= 3, `${regions} regions`);
   context.adapter.createMemoryRegion = create;
-  context.letGo();
+  context.releaseRef();
 });
 
 test('unread messages outlast their connection, whatever the next connections carry', async () => {
@@ -181,7 +181,7 @@ test('a connection that waits for capacity when its server ends does not end the
   const { port } = server.address()!;
   const context = LocalContext.at(LOOPBACK);
   const { adapter } = context;
-  context.letGo(); // the server keeps it
+  context.releaseRef(); // the server keeps it
   let looked = 0;
   const create = adapter.createConnector.bind(adapter);
   adapter.createConnector = () => {
@@ -232,8 +232,8 @@ test('a frame whose Send ends the connection is settled once', () => {
 
 test('a local context that has ended cannot be held', () => {
   const context = LocalContext.at(LOOPBACK);
-  context.letGo();
-  assert.throws(() => context.hold(), /is closed/);
+  context.releaseRef();
+  assert.throws(() => context.addRef(), /is closed/);
 });
 
 /** An address that earlier tests have not used. */
@@ -300,7 +300,7 @@ test('the adapter of ended connections is reused until it has been idle for a wh
     made(),
     before.map((count) => count - 1),
   );
-  assert.throws(() => first.hold(), /is closed/);
+  assert.throws(() => first.addRef(), /is closed/);
   assert.is.not(await connected(port), first);
 });
 
@@ -318,8 +318,8 @@ test('an adapter whose completion queue has failed is not used again', async () 
   poller.add(taker, 1);
   await failed;
   poller.remove(taker, 1);
-  again.letGo();
-  assert.throws(() => first.hold(), /is closed/);
+  again.releaseRef();
+  assert.throws(() => first.addRef(), /is closed/);
   assert.is.not(await connected(port), first);
 });
 

@@ -147,7 +147,7 @@ export class Link {
       poller.remove(this, this.#entries);
       throw error;
     }
-    this.context = context.hold();
+    this.context = context.addRef();
     context.join(this);
     const posted = (): void => poller.wake();
     this.#operations = new Operations(this.queuePair, REMOTE_OPERATIONS, posted);
@@ -165,7 +165,7 @@ export class Link {
     user: LinkUser,
   ): Promise<Link> {
     const credits = new Credits(options);
-    const { linkMemory } = context.hold();
+    const { linkMemory } = context.addRef();
     try {
       const memory = await linkMemory.take(2 * slotsOf(credits) * options.slotBytes);
       let link: Link | undefined;
@@ -179,7 +179,7 @@ export class Link {
         throw error;
       }
     } finally {
-      context.letGo();
+      context.releaseRef();
     }
   }
 
@@ -667,6 +667,6 @@ export class Link {
     this.#rings?.end();
     context.poller.remove(this, this.#entries);
     context.leave(this);
-    context.letGo();
+    context.releaseRef();
   }
 }

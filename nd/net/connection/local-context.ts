@@ -105,7 +105,7 @@ export class LocalContext {
   }
 
   /** Adds a reference. @throws NetError if the last one was released */
-  hold(): this {
+  addRef(): this {
     if (this.#references === 0) throw closed('open');
     this.#references += 1;
     return this;
@@ -115,7 +115,7 @@ export class LocalContext {
    * Releases a reference. After the last one, the adapter stays open as long as memory of ended links is kept, because a client that
    * connects again would have to reopen it, which took 15 of a connection's 36 requests to the kernel.
    */
-  letGo(): void {
+  releaseRef(): void {
     this.#references -= 1;
     if (this.#references === 0 && (this.#failed || this.linkMemory.size === 0)) this.#close();
   }
@@ -207,13 +207,13 @@ export class LocalContext {
 
   async #makeBounces(size: number): Promise<Bounce[]> {
     const [bytes, count] = BOUNCES[size]!;
-    this.hold();
+    this.addRef();
     try {
       const memory = await this.blank(count * bytes);
       this.#bounceRegions.push(memory.region);
       return Array.from({ length: count }, (_, i) => ({ ...memory, offset: i * bytes, own: false, size }));
     } finally {
-      this.letGo();
+      this.releaseRef();
     }
   }
 

@@ -117,7 +117,7 @@ async function openTo(
     link?.free();
     throw netError(error, call);
   } finally {
-    context?.letGo();
+    context?.releaseRef();
   }
 }
 

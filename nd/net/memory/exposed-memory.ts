@@ -109,7 +109,7 @@ export class ExposedMemory implements Disposable {
     for (const { context, region, token } of this.#parts) {
       context.exposed.delete(token);
       region.release();
-      context.letGo();
+      context.releaseRef();
     }
   }
 
@@ -141,13 +141,13 @@ export async function exposeAt(
     (views ? Nd2MrFlag.ALLOW_REMOTE_VIEW : 0);
   const regions = new Map<LocalContext, IND2MemoryRegion>();
   // Connections that hold the contexts may end while the memory is being registered.
-  for (const context of contexts) context.hold();
+  for (const context of contexts) context.addRef();
   try {
     for (const context of contexts) regions.set(context, (await context.register(buffer, flags)).region);
     return new ExposedMemory(buffer, { writable, views }, regions);
   } catch (error) {
     for (const region of regions.values()) region.release();
-    for (const context of contexts) context.letGo();
+    for (const context of contexts) context.releaseRef();
     throw netError(error, 'expose');
   }
 }

@@ -54,7 +54,7 @@ export class LentMemory implements Disposable {
     else lent.set(this.bytes.buffer, left);
     for (const grant of this.#memory.grants ?? []) grant.cut();
     this.#memory.region.release();
-    this.#context.letGo();
+    this.#context.releaseRef();
   }
 
   /** {@link release}, for `using`. */
@@ -71,12 +71,12 @@ export class LentMemory implements Disposable {
 /** Lends memory to a context. @internal */
 export async function lendAt(context: LocalContext, buffer: Uint8Array): Promise<LentMemory> {
   // The connection that holds the context may end while the memory is being registered.
-  context.hold();
+  context.addRef();
   try {
     const memory = await context.registerFor(buffer, 0);
     return new LentMemory(context, { ...memory, grants: new Set() });
   } catch (error) {
-    context.letGo();
+    context.releaseRef();
     throw netError(error, 'lend');
   }
 }
