@@ -181,7 +181,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
       source: Uint8Array.from(path.source),
       destination: Uint8Array.from(path.destination),
     };
-    if (active) this.#mad = this.#question(origin.lookup);
+    if (active) this.#mad = this.#lookupRequest(origin.lookup);
   }
 
   get state(): SidrState {
@@ -283,7 +283,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
   // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The SIDR_REQ of a lookup. Throws RangeError if the private data is too long. */
-  #question({ serviceId, path, localPort, pkey, privateData }: SidrLookupParameters): Uint8Array {
+  #lookupRequest({ serviceId, path, localPort, pkey, privateData }: SidrLookupParameters): Uint8Array {
     checkPrivateData('SIDR_REQ', privateData);
     const from = { source: path.source, destination: path.destination, port: localPort };
     return emitMad('SIDR_REQ', this.transactionId, {
