@@ -280,10 +280,10 @@ TEST(direct_memory_that_came_to_nothing_is_forgotten) {
     {
       SharedBuffer memory(*w.b, 4096);
       write(memory);
-      w.pa->peer.tellAll([&](const DirectPeer::Wish&) { return w.pb->offers.offer(*memory.memory, true); });
+      w.pa->peer.sendAll([&](const DirectPeer::Wish&) { return w.pb->offers.offer(*memory.memory, true); });
       uint32_t number = 0;
       if (i % 2 != 0)
-        w.pb->offers.tellAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
+        w.pb->offers.sendAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
       w.pb->offers.onReply(number, false);
     }
     CHECK_EQ(w.map(*w.a), 0u);

@@ -639,7 +639,7 @@ TEST(direct_hostile_tables) {
   CHECK(!offer(other->base + 4) && offer(other->base));
   // The number of requested files is limited as well.
   uint32_t asked = 0;
-  w.pa->peer.tellAll([&](const DirectPeer::Wish&) {
+  w.pa->peer.sendAll([&](const DirectPeer::Wish&) {
     asked++;
     return true;
   });
