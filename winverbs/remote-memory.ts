@@ -3,7 +3,7 @@ import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { checkedObject, Status, WvError } from './status.js';
 
-/** Operations of a queue pair's `direct` on the peer's memory. */
+/** Operations of a queue pair's `direct` on the peer's memory. @enum */
 export const WvDirect = {
   /** Copies the bytes to the peer's memory. */
   WRITE: DirectOperation.write,
@@ -19,7 +19,7 @@ export const WvDirect = {
 /** A value of {@link WvDirect}. */
 export type WvDirect = (typeof WvDirect)[keyof typeof WvDirect];
 
-/** Results of a queue pair's `direct`. */
+/** Results of a queue pair's `direct`. @enum */
 export const WvDirectResult = {
   /** The operation is done. */
   DONE: DirectResult.done,

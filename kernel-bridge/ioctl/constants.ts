@@ -3,7 +3,7 @@
  * Names are those of winverbs.h without their prefix.
  */
 
-/** RNR retry counts: the infinite one and the largest finite one (IBA 1 §9.7.5.2.8). */
+/** RNR retry counts: the infinite one and the largest finite one (IBA 1 §9.7.5.2.8). @enum */
 export const RnrRetry = {
   /** Unlimited retries: the value 7 of the 3-bit field in packets. */
   FOR_EVER: 7,
@@ -14,6 +14,7 @@ export const RnrRetry = {
 /**
  * WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. ZERO_BASED is this package's
  * addition (libibverbs' number): addresses of the region or window are offsets from its first byte.
+ * @enum
  */
 export const WvAccess = {
   /** Peers may read the memory with RDMA Reads. A queue pair with it serves RDMA Reads. */
@@ -39,7 +40,7 @@ export const WvAccess = {
   ALL: 0x1f,
 } as const;
 
-/** WV_SEND_*: flags of a send request. */
+/** WV_SEND_*: flags of a send request. @enum */
 export const WvSend = {
   /** 4 bytes of immediate data go with the Send or RDMA write; the peer's receive completes with WV_WC_IMMEDIATE. */
   IMMEDIATE: 0x1,
@@ -53,7 +54,7 @@ export const WvSend = {
   INLINE: 0x10,
 } as const;
 
-/** WV_WC_*: flags of a completion. INVALIDATED and SOLICITED are this package's additions. */
+/** WV_WC_*: flags of a completion. INVALIDATED and SOLICITED are this package's additions. @enum */
 export const WvWc = {
   /** The completion's immediate data is valid; receives only. */
   IMMEDIATE: 0x1,
@@ -65,7 +66,7 @@ export const WvWc = {
   SOLICITED: 0x8,
 } as const;
 
-/** WV_WC_STATUS: the result of a work request (IBA 1 §11.6.2). */
+/** WV_WC_STATUS: the result of a work request (IBA 1 §11.6.2). @enum */
 export const WcStatus = {
   /** The request succeeded. With any other value, only context and status are defined. */
   SUCCESS: 0,
@@ -97,7 +98,10 @@ export const WcStatus = {
   ERROR: 13,
 } as const;
 
-/** WV_OPCODE: kind of a work request or completion. Bit 7 marks receives. INVALIDATE and FAST_REGISTER are this package's additions. */
+/**
+ * WV_OPCODE: kind of a work request or completion. Bit 7 marks receives. INVALIDATE and FAST_REGISTER are this package's additions.
+ * @enum
+ */
 export const WvOpcode = {
   /** A message into a receive of the peer. */
   SEND: 0,
@@ -121,7 +125,7 @@ export const WvOpcode = {
   RECEIVE_RDMA_WRITE: 129,
 } as const;
 
-/** WV_QP_TYPE. */
+/** WV_QP_TYPE. @enum */
 export const QpType = {
   /** Reliable connection: every message arrives once and in order, or an error is reported. */
   RC: 0,
@@ -131,7 +135,7 @@ export const QpType = {
   UD: 3,
 } as const;
 
-/** WV_QP_STATE (IBA 1 §10.3.1). */
+/** WV_QP_STATE (IBA 1 §10.3.1). @enum */
 export const QpState = {
   /** The initial state: no requests and no packets are accepted. */
   RESET: 0,
@@ -149,7 +153,7 @@ export const QpState = {
   ERROR: 6,
 } as const;
 
-/** WV_APM_STATE: path migration. */
+/** WV_APM_STATE: path migration. @enum */
 export const ApmState = {
   /** The connection uses its current path and has no alternate path ready. */
   MIGRATED: 1,
@@ -159,7 +163,7 @@ export const ApmState = {
   ARMED: 3,
 } as const;
 
-/** QP create flags (WV_QP_*). MEMORY_MANAGEMENT is this package's addition. */
+/** QP create flags (WV_QP_*). MEMORY_MANAGEMENT is this package's addition. @enum */
 export const QpFlag = {
   /** Every send request generates a completion, as with WV_SEND_SIGNALED. */
   SIGNAL_SENDS: 0x1,
@@ -167,7 +171,7 @@ export const QpFlag = {
   MEMORY_MANAGEMENT: 0x2,
 } as const;
 
-/** WV_QP_ATTR_*: which attributes of WV_IO_QP_ATTRIBUTES a QP_MODIFY carries (its Options). */
+/** WV_QP_ATTR_*: which attributes of WV_IO_QP_ATTRIBUTES a QP_MODIFY carries (its Options). @enum */
 export const QpAttr = {
   /** SendDepth and ReceiveDepth: resizes the queues. */
   CAPABILITIES: 0x1,
@@ -211,7 +215,7 @@ export const QpAttr = {
   RNR_RETRY_COUNT: 0x8_0000,
 } as const;
 
-/** WV_CQ_NOTIFY_TYPE, the Data of CQ_NOTIFY: the event of the completion queue to wait for. */
+/** WV_CQ_NOTIFY_TYPE, the Data of CQ_NOTIFY: the event of the completion queue to wait for. @enum */
 export const CqNotifyType = {
   /** The completion queue has failed: it overran, or its device was removed. */
   ERROR: 0,
@@ -221,7 +225,7 @@ export const CqNotifyType = {
   SOLICITED: 2,
 } as const;
 
-/** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
+/** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). @enum */
 export const EpType = {
   /** Connections and their listeners, in the TCP port space. */
   CONNECT: 0x0106,
@@ -229,7 +233,7 @@ export const EpType = {
   DATAGRAM: 0x0111,
 } as const;
 
-/** The IP protocols of {@link EpType}: TCP and UDP. */
+/** The IP protocols of {@link EpType}: TCP and UDP. @enum */
 export const IpProtocol = {
   /** The protocol number of TCP in IP headers: the low byte of CONNECT. */
   TCP: 6,
@@ -240,7 +244,7 @@ export const IpProtocol = {
 /** The P_Key of the default partition, full member (IBA 1 §10.9.1.2). */
 export const DEFAULT_PKEY = 0xffff;
 
-/** Values for datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN of multicast groups. */
+/** Values for datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN of multicast groups. @enum */
 export const WvDatagram = {
   /** The Q_Key that both sides use unless an application chooses another. */
   QKEY: 0x0123_4567,
@@ -248,7 +252,7 @@ export const WvDatagram = {
   MULTICAST_QPN: 0xff_ffff,
 } as const;
 
-/** WV_EP_OPTION_*, the Data of EP_MODIFY. ROUTE: an ib_path_rec_t follows the structure. */
+/** WV_EP_OPTION_*, the Data of EP_MODIFY. ROUTE: an ib_path_rec_t follows the structure. @enum */
 export const EpOption = {
   /** A path record. */
   ROUTE: 1,
@@ -261,7 +265,7 @@ export const EpOption = {
   PARTITION: 0x8000_0002,
 } as const;
 
-/** WV_EVENT_*: an event of a port, the output of DEVICE_NOTIFY. */
+/** WV_EVENT_*: an event of a port, the output of DEVICE_NOTIFY. @enum */
 export const WvEvent = {
   /** The device has failed (IBA 1 §11.6.3.3, local catastrophic error). */
   ERROR: 0x1,
@@ -277,7 +281,7 @@ export const WvEvent = {
   MANAGEMENT: 0x20,
 } as const;
 
-/** WV_DEVICE_TYPE. */
+/** WV_DEVICE_TYPE. @enum */
 export const DeviceType = {
   /** Not reported by the driver. */
   UNKNOWN: 0,
@@ -287,7 +291,7 @@ export const DeviceType = {
   IWARP: 2,
 } as const;
 
-/** WV_ATOMIC_CAPABILITIES: none, atomic among the device's own accesses, or atomic in the whole node. */
+/** WV_ATOMIC_CAPABILITIES: none, atomic among the device's own accesses, or atomic in the whole node. @enum */
 export const AtomicCapability = {
   /** No atomic operations. */
   NONE: 0,
@@ -297,7 +301,7 @@ export const AtomicCapability = {
   NODE: 2,
 } as const;
 
-/** WV_PORT_STATE. */
+/** WV_PORT_STATE. @enum */
 export const PortState = {
   /** No state. In a request: no change (IBA 1 §14.2.5.6). */
   NOP: 0,
@@ -313,7 +317,7 @@ export const PortState = {
   ACTIVE_DEFER: 5,
 } as const;
 
-/** WV_PORT_TRANSPORT; RoCE is RDMAOE. */
+/** WV_PORT_TRANSPORT; RoCE is RDMAOE. @enum */
 export const PortTransport = {
   /** InfiniBand. */
   IB: 0,
@@ -326,6 +330,7 @@ export const PortTransport = {
 /**
  * WV_DEVICE_* capability flags of devices and ports. Four are this package's additions: MEM_MGT_EXTENSIONS (numbered as
  * in libibverbs), IN_ORDER_DMA, LOOPBACK and FIXED_CQ.
+ * @enum
  */
 export const WvCapability = {
   /** Queue pairs can change the depths of their queues. */
@@ -366,7 +371,7 @@ export const WvCapability = {
   FIXED_CQ: 0x4000_0000,
 } as const;
 
-/** Address families in IOCTL structures (the numbers of Windows, on every platform). */
+/** Address families in IOCTL structures (the numbers of Windows, on every platform). @enum */
 export const AddressFamily = {
   /** The family of a SOCKADDR_IN of 16 bytes. */
   IPV4: 2,
@@ -374,7 +379,7 @@ export const AddressFamily = {
   IPV6: 23,
 } as const;
 
-/** Capacities of private data and names in IOCTLs, in bytes. */
+/** Capacities of private data and names in IOCTLs, in bytes. @enum */
 export const Capacity = {
   /** Private data of Connect, and of the structure of Accept. */
   CONNECT_DATA: 56,

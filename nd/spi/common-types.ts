@@ -133,7 +133,7 @@ export interface NdAdapterOptions {
   readonly keepQueuePairsOnDisconnect?: boolean | undefined;
 }
 
-/** ND_OP_FLAG_*: flags of requests. Unknown bits fail with INVALID_PARAMETER_n. */
+/** ND_OP_FLAG_*: flags of requests. Unknown bits fail with INVALID_PARAMETER_n. @enum */
 export const NdOpFlag = {
   /** No result if the request succeeds; failures and cancellations still produce one. */
   SILENT_SUCCESS: 0x1,

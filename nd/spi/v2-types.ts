@@ -6,7 +6,7 @@ import { asAddress, WvDirect, WvDirectResult } from '../../winverbs/index.js';
 import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
 import type { IND2CompletionQueue, IND2MemoryRegion, IND2QueuePair, IND2SharedReceiveQueue } from './v2.js';
 
-/** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits fail with INVALID_PARAMETER_n. */
+/** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits fail with INVALID_PARAMETER_n. @enum */
 export const Nd2OpFlag = {
   ...NdOpFlag,
   /**
@@ -26,7 +26,7 @@ export const Nd2DirectResult = WvDirectResult;
 /** A value of {@link Nd2DirectResult}. */
 export type Nd2DirectResult = WvDirectResult;
 
-/** ND_MR_FLAG_*: access rights of registered memory, in addition to reading by local requests. */
+/** ND_MR_FLAG_*: access rights of registered memory, in addition to reading by local requests. @enum */
 export const Nd2MrFlag = {
   /** Receives and Reads may write to it. */
   ALLOW_LOCAL_WRITE: 0x1,
@@ -52,7 +52,7 @@ export const Nd2MrFlag = {
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;
 
-/** ND_ADAPTER_FLAG_*. */
+/** ND_ADAPTER_FLAG_*. @enum */
 export const Nd2AdapterFlag = {
   /** Within a Write, lower addresses are written before higher ones, and its last byte last. */
   IN_ORDER_DMA_SUPPORTED: 0x1,
@@ -66,7 +66,7 @@ export const Nd2AdapterFlag = {
   LOOPBACK_CONNECTIONS_SUPPORTED: 0x1_0000,
 } as const;
 
-/** ND2_REQUEST_TYPE: the kind of a completed request. */
+/** ND2_REQUEST_TYPE: the kind of a completed request. @enum */
 export const Nd2RequestType = {
   /** A Receive completed by a message. */
   RECEIVE: 0,
