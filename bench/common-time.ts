@@ -1,6 +1,6 @@
 /**
- * A time span in which several programs count, so that their shares of a common link add up. They count bytes between two instants of the
- * OS's monotonic clock, which is the same for all processes of the machine.
+ * A common time span for several programs that measure at once, so that their shares of a link add up. They count bytes between two
+ * instants of the OS's monotonic clock, which is the same for all processes of the machine.
  */
 import * as z from 'zod';
 import type { Sample } from './samples.js';
@@ -34,7 +34,7 @@ export class CommonCount {
     return monotonicSeconds() >= this.time.until;
   }
 
-  /** Bytes per second. @throws Error if nothing had arrived before the time span, so that its first part would include the start */
+  /** Bytes per second. @throws Error if nothing had arrived before the time span, because its first part would then include the start-up */
   get sample(): Sample {
     if (this.#before === 0)
       throw new Error('No data arrived before the common time span began: the machine is too busy.');

@@ -20,7 +20,7 @@ const PIPELINED = 'Redis, 100 in flight';
 const MAP = 'a Map of Buffers, copied';
 const COPY = 'a copy within the process';
 
-/** Each peer and the number of its requests in flight. */
+/** Each peer, with its number of requests in flight. */
 const PEERS = {
   [LMDB]: { over: 'lmdb' },
   [LMDB_IN_PLACE]: { over: 'lmdb' },

@@ -22,9 +22,9 @@ import {
 const FILE_MIB = 1024;
 const STREAM_MIB = 512;
 const LEAST_MIB = 16;
-/** V8 compiles the code of requests meanwhile, also when a busy loop is running. */
+/** Warm-up in which V8 compiles the code of requests, even beside a busy loop. */
 const WARM_UP = 20_000;
-/** Live objects of the program: a heap this large is collected less often. */
+/** Live objects of the program, because a heap of this size is collected less often. */
 const LIVE_MIB = 20;
 const KIB = 1024;
 
@@ -120,7 +120,7 @@ function connections(amount: Amount, inFlight: number): Row {
       );
 }
 
-/** Compared with zeromq, which has such a pattern, too. */
+/** Compared with zeromq, which also has such a pattern. */
 function broadcast({ seconds }: Amount, subscribers: number, size: number): Row {
   const job = { kind: 'broadcast', subscribers, size, seconds } as const;
   return {

@@ -104,7 +104,7 @@ export function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: 
   };
 }
 
-/** Pause in which a target falls asleep, in µs. */
+/** A pause long enough for a target to fall asleep, in µs. */
 const PAUSE_US = 300;
 
 /** UCX's test for each operation. */

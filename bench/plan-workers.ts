@@ -18,7 +18,7 @@ import {
 } from './row.js';
 
 export function workers(amount: Amount): Row[] {
-  // Long enough for a time slice of each.
+  // Long enough for each thread to get a time slice.
   const seconds = Math.max(1, 2 * amount.seconds);
   const of = (count: number, figure: 'all' | 'slowest' = 'all', across = false) =>
     ({

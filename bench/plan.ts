@@ -348,7 +348,7 @@ function rest(amount: Amount): Row {
   };
 }
 
-/** The cost of a doorbell, which is one native call that submits all requests, with a device that takes no time. */
+/** The cost of a doorbell, which is one native call that submits all requests, with a device that completes at once. */
 function realHca({ seconds }: Amount): Row[] {
   return (
     [

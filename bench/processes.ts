@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Placement {
   /** CPU numbers; undefined: not pinned. */
   readonly cpus: readonly [client: number, server: number] | undefined;
-  /** With real-time priority, above all other programs of the machine. */
+  /** Whether the processes get real-time priority, above all other programs of the machine. */
   readonly realtime?: boolean;
   /** Network namespaces of the two processes. */
   readonly spaces?: readonly [client: string, server: string];

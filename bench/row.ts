@@ -87,22 +87,22 @@ export const MESSAGE_PORT = 'MessagePort';
 export class Amount {
   constructor(private readonly scale: number) {}
 
-  /** Duration of a measurement by time. */
+  /** Duration of a measurement that is limited by time. */
   get seconds(): number {
     return Math.max(0.01, 0.4 * this.scale);
   }
 
-  /** Number of repetitions of a measurement by count. */
+  /** Repetitions of a measurement that is limited by count. */
   of(count: number, least = 10): number {
     return Math.max(Math.min(count, least), Math.round(count * this.scale));
   }
 
-  /** Number of repetitions before a measurement by time. It does not depend on the scale unless that is below a tenth. */
+  /** Warm-up repetitions. They only depend on the scale if that is below a tenth. */
   warmUp(count: number): number {
     return Math.max(1, Math.round(count * Math.min(1, 10 * this.scale)));
   }
 
-  /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because they take nearly the same time. */
+  /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because these take nearly the same time. */
   messages(count: number, size: number): number {
     return this.of(Math.ceil(count / Math.max(1, size / 4096)));
   }

@@ -60,7 +60,7 @@ export interface RunOptions {
   readonly progress: (text: string) => void;
 }
 
-/** Measurements in which several threads of one process take part are not pinned. */
+/** Measurements with several threads in one process are not pinned. */
 const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
 /** The sum of several processes that measure simultaneously. */
@@ -168,7 +168,7 @@ export function outcomeOf(row: Row, measured: readonly Measured[]): RowOutcome {
   return { row, outcomes, targets: row.targets.map((target) => judge(row, target, outcomes)) };
 }
 
-/** Ours / theirs, round by round, so that other load on the machine affects both. */
+/** Ours / theirs, computed in each round, so that other load on the machine affects both. */
 function ratioOf(ours: readonly Sample[], theirs: readonly Sample[]): Figure | undefined {
   const rounds = Math.min(ours.length, theirs.length);
   if (rounds === 0) return undefined;

@@ -1,8 +1,8 @@
 /** The result of one contestant in one round, in base units: µs, bytes/s, 1/s, %, bytes. */
 export interface Sample {
-  /** Over the whole time. */
+  /** Mean over the whole measurement. */
   readonly mean: number;
-  /** Over the parts of that time, if they were timed. It is less sensitive to other load on the machine. */
+  /** Median of its parts, if they were timed. It is less sensitive to other load on the machine. */
   readonly median?: number;
   /** The link that carried this library's messages. */
   readonly link?: 'shared memory' | 'UDP';
@@ -57,7 +57,7 @@ export class Parts {
   }
 }
 
-/** Warm-up of every measurement in seconds, in which V8 compiles all frequently executed code. */
+/** Warm-up of every measurement, in seconds. V8 compiles all frequently executed code during this time. */
 const WARMUP_SECONDS = 0.5;
 
 /** Repeats `work` for a warm-up, then for `seconds` and at least once. The sample is the time of one `work`, in µs. */
@@ -80,7 +80,7 @@ export function spin(us: number): void {
   for (const end = performance.now() + us / 1000; performance.now() < end; );
 }
 
-/** {@link timed} for asynchronous work. */
+/** Like {@link timed}, for asynchronous work. */
 export async function timedAsync(seconds: number, work: () => Promise<void>): Promise<Sample> {
   const parts = new Parts();
   const warm = performance.now() + WARMUP_SECONDS * 1000;

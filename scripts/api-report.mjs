@@ -1,6 +1,6 @@
 // Writes the public interface as one text, docs/api.d.ts: the exports of each entry of the package, and the declarations of these and of
-// everything they name, sorted by name, without comments and private members. A change of the interface changes this file; moving code does
-// not.
+// everything that they refer to, sorted by name, without comments and private members. A change of the interface changes this file; moving
+// code does not.
 //
 //   node scripts/api-report.mjs [--check]
 //

@@ -191,7 +191,7 @@ const old = units
   .sort((a, b) => b.bytes - a.bytes);
 
 /**
- * Creates the import library with which an addon for Windows is linked to its program. It has all symbols of Node.js that the objects use.
+ * Creates the import library that links an addon for Windows to its program. It has all symbols of Node.js that the objects use.
  */
 async function programLibrary(parts) {
   const { stdout } = spawnSync(`${crossPrefix}nm`, ['-u', ...parts], {

@@ -41,7 +41,7 @@ bullseye() {
   touch "$cache/bullseye.complete"
 }
 
-# Writes a wrapper that runs a compiler of Debian 11, in which this folder has the same path.
+# Writes a wrapper that runs a compiler of the Debian 11, where this folder has the same path.
 compiler_of_bullseye() {
   cat >build/prebuilt/c++-"$1" <<END
 #!/bin/sh

@@ -1,4 +1,4 @@
-// Bundles test files and the programs that many of them start, because a short process spends most of its time on loading hundreds of
+// Bundles test files and the programs that many of them start, because short-lived processes spend most of their time loading hundreds of
 // modules.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

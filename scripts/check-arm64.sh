@@ -17,7 +17,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" libstdc++6-arm64-cross >/dev/null
 fi
 
-# Tests that only fail in the emulator, which reports memory as populated that is not.
+# Tests that only fail in the emulator, because it reports unpopulated memory as populated.
 declare -A beyond=([local_maps_every_size]=1 [local_maps_scattered_pieces]=1
   [local_maps_memory_given_back]=1 [local_maps_find_stays_inside]=1 [local_maps_refuse]=1
   [local_maps_nonsense_from_the_peer]=1)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the two commands of the README on a machine that only has what the README requires: a copy of the checkout, an empty home folder and
+# Runs the two commands of the README with no more than the README requires: a copy of the checkout, an empty home folder and
 # npm cache, an unprivileged user, and a PATH without ip, tc and tshark.
 #
 #   scripts/check-fresh.sh [--whole | --keep]
 #
-# By default only the test files with tests that can be skipped run, which takes seconds instead of minutes; --whole runs all. --keep copies
-# the build of `npm ci` back to the checkout. If run as root, it switches to the user nobody. The tools are those of the OS; node and npm
-# are those of the caller.
+# By default, only the test files that may skip tests run, which takes seconds instead of minutes. --whole runs all. --keep copies
+# the build of `npm ci` back to the checkout. If run as root, it switches to the user nobody. The tools are those of the OS, node and npm
+# those of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=$(grep -rl 'helpers/needs\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')
@@ -50,7 +50,7 @@ for tool in ip tc tshark; do
   ! as_newcomer "command -v $tool" || { echo "$tool must not be on the PATH" >&2; exit 1; }
 done
 as_newcomer 'npm ci && npm start'
-# `npm ci` would only build the same again.
+# `npm ci` has already built the addons.
 # shellcheck disable=SC2086 # words
 as_newcomer "npm test -- $(echo $tests)" | tee "$fresh/output"
 # As a user sees it: nothing failed, and tests that the machine cannot run were skipped.

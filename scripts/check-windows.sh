@@ -35,10 +35,10 @@ run() {
   timeout 600 wine64 "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
   echo "Windows (Wine): $(tail -n 1 "$output" | tr -d '\r')"
 }
-# An argument may select tests of one program only.
+# A filter may match tests of one program only.
 has() { [ $# = 1 ] || grep -qE "^TEST\\([a-z0-9_]*$2" "$1"_*.cc; }
 if has windows "$@"; then run build/windows/system.exe "$@"; fi
-# Directly and in packets, as on Linux.
+# With direct access and in packets, as on Linux.
 if has engine "$@"; then
   for links in "" --single; do run build/windows/engine.exe $links "$@"; done
 fi

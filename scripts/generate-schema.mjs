@@ -660,7 +660,7 @@ function optionsPage({ options }) {
 
 // ── Files
 
-/** The generator of each module of the schema. */
+/** The generator for each module of the schema. */
 const modules = {
   ring: ringFiles,
   numbers: numberFiles,
@@ -697,7 +697,7 @@ export async function generatedFiles() {
   return files;
 }
 
-/** The generated files in `folder` that differ from the schema. */
+/** The generated files in `folder` that are out of date. */
 export function differing(files, folder = root) {
   return Object.entries(files).flatMap(([path, text]) => {
     const file = join(folder, path);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the programs that `npm run bench` compares with, besides Node.js and the baselines in C: zeromq, lmdb and redis (a client) from
 # npm to .cache/bench, without their install scripts (they contain addons); libfabric's fi_pingpong, UCX's ucx_perftest and redis-server,
-# which require root on Debian or Ubuntu. The benchmark reports missing programs.
+# which require root on Debian or Ubuntu. The benchmark reports programs that are missing.
 set -euo pipefail
 cache=$(dirname "$0")/../.cache/bench
 packages=(zeromq@6.8.0 lmdb@3.5.6 redis@6.3.1)

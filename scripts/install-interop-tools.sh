@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what `npm run test:interop` and `npm run test:rdma` use: iovalkey from npm into .cache/interop, without its install scripts, and
-# QEMU with tools for the guests. The latter requires root on Debian or Ubuntu; elsewhere, the tests report why they were skipped.
+# Installs the dependencies of `npm run test:interop` and `npm run test:rdma`: iovalkey from npm into .cache/interop, without its install
+# scripts, and QEMU with tools for the guests. Installing QEMU requires root on Debian or Ubuntu. Elsewhere, the tests report why they were
+# skipped.
 set -euo pipefail
 cache=$(dirname "$0")/../.cache/interop
 client=iovalkey@0.4.0

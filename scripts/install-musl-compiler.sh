@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a C++ compiler for musl in ~/.cache/networkdirect/musl and prints its path. Requires root on Debian or Ubuntu.
 #
-# Debian has musl for compiling C (musl-tools) but no C++ library for it. Its package gcc-12-source contains the sources of libstdc++, which
+# Debian packages musl for C (musl-tools) but not a C++ library for it. Its package gcc-12-source contains the sources of libstdc++, which
 # Debian's g++ 12 compiles once with musl's headers, in one to five minutes. Programs built with this compiler contain libstdc++.
 set -euo pipefail
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/networkdirect
@@ -67,8 +67,8 @@ echo "Compiling libstdc++ for musl, which takes some minutes …" >&2
 make -C "$musl/build" -j"$(nproc)" >>"$log" 2>&1 || failed "Cannot compile libstdc++"
 make -C "$musl/build" install >>"$log" 2>&1 || failed "Cannot install libstdc++"
 
-# Debian's libgcc_eh finds stack frames with a function that only glibc has. Its source has another way, with dl_iterate_phdr, which needs
-# next to nothing of the headers of GCC's build.
+# Debian's libgcc_eh finds stack frames with a function that only glibc has. Its source also supports dl_iterate_phdr, and then needs almost
+# none of the headers that GCC's build generates.
 stubs=$musl/build/stubs
 mkdir "$stubs"
 for header in tconfig coretypes tm libgcc_tm; do : >"$stubs/$header.h"; done
@@ -87,12 +87,11 @@ HEADER
   ar r "$musl/lib/libgcc_eh.a" unwind-dw2-fde-dip.o
 ) >>"$log" 2>&1 || failed "Cannot build libgcc_eh"
 
-# The kernel headers, which musl does not include, without those of glibc in the same folder.
+# The kernel headers, which musl lacks, without glibc's headers, which are in the same folder.
 mkdir "$musl/kernel"
 ln -s /usr/include/{linux,asm-generic,rdma} /usr/include/x86_64-linux-gnu/asm "$musl/kernel/"
 
-# musl's specs, which are for C, extended with the headers and libraries built here, which precede the others, and with the table of frames
-# for exceptions.
+# musl's specs for C, extended for C++: the headers and libraries built here come first, and exceptions get a frame table.
 headers=$musl/include/c++/$(g++-12 -dumpfullversion)
 sed -e "s|-nostdinc |-nostdinc $threads -isystem $headers -isystem $headers/$triplet -isystem $headers/backward -idirafter $musl/kernel |" \
   -e "s|^-L/usr/lib/$triplet|-L$musl/lib &|" -e "s|^-dynamic-linker|--eh-frame-hdr &|" -e "s|^libgcc.a%s .*|libgcc.a%s $musl/lib/libgcc_eh.a|" "$specs" >"$musl/g++.specs"
@@ -102,7 +101,7 @@ exec g++-12 -specs "$musl/g++.specs" "\$@"
 COMPILER
 chmod +x "$compiler"
 
-# A program that starts a thread and catches an exception of another function shows that everything fits together.
+# A program that starts a thread and catches an exception thrown by another function shows that all parts work together.
 cat >"$musl/build/try.cc" <<'PROGRAM'
 #include <cstdio>
 #include <mutex>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that some tests use besides Node.js and a C++ compiler: tshark (decodes captures), iproute2 (network namespaces),
-# clang-format, zsh and fish (completion), and Wine with compilers for Windows. Requires root on Debian or Ubuntu; elsewhere, those tests
+# clang-format, zsh and fish (completion), and Wine with compilers for Windows. Requires root on Debian or Ubuntu. Elsewhere, those tests
 # report that they were skipped.
 set -euo pipefail
 missing=()

@@ -1,9 +1,9 @@
-// Generates functions that read and write all fields of a structure from the tables of structures (kernel-bridge/ioctl/layout.ts).
+// Generates functions that read and write all fields of a structure. They are derived from the tables in kernel-bridge/ioctl/layout.ts.
 //
 //   node scripts/make-layout-code.mjs [DIST]
 //
-// Reads the compiled tables from `dist` and writes `made-code.js` next to them, replacing the empty one of the sources, so that it cannot
-// differ from the tables of a commit. With the empty one everything works by interpreting the tables.
+// Reads the compiled tables from `dist` and writes `made-code.js` next to them, replacing the empty module of the sources. The generated
+// module is not committed, so it always matches the tables. With the empty module, the tables are interpreted.
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -19,7 +19,7 @@ const property = (key) => (/^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key
 const byteAt = (offset) => (offset === 0 ? 'b[at]' : `b[at + ${offset}]`);
 const place = (offset) => (offset === 0 ? 'at' : `at + ${offset}`);
 
-/** The bytes that contain an integer's bits: the number of bits, and their distances from the lowest bit of the byte and of the value. */
+/** The bytes that contain an integer's bits. For each: the number of bits, and their offsets within the byte and within the value. */
 function partsOf({ size, littleEndian }, offset) {
   if (littleEndian)
     return Array.from({ length: size }, (_, i) => ({ index: offset + i, take: 8, up: 0, value: i * 8 }));
@@ -36,14 +36,17 @@ function membersOf({ fields, table }) {
   return fields.map((info) => ({ ...info, type: table[info.name] }));
 }
 
-/** The name suffix of the functions that read and write a whole integer; undefined for others, whose bytes are processed individually. */
+/** The name suffix of the functions that read and write an integer as a whole; undefined if its bytes are processed individually. */
 function wholeInteger({ kind, size, littleEndian }, offset) {
   if (kind !== 'uint' || !Number.isInteger(offset)) return undefined;
   if (littleEndian) return size === 4 ? '32' : undefined;
   return size === 2 || size === 4 ? `${size * 8}be` : undefined;
 }
 
-/** An expression for the value at `offset`. `inner` maps the tables of structures with their own functions to the names of these. */
+/**
+ * An expression for the value at `offset`. `inner` maps the tables of structures that have their own functions to the names of these
+ * functions.
+ */
 function read(type, offset, inner) {
   const { kind, size, littleEndian } = type;
   if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
@@ -77,7 +80,7 @@ const checks = {
 };
 
 /**
- * Statements that split a structure's value in the variable `from`, or return false, and statements that write it to `offset`. Omitted
+ * Statements that destructure the value in the variable `from` (or return false), and statements that write it to `offset`. Omitted
  * members of a union are `none`.
  */
 function write(type, offset, from, inner) {
@@ -142,7 +145,7 @@ function write(type, offset, from, inner) {
   return { take, put };
 }
 
-/** Nested structures that have their own functions: their types and the names of these by table. */
+/** Types and function names of nested structures that have their own functions, by table. */
 function innerStructures(structures) {
   const found = new Map();
   const look = (type) => {

@@ -1,4 +1,4 @@
-// Creates the JavaScript of the package: CommonJS, which `import` and `require()` of every runner load, so that a program has a single
+// Creates the JavaScript of the package: CommonJS, which both `import` and `require()` of every runner load, so a program has a single
 // instance of it. Rollup joins the modules of `dist`: a file for each public module and program, with shared code in dist/chunks, and
 // source maps that contain the sources. Each public module also has an ES module that exports the same names. It requires the CommonJS
 // module, because Node.js scans an imported CommonJS module for its exports, which takes longer than running it.
@@ -33,7 +33,7 @@ const compiled = (dist) => ({
 });
 
 /**
- * V8 stores a source with a single character outside Latin-1 in two bytes per character. Box-drawing characters in comments are replaced;
+ * V8 stores a source with even one character outside Latin-1 in two bytes per character. Box-drawing characters in comments are replaced;
  * in code, such characters are escaped, which has no effect on strings, templates and regular expressions.
  */
 const latin = {
@@ -46,7 +46,7 @@ const latin = {
   }),
 };
 
-/** Maps contain lines but no columns, which would take a fifth of the package. */
+/** Maps contain lines but not columns, which would be a fifth of the package. */
 const byLine = {
   name: 'by-line',
   generateBundle(_, files) {

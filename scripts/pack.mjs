@@ -48,7 +48,7 @@ function copy(file) {
   copyFileSync(file, join(stage, file));
 }
 
-/** The public modules: the exports in package.json. */
+/** The public modules, from the exports in package.json. */
 const entries = Object.values(own.exports)
   .filter((target) => typeof target === 'object')
   .map((target) => relative(dist, resolve(target.default)));

@@ -3,11 +3,11 @@
 //   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--all] [--no-skips] [--tests FOLDER] [filter …]
 //
 // Without a filter, the tests of the first tier run; with --all, those of both tiers. A filter is part of a path ("unit/ioctl",
-// "integration") and selects all tests of the matching files. A file may take any time in total, but it is killed as hanging if no test
-// ends for `--timeout` seconds. Nothing is retried, even with CI=true; scripts/hunt.mjs finds tests that fail rarely. Tests that this
-// machine cannot run are skipped, and their file prints a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With `--no-skips`
-// they count as failed. The last line is `N passed, N failed, N skipped`. The exit code is non-zero if a test failed, a file crashed, timed
-// out or ran no test, or no file matched.
+// "integration") and selects all tests of the matching files. The total time of a file is not limited, but it is killed as hanging if no
+// test finishes within `--timeout` seconds. Nothing is retried, even with CI=true; scripts/hunt.mjs finds tests that fail rarely. Tests
+// that this machine cannot run are skipped, and their file prints a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With
+// `--no-skips` they count as failed. The last line is `N passed, N failed, N skipped`. The exit code is non-zero if a test failed, a file
+// crashed, timed out or ran no test, or no file matched.
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ import { commandOf, nameOf, root, runCommand, testFiles } from './test-file.mjs'
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    // Tests wait for processes and timers, so one more than the number of CPUs keeps these busy.
+    // Tests wait for processes and timers, so one more file than CPUs keeps the machine busy.
     jobs: { type: 'string', default: String(Math.min(availableParallelism() + 1, 4)) },
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },

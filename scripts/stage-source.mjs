@@ -1,5 +1,5 @@
 // Copies the sources of the addons to build/source: the C++ files, the headers of Node-API and libuv, and the build script. Building from
-// this folder only requires a C++17 compiler. The package has it as an archive, from which the prebuilt addons are also built.
+// this folder only requires a C++17 compiler. The package contains it as an archive, and the prebuilt addons are built from the same files.
 import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -30,7 +30,7 @@ copy(require('node-api-headers').include_dir, [
   'js_native_api_types.h',
 ]);
 copy(dirname(require.resolve('node-addon-api')), ['napi.h', 'napi-inl.h', 'napi-inl.deprecated.h']);
-// Unlike those of libuv, these files do not contain their license.
+// Unlike libuv's headers, these files do not contain their license.
 const licences = { 'node-api-headers': 'LICENSE', 'node-addon-api': 'LICENSE.md' };
 for (const [name, file] of Object.entries(licences))
   cpSync(join(dirname(require.resolve(`${name}/package.json`)), file), join(headers, `LICENSE.${name}`));

@@ -8,7 +8,7 @@ import { quantile, type Sample } from '../samples.js';
 import type { ClientReport, Command, Event, Expense, Load, Part, Who } from './crowd-messages.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
-/** Per process that has a CPU: V8 compiles the measured code meanwhile. */
+/** Warm-up per process that has its own CPU, during which V8 compiles the measured code. */
 const WARM_UP_SECONDS = 1;
 /** Time limit of one measurement, in ms. */
 const LIMIT_MS = 120_000;

@@ -15,7 +15,7 @@ import {
 import { connectOurs, serveOurs } from './ours.js';
 import { connectNet, serveNet } from './sockets.js';
 
-/** Maximum latencies that a client records. */
+/** Maximum number of latencies that a client records. */
 const SAMPLES = 1 << 14;
 
 const tell = (event: Event): void => void process.send!(event);
@@ -99,7 +99,7 @@ async function beClient(part: Part, own: NonNullable<Part['client']>): Promise<v
   tell(report);
 }
 
-// However the parent exits.
+// Exits with the parent, even if that is killed.
 process.on('disconnect', () => process.exit());
 const part = JSON.parse(process.argv[2]!) as Part;
 if (part.client === undefined) await beServer(part);

@@ -8,13 +8,15 @@ import { type LinkShape, withLink } from './delayed-link.js';
 export interface DistanceJob {
   readonly link: LinkShape;
   readonly kind: 'write' | 'read';
-  /** Bytes of a message, and number of messages in flight. */
+  /** Bytes of a message. */
   readonly size: number;
   readonly inFlight: number;
   readonly seconds: number;
   /** TCP congestion control; default: that of the OS. */
   readonly tcp?: 'cubic' | undefined;
-  /** Sender: one alone, in bytes per second, or both at once; then the figure is the share of one in the link's rate, in %. */
+  /**
+   * The senders. The figure of a single one is in bytes per second. If both send at once, it is the share of one in the link's rate, in %.
+   */
   readonly who: 'ours' | 'theirs' | 'ours beside theirs' | 'theirs beside ours';
 }
 

@@ -3,8 +3,8 @@ import * as z from 'zod';
 
 export const mapJobSchema = z.strictObject({
   /**
-   * Of readers: `get`, `getInto`, `latency` (the 99th percentile of get, in µs), `set` (awaited), `add` (to one counter), `readSync` (of
-   * exposed memory, without a map, in µs). Of the owner: `store`. Figures are per second unless they are in µs.
+   * Measured at readers: `get`, `getInto`, `latency` (the 99th percentile of get, in µs), `set` (awaited), `add` (to one counter),
+   * `readSync` (of exposed memory, without a map, in µs). Measured at the owner: `store`. Figures are per second unless they are in µs.
    */
   kind: z.enum(['get', 'getInto', 'latency', 'set', 'add', 'readSync', 'store']),
   /** `Map` is a Map in the reader's process, without a writer. */
@@ -25,7 +25,7 @@ export type MapJob = z.output<typeof mapJobSchema>;
 /** A job as specified in rows. */
 export type MapJobInput = z.input<typeof mapJobSchema>;
 
-/** The keys in the order in which the map was filled. */
+/** The keys in insertion order. */
 export function keysOf({ keys }: MapJob): string[] {
   return Array.from({ length: keys }, (_, at) => `key:${at}`);
 }

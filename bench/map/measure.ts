@@ -22,7 +22,7 @@ const COUNTER = 'counter';
 /** One operation with a key. Returns the number of received bytes, or 0. */
 type Act = (key: string) => number | Promise<number>;
 
-/** The time span in which readers are counted, in ms since 1970. */
+/** The counted time span, in ms since 1970. */
 interface Span {
   readonly from: number;
   readonly to: number;

@@ -8,7 +8,7 @@ import { serve } from './serve.js';
 
 const [role, text = '', where = ''] = process.argv.slice(2);
 const job = mapJobSchema.parse(JSON.parse(text));
-// Exits normally, so that child processes end, too.
+// Exits normally, so that child processes also end.
 process.on('SIGTERM', () => process.exit());
 if (role === 'server') await serve(job);
 else if (role === 'reader') await read(job, where);

@@ -1,4 +1,4 @@
-/* Common part of all baselines: command line, clock, two processes on a CPU each, and the report as one line of JSON.
+/* Code shared by all baselines: command line, clock, two processes on a CPU each, and the report as one line of JSON.
  */
 #ifndef BENCH_H
 #define BENCH_H

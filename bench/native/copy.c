@@ -1,6 +1,6 @@
 /* A copy between two processes by memcpy. The second process fills a shared buffer; the first copies it to private memory and returns
  * the buffer. Only the copies are timed, so the bytes come from the other core's cache. `median`, `mean`: bytes per second. In mode
- * `same` the second process does not touch the buffer, so its bytes are in the own cache as far as they fit.
+ * `same` the second process does not touch the buffer, so its bytes stay in this core's cache as far as they fit.
  *
  *   copy [other|same] [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
 #include "bench.h"

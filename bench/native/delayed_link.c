@@ -1,12 +1,12 @@
-/* A link with delay, a rate, a queue and loss between two network namespaces, for the rows "distance": kernels without netem have
- * nothing of the kind.
+/* A link with delay, a rate, a queue and loss between two network namespaces, for the rows "distance": kernels without
+ * netem cannot delay packets.
  *
  *   link NAMESPACE_A NAMESPACE_B --delay US [--rate MBIT] [--loss PPM] [--queue PACKETS] [--seed N]
  *
  * Creates a TAP interface `far0` in each namespace and prints `up`; addresses and MTU are set from outside. It ends with its parent,
- * and the interfaces with it. Each way has a thread of its own and the same values:
+ * and the interfaces with it. Each direction has its own thread and the same values:
  * --delay  of each packet, after it has passed the queue; --rate  0: none; --loss  of a million packets, chosen by a seeded generator;
- * --queue  packets that wait or are under way, at most; what comes then is lost. */
+ * --queue  maximum number of packets that wait or are in flight; further packets are lost. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

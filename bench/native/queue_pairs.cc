@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   }
   printf("{\"what\":\"engine memory of a queue pair\",\"count\":%zu,\"mean\":%.1f,\"rings\":%zu}\n", count,
          double(after - before) / (2.0 * double(count)), size_t(a[0].ring.bytes));
-  // All else is freed when the process exits.
+  // The process frees everything else when it exits.
   fflush(stdout);
   _exit(0);
 }

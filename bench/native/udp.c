@@ -1,4 +1,4 @@
-/* UDP of the operating system between two processes of this host: the baseline for the wire.
+/* The operating system's UDP between two processes of this host: the baseline for the wire.
  *
  *   cc -O2 -Wall -Wextra -o udp udp.c
  *   udp pingpong [--bytes N] [--count N] [--cpus A,B] [--no-pin]
@@ -8,7 +8,7 @@
  * stream    One side sends with UDP_SEGMENT, the other receives with UDP_GRO. `bandwidth`: bytes per second.
  *           --bytes: bytes of one send call (at most 65000); --segment: payload of one packet, 0: neither GSO nor GRO;
  *           --window: limit of bytes in flight.
- * Both over IPv4 loopback, each process on a processor of its own. Prints one line of JSON. */
+ * Both over IPv4 loopback, each process on its own CPU. Prints one line of JSON. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

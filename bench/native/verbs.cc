@@ -2,7 +2,7 @@
 // post and poll of one request, in batches.
 //
 //   verbs bare [--count BATCH]      libibverbs' calls alone
-//   verbs door [--count BATCH]      rings and doorbells of the addon, in C++: the time over the bare calls
+//   verbs door [--count BATCH]      rings and doorbells of the addon, in C++: the time in addition to the bare calls
 #include <dlfcn.h>
 
 #include "bench.h"
@@ -70,7 +70,7 @@ struct Side {
     rdma.echo = true;
   }
 
-  // The caller's part is minimal: the words of a WQE, and one look at each CQE.
+  // The caller's part is minimal: it writes the words of a WQE and reads each CQE once.
   void throughRings(long batch) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(qpRing->base);
     uint32_t* const cqes = reinterpret_cast<uint32_t*>(cqRing->base);

@@ -1,4 +1,4 @@
-/* A copy between two processes by the system: repeated process_vm_writev or process_vm_readv of one buffer.
+/* A copy between two processes by the kernel: repeated process_vm_writev or process_vm_readv of one buffer.
  * `median`, `mean`: bytes per second; with a pause before each copy, its time in µs.
  *
  *   vm writev|readv [--bytes N] [--count N] [--pause US] [--cpus A,B] [--no-pin] */

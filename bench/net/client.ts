@@ -3,10 +3,10 @@ export interface Client {
   request(bytes: Uint8Array): Promise<Uint8Array>;
 }
 
-/** Answers a request. */
+/** Resolves with the reply to a request. */
 export type Answer = (bytes: Buffer) => Buffer | string;
 
-/** Requests without an answer. Answers arrive in the order of requests. */
+/** Pending requests. Replies arrive in the order of requests. */
 export class Waiting {
   readonly #requests: ((bytes: Uint8Array) => void)[] = [];
 

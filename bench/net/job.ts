@@ -3,7 +3,7 @@ import * as z from 'zod';
 
 export const netJobSchema = z.strictObject({
   /**
-   * `request`: channel requests, or messages of the peer (length-prefixed over a socket), and their answers. `echo`: a stream message that
+   * `request`: channel requests, or messages of the peer (length-prefixed over a socket), and their replies. `echo`: a stream message that
    * the peer returns before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read with `onread`. `copy`:
    * one existing file to another. `connect`: connect and close. `broadcast`: messages to subscribers in another process.
    */
@@ -17,8 +17,8 @@ export const netJobSchema = z.strictObject({
   /** Number of subscribers of a broadcast. */
   subscribers: z.int().min(1).default(1),
   /**
-   * For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up only. A stream
-   * without a warm-up is `cold`, too.
+   * For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up only (`cold`).
+   * Streams without a warm-up are also `cold`.
    */
   figure: z.enum(['rate', 'processor', 'cold']).default('rate'),
   /** Duration of requests, echoes and connects, in seconds. */
@@ -43,8 +43,8 @@ export type NetJobInput = z.input<typeof netJobSchema>;
 export const LOOPBACK = '127.0.0.1';
 /** Bytes of a write to a stream. */
 export const WRITE_BYTES = 65_536;
-/** Requests the server's CPU time in µs. No measured request has this length. */
-export const HOW_MUCH = 'how much processor time?';
+/** A message that requests the server's CPU time in µs. No measured request has this length. */
+export const HOW_MUCH = 'how much CPU time?';
 
 /** CPU time of this process, in µs. */
 export function processorTime(): number {

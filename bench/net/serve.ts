@@ -18,7 +18,7 @@ function answerTo(bytes: Buffer): Buffer | string {
   return bytes.length === HOW_MUCH.length && String(bytes) === HOW_MUCH ? String(processorTime()) : bytes;
 }
 
-/** Answers length-prefixed messages. */
+/** Replies to length-prefixed messages. */
 function answerFramed(socket: net.Socket): void {
   socket.setNoDelay().on('error', () => {});
   const framed = new Framed(socket);

@@ -14,7 +14,7 @@ interface Socket extends AsyncIterable<Buffer[]> {
 }
 type SocketClass = new (options: object) => Socket;
 
-/** Sends neither wait nor are limited; otherwise a concurrent second one is an error. */
+/** Disables the time and queue limits of sends. Otherwise a second, concurrent send is an error. */
 const UNLIMITED = { sendTimeout: 0, sendHighWaterMark: 0, receiveHighWaterMark: 0 };
 
 const zeromq = () =>

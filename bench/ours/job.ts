@@ -9,7 +9,7 @@ const size = z
 /** `auto`: the library chooses, which on one host is shared memory; `wire`: UDP. */
 const link = z.enum(['auto', 'wire']).default('auto');
 const seconds = z.number().positive().max(60);
-/** How both sides wait. `poll`: they spin; `block`: the threads block; `loop`: the event loops wait. */
+/** How both sides wait: by spinning (`poll`), by blocking the thread (`block`) or in the event loop (`loop`). */
 const wait = z.enum(['poll', 'block', 'loop']).default('poll');
 
 export const jobSchema = z.discriminatedUnion('kind', [

@@ -41,7 +41,7 @@ class NdPlayer {
     this.queue = side.inbound;
     this.out = side.sge(size, size);
     this.room = side.sge(0, size);
-    // Receives complete in the order in which they were posted.
+    // Receives complete in posting order.
     for (let i = 0; i < RECEIVES; i += 1) this.#received.push(newResult());
     for (const result of this.#received) this.endpoint.receive(result, this.room);
   }

@@ -73,7 +73,7 @@ function oneByOne(side: Side, post: () => void, job: OneSided): Sample {
   return perRequest(sample, ONE_BY_ONE);
 }
 
-/** The same for requests with a pause before each, which are timed individually. */
+/** The same for requests with a pause before each, each timed individually. */
 function afterPauses(side: Side, post: () => void, { seconds, pause }: OneSided): Sample {
   const sample = timed(seconds, () => {
     spin(pause);

@@ -16,7 +16,7 @@ type Workers = JobOf<'workers'>;
 
 /** The current phase: one word that all Workers read. */
 const Phase = { wait: 0, warmUp: 1, count: 2, end: 3, over: 4 } as const;
-/** Warm-up per Worker that has a CPU, in ms: V8 compiles the measured code meanwhile. */
+/** Warm-up per Worker that has its own CPU, in ms. V8 compiles the measured code during this time. */
 const WARM_UP_MS = 500;
 /** Round trips between two checks of the phase. */
 const BATCH = 32;

@@ -21,7 +21,7 @@ export interface NativeJob {
   readonly args: readonly string[];
 }
 
-/** From dist/bench/peers. */
+/** Paths are relative to dist/bench/peers. */
 const sources = fileURLToPath(new URL('../../../bench/native', import.meta.url));
 const binaries = fileURLToPath(new URL('../native', import.meta.url));
 
@@ -29,7 +29,7 @@ const binaries = fileURLToPath(new URL('../native', import.meta.url));
 const answerSchema = z.object({
   median: z.number().positive().optional(),
   mean: z.number().positive().optional(),
-  /** Bytes per second, over the whole time. */
+  /** Bytes per second over the whole measurement. */
   bandwidth: z.number().positive().optional(),
 });
 

@@ -1,7 +1,7 @@
 /** Peers from npm, which scripts/install-bench-peers.sh installs into a separate folder. */
 import { createRequire } from 'node:module';
 
-/** From dist/bench/peers. */
+/** The path is relative to dist/bench/peers. */
 const load = createRequire(new URL('../../../.cache/bench/package.json', import.meta.url));
 
 /** The package. The caller declares the part of its API that it uses. */

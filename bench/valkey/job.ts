@@ -1,11 +1,11 @@
-/** What a measurement of Valkey's protocol does: requests of a client to a server on another host, over RDMA or TCP. */
+/** A measurement of Valkey's protocol: requests of a client to a server on another host, over RDMA or TCP. */
 import * as z from 'zod';
 
 export const valkeyJobSchema = z.strictObject({
   over: z.enum(['RDMA', 'TCP']),
-  /** Bytes of the value that a request sends, and its reply brings back. */
+  /** Bytes of the value in a request and in its reply. */
   size: z.int().min(1),
-  /** Requests that are sent at once; the next ones follow when all replies are there. */
+  /** Requests sent at once. The next ones follow when all replies have arrived. */
   inFlight: z.int().min(1),
   seconds: z.number().min(0.001),
   /** The server's address. */

@@ -5,7 +5,7 @@ import type { Placement } from '../processes.js';
 import type { Sample } from '../samples.js';
 import type { ValkeyJob } from './job.js';
 
-/** As rows give it: the addresses are those of the link. */
+/** A job as specified in rows, which do not know the link's addresses. */
 export type ValkeyRowJob = Omit<ValkeyJob, 'host'>;
 
 export function measureValkey(job: ValkeyRowJob, placement: Placement): Promise<Sample> {

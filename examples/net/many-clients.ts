@@ -53,7 +53,7 @@ async function join(host: string, port: string, name: string): Promise<void> {
   const listening = (async () => {
     for await (const message of channel) console.log(String(message));
   })();
-  // The end of the input ends the client. The end of the server's messages does so, too, with an error.
+  // The end of the input ends the client. The end of the server's messages also ends it, with an error.
   const speaking = (async () => {
     for await (const line of lines) await channel.send(`${name}: ${line}`);
   })();

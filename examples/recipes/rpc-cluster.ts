@@ -1,5 +1,5 @@
 // RPC between workers of a cluster, by name. The serving worker is killed during a request. The caller gets ECONNRESET, calls the worker
-// that the primary process has started as a replacement, and gets its answer.
+// that the primary process has started as a replacement, and gets its reply.
 //
 //   node dist/examples/recipes/rpc-cluster.js
 import cluster from 'node:cluster';
@@ -16,7 +16,7 @@ async function primary(): Promise<void> {
   };
   const first = await serve();
   const caller = cluster.fork({ ROLE: 'call' });
-  // The caller has sent a request that will never be answered.
+  // The caller has sent a request that never gets a reply.
   await once(caller, 'message');
   first.process.kill('SIGKILL');
   await once(first, 'exit');

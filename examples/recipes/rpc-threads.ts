@@ -17,7 +17,7 @@ async function serve(name: string): Promise<void> {
   const server = createChannelServer((channel) => {
     channel.onRequest(async (bytes) => {
       const [what, ...numbers] = JSON.parse(String(bytes)) as [string, ...number[]];
-      if (!Object.hasOwn(functions, what)) throw new Error(`there is no function ${what}`);
+      if (!Object.hasOwn(functions, what)) throw new Error(`unknown function ${what}`);
       return JSON.stringify(await functions[what]!(...numbers));
     });
   });
@@ -29,7 +29,7 @@ async function serve(name: string): Promise<void> {
 const call = async (channel: Channel, what: string, ...numbers: number[]): Promise<unknown> =>
   JSON.parse(String(await channel.request(JSON.stringify([what, ...numbers]))));
 
-/** The code of the error with which a promise rejects, and its message. */
+/** The code of the error that a promise rejects with, and the message of a remote error. */
 async function failure(promise: Promise<unknown>): Promise<string> {
   try {
     return `no error, but ${await promise}`;
