@@ -26,7 +26,7 @@ export function newHealth(name: string, figures: Record<string, number> = {}): A
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** An activity that uses the other victim: repeats `one`, several at a time, at random times. */
+/** An activity that uses the other victim. It repeats `one`, several at a time, at random intervals. */
 export function asking(
   health: ActivityHealth,
   atOnce: number,

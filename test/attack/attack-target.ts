@@ -22,7 +22,7 @@ const DEPTH = 8;
 
 export interface Target {
   aims(): AimMessage[];
-  /** Does some of a program's work. Returns true if the target has ended and must be replaced. */
+  /** Does a part of a program's work. Returns true if the target has ended and must be replaced. */
   work(): boolean;
   /** Reports memory changed without permission, one sentence each. */
   damage(): string[];
@@ -177,7 +177,7 @@ export async function openDatagramTarget(
       if (qp.state === QpState.ERROR) return true;
       for (let n = cq.poll(polled, 64); n > 0; n = cq.poll(polled, 64)) received -= n;
       for (; received < DEPTH; received++) {
-        // Some are shorter than the messages.
+        // Some Receives are shorter than the messages.
         const length = received % 2 === 0 ? 1000 : 100;
         qp.postReceive('receive', [{ region, offset: 1000 * received, length }]);
       }

@@ -5,14 +5,14 @@ import type { Build } from './process.js';
 export interface Run {
   readonly build: Build;
   readonly seed: number;
-  /** Number of packets, IOCTLs, accesses or kills. */
+  /** Number of units to run: packets, IOCTLs, accesses or kills. */
   readonly count: number;
-  /** Called occasionally with the number so far. */
+  /** Called occasionally with the number of units so far. */
   readonly progress: (done: number) => void;
 }
 
 export interface Outcome {
-  /** The number at the end. */
+  /** Number of units that were run. */
   readonly done: number;
   /** Violations, one sentence each. */
   readonly findings: readonly string[];
@@ -28,9 +28,11 @@ export interface Attack {
   /** Counts of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;
-  /** Whether the short run uses only the seed that it prints: `npm run test:all` runs it with a fixed one. */
+  /**
+   * Whether the short run omits the fixed seed, with which `npm run test:all` runs this attack. It then only uses the seed that it prints.
+   */
   readonly seldom?: boolean;
-  /** Requirements for the machine. */
+  /** What the machine must support. */
   readonly needs?: readonly Need[];
   run(run: Run): Promise<Outcome>;
 }

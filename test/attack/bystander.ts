@@ -20,7 +20,7 @@ const WRITTEN_AT = 3 * AREA;
 const LABEL_BYTES = 12;
 const REASON_MS = 2000;
 
-/** The state of an end. */
+/** The state of one side. */
 export interface BystanderHealth {
   readonly qpn: number;
   rounds: number;
@@ -64,7 +64,7 @@ class End {
     return this.side.memory.subarray(at, at + sizeOf(round));
   }
 
-  /** The next completions, all of which must succeed. */
+  /** Waits for the next completions, all of which must succeed. */
   async good(count: number): Promise<WvCompletion[]> {
     const completions = await take(this.side.cq, count);
     for (const { status } of completions) {
@@ -88,7 +88,7 @@ async function watched(health: BystanderHealth, run: () => Promise<void>): Promi
   }
 }
 
-/** The listening end; returns its port. */
+/** The listening side. Returns its port. */
 export function serve(provider: IWVProvider, address = ADDRESS): { port: number; health: BystanderHealth } {
   const { listener, peer } = openListener(provider, address);
   const end = new End(provider, address);
@@ -117,13 +117,13 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
           }
           end.receive(context);
         }
-        if (!arrived) throw new Error(`round ${round}: nothing has come`);
+        if (!arrived) throw new Error(`round ${round}: no message has arrived`);
         fill(end.area(SEND_AT, round), round);
         side.qp.send('echo', end.sgl(round), WvSend.SIGNALED);
         health.rounds++;
       }
     } catch (error) {
-      // Flushed requests may be seen before the reason.
+      // Flushed requests may complete before the disconnect is reported.
       if (!(await Promise.race([ended, sleep(REASON_MS)]))) throw error;
     }
   };
@@ -131,7 +131,7 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
   return { port: peer.port, health };
 }
 
-/** The connecting end. `stop` disconnects after the current round. */
+/** The connecting side. `stop` disconnects after the current round. */
 export function ask(
   provider: IWVProvider,
   port: number,

@@ -18,9 +18,9 @@ import { type Activity, asking, newHealth, sleep, watched } from './activity.js'
 const SIGN = Buffer.from('one of us');
 const NONCE_BYTES = 8;
 const MESSAGE_BYTES = 64;
-/** Connections at a time. */
+/** Number of concurrent connections. */
 const AT_ONCE = 2;
-/** Maximum of strangers accepted at a time; all others are rejected. */
+/** Maximum number of strangers' connections at a time. All others are rejected. */
 const STRANGERS = 16;
 
 /** The reply to a request's nonce. */
@@ -37,7 +37,7 @@ async function completed(side: Side): Promise<void> {
 /** Disconnects, or waits for the peer to do so. */
 async function end(ep: IWVConnectEndpoint, here: boolean): Promise<void> {
   const how = await outcomeName(here ? ep.disconnect() : ep.notifyDisconnect());
-  // If both disconnect at once, one may see the other's request.
+  // If both disconnect at once, one side may receive the other's request.
   if (how !== (here ? 'SUCCESS' : 'CONNECTION_DISCONNECTED')) {
     throw new Error(`${here ? 'its own' : 'the peer’s'} disconnect ended in ${how}`);
   }
@@ -91,7 +91,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
         strangers--;
       }
     } catch (error) {
-      // The peer has given up, or was not genuine.
+      // The peer has given up, or the request was forged.
       if (!(error instanceof StatusError)) throw error;
     }
   }

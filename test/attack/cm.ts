@@ -16,7 +16,10 @@ const BURST = 256;
 /** Additional addresses of the other host. */
 const OTHERS = ['10.99.0.66', '10.99.0.67'] as const;
 
-/** Requests of either kind are repeated 15 times: those for connections every 0.27 s, lookups every 4.3 s, so that none ends before a hang. */
+/**
+ * Both kinds of requests are repeated 15 times: connection requests every 0.27 s, lookups every 4.3 s. None times out before the test
+ * reports a hang.
+ */
 const RESPONSE_TIMEOUT_CODES = { cm: 16, sidr: 20 } as const;
 const kernelFor = (kind: MadSetup['kind']): KernelOptionsInput => ({
   rc: { ackTimeoutCode: 14 },

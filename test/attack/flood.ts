@@ -1,7 +1,7 @@
 /**
- * The attacker of the wire: a process that sends packets with right ICRCs to queue pairs whose numbers it gets. `flood
+ * The attacker of the wire: a process that sends packets with correct ICRCs to given queue pairs. `flood
  * source destination seed [descriptor…]`; its parent sends it the targets and the number of packets. The descriptors
- * are sockets whose packets have the ID of the ICRCs made here (`zeroIds`); without them the OS counts IDs.
+ * are sockets whose packets have the IP ID assumed by the ICRCs (`zeroIds`). Without them, the OS increments IDs.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -20,8 +20,7 @@ export interface Sent {
   /** Number of packets with a wrong ICRC or length. */
   readonly damaged: number;
   /**
-   * Those of the damaged ones that every raw socket gets (raw_wire.cc): of a reliable transport, to the QPN of
-   * multicast groups.
+   * Damaged packets that every raw socket receives (raw_wire.cc): those of a reliable transport to the multicast QPN.
    */
   readonly damagedForAll: number;
   /** Packets refused by the local OS. */
@@ -30,9 +29,9 @@ export interface Sent {
 
 const [source = '', destination = '', seed, ...descriptors] = process.argv.slice(2);
 const random = seeded(Number(seed));
-/** One socket sends most packets, so that it becomes known; others are short-lived. */
+/** One socket sends most packets, so that receivers open a socket for it. The others are short-lived. */
 const COUNTED_SOCKETS = 3;
-/** Maximum of packets from a socket other than the first. */
+/** Maximum number of packets from any other socket. */
 const MOST_BY_ONE = 20_000;
 
 interface Gun {
@@ -68,7 +67,7 @@ const guns = await Promise.all(
     : Array.from({ length: COUNTED_SOCKETS }, () => gun()),
 );
 
-/** Opcodes below are those of the reliable connection. */
+/** Lower opcodes belong to reliable connections. */
 const UNRELIABLE_FROM = 0x20;
 
 function isForAll(bytes: Uint8Array): boolean {
@@ -92,7 +91,7 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
       if (--waiting === 0) done();
     });
   };
-  // Later packets may end a connection, so these come first: a live one keeps them.
+  // Fragments are sent first, to connections that are still alive and keep them. Later packets may end a connection.
   for (const aim of aims) {
     if (aim.kind === 'rc') send(guns[0]!, guns[0]!.direct.makeFragment(aim), destination);
   }

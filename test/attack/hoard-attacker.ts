@@ -1,6 +1,6 @@
 /**
- * Peers that hoard, and an honest client beside them: `hoard-attacker channels streams seed frames`. Each of the peers sends as many frames of
- * its kind as it gets credits for, and stays.
+ * Peers that hoard memory of a server, and an honest client: `hoard-attacker channels streams seed frames`. Each peer sends as many frames
+ * of its kind as it gets credits for, and stays connected.
  */
 import { once } from 'node:events';
 import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/connection/frames.js';
@@ -12,7 +12,7 @@ export interface Hoarded {
   readonly frames: number;
   /** Peers whose connections the victim has ended. */
   readonly ended: number;
-  /** Requests of the honest client, and the duration of the slowest. */
+  /** Requests of the honest client that got replies. */
   readonly served: number;
   readonly slowestMs: number;
   readonly unserved: string | undefined;
@@ -28,7 +28,7 @@ const [channels, streams, seed, count] = process.argv.slice(2).map(Number) as [
 const random = seeded(seed);
 const below = (n: number): number => Math.floor(random() * n);
 
-/** Frames of the default slots. */
+/** Number of default slots. */
 const SLOTS = 128;
 const at = { address: 0x1000n, token: 0x1234, length: 4096 };
 const nowhere = encodeMemory({ ...at, id: 1 });
@@ -39,12 +39,12 @@ interface Way {
   readonly stream?: boolean;
   readonly data?: boolean;
   readonly control?: boolean;
-  /** The n-th Send. */
+  /** Creates the n-th Send. */
   frame(n: number, peer: RawPeer): Buffer;
 }
 
 const request = (id: number, order: string): Buffer => frameOf(REQUEST, { id, payload: Buffer.from(order) });
-/** As many as fit in a slot. */
+/** As many frames as fit in a slot. */
 const many = (n: number, one: (id: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: 20 }, (_, k) => one(20 * n + k)));
 const long = (type: number, id: number, peer: RawPeer, length: number): Buffer =>
@@ -65,14 +65,14 @@ const ways: readonly Way[] = [
         ...[ANSWER, FAILURE].map((type) => frameOf(type, { id: n, flags: LARGE, payload: nowhere })),
       ]),
   },
-  // Requests that never get a reply, those behind them, and cancellations of others.
+  // Requests that never get a reply, and cancellations of other requests.
   {
     data: true,
     control: true,
     frame: (n) =>
       n < 100 ? many(n, (id) => request(id, 'never')) : many(n, (id) => frameOf(CANCEL, { id })),
   },
-  // Long messages and requests, and tiny ones, that are never taken or replied to.
+  // Long and tiny messages and requests that are never read or replied to.
   {
     data: true,
     control: true,
@@ -81,7 +81,7 @@ const ways: readonly Way[] = [
   { data: true, control: true, frame: (n, peer) => many(n, (id) => long(DATA, id, peer, 1)) },
   { data: true, control: true, frame: (n, peer) => many(n, (id) => long(REQUEST, id, peer, 100_000)) },
   { data: true, control: true, frame: (n) => many(n, () => frameOf(DATA)) },
-  // Rings, to a stream that echoes, and to one that is not read.
+  // Rings for streams. Some streams echo; the others are not read.
   {
     stream: true,
     data: true,

@@ -1,4 +1,4 @@
-/** Peers of `networkdirect/net` that hoard: the memory that they make a server hold is bounded, and an honest client is always served. */
+/** Peers of `networkdirect/net` that hoard: the memory that a server holds for them is bounded, and an honest client is always served. */
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Hoarded } from './hoard-attacker.js';
 import type { Ports, Size } from './hoard-victim.js';
@@ -7,7 +7,7 @@ import { Program } from './process.js';
 /** `maxBufferedBytes` of the victim. */
 export const BUFFERED_BYTES = 2 ** 26;
 
-/** Maximum growth of the victim in bytes: its bound, and slots and short requests of some ten connections. */
+/** Maximum growth of the victim in bytes: its limit, plus slots and short requests of about ten connections. */
 const GROWTH_BYTES = 2 * BUFFERED_BYTES;
 
 async function hoard({ build, seed, count, progress }: Run): Promise<Outcome> {

@@ -32,7 +32,7 @@ export interface IoctlReport {
   readonly rounds: number;
 }
 
-/** The number so far; sent before the report. */
+/** Number of IOCTLs so far, sent before the report. */
 export interface IoctlProgress {
   readonly progress: number;
 }
@@ -105,7 +105,7 @@ function attackDoor1({ file, ibat, live, theirs }: World): void {
     for (let n = below(4); n > 0 && input.length > 0; n--) input[below(input.length)] = below(256);
     if (below(6) === 0) input = input.slice(0, below(input.length + 1));
   }
-  // Ids of the other file: where the first is expected, or anywhere.
+  // Ids of the other file, either at the position of the first id or anywhere.
   if (how === 2 && input.length >= 8) {
     const place = below(2) === 0 ? 0 : below(Math.floor(input.length / 8));
     const id = theirs.ids[below(theirs.ids.length)]!;
@@ -126,7 +126,7 @@ function attackDoor1({ file, ibat, live, theirs }: World): void {
   }
 }
 
-/** Checks that the objects of the other file all exist: each can be destroyed. */
+/** Checks that all objects of the other file still exist, because each can be destroyed. */
 function othersLive({ other, theirs }: World): void {
   for (const [code, id] of [
     [IoctlCode.AH_DESTROY, theirs.ah],
@@ -178,7 +178,7 @@ async function attackDoor2(): Promise<void> {
     a.cq.poll([], 16);
     b.cq.poll([], 16);
   } catch {
-    // A program that damages its own rings may get anything from them.
+    // A program that damages its own rings may receive arbitrary completions.
   }
   if (a.qp.state === QpState.ERROR || b.qp.state === QpState.ERROR || below(200) === 0) {
     a.release();

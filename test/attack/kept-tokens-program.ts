@@ -21,7 +21,7 @@ const PARTS = 8;
 /** Connections of the attacker at a time, and the requests of each. */
 const PEERS = 4;
 const MOST_ASKED = 40;
-/** A reply does not fit into all slots together, so each is read from memory with a token. */
+/** A reply is larger than all slots together, so each is read from memory with a token. */
 const SHORT_SLOTS = encodeHello({ ...usual, slotBytes: 64 });
 const HONEST_MS = 2;
 /** Number of accesses after which the attacker reports progress. */
@@ -41,7 +41,7 @@ export interface Kept {
 
 const tell = (message: unknown): void => void process.send!(message);
 
-/** A request has one byte, the mark of its connection, and all returned bytes equal that mark. */
+/** Serves requests of one byte, the mark of the connection. All returned bytes equal that mark. */
 async function serve(): Promise<void> {
   const findings: string[] = [];
   let messages = 0;
@@ -62,9 +62,9 @@ async function serve(): Promise<void> {
     parts[part] = mark;
     memory.fill(mark, part * BYTES, (part + 1) * BYTES);
     messages += 1;
-    // The attacker's connections end.
+    // Fails if the attacker has ended the connection.
     await channel.send(memory.subarray(part * BYTES, (part + 1) * BYTES)).catch(() => {});
-    if (!whole(part, mark)) findings.push(`somebody has written to a message of connection ${mark}`);
+    if (!whole(part, mark)) findings.push(`a message was overwritten; it belonged to connection ${mark}`);
     parts[part] = undefined;
   }
 
@@ -78,7 +78,7 @@ async function serve(): Promise<void> {
   process.on('message', () => tell({ findings, messages } satisfies Served));
 }
 
-/** A description, and the mark of the bytes there. */
+/** A memory description and the mark of the memory's bytes. */
 interface Token {
   readonly memory: MemoryDescription;
   readonly mark: number;
@@ -89,9 +89,9 @@ interface Keeper {
   readonly peer: RawPeer;
   readonly mark: number;
   asked: number;
-  /** Descriptions received and not reported as read, by id. */
+  /** Descriptions that were received but not reported as read, by id. */
   readonly live: Map<number, Token>;
-  /** Descriptions reported since the last reply: these may or may not have ended. */
+  /** Descriptions reported as read since the last reply. Their tokens may or may not be invalid. */
   ending: Token[];
 }
 
@@ -103,20 +103,21 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
   const kept: Token[] = [];
   const peers: Keeper[] = [];
   let marks = 0;
-  // 0 and MARK are bytes that may be there for other reasons.
+  // Omits 0 and MARK, which memory may contain for other reasons.
   const nextMark = (): number => {
     marks = (marks % 254) + 1;
     return marks === MARK ? nextMark() : marks;
   };
 
-  /** An honest connection, whose bytes are its own. */
+  /** An honest connection, which must only receive its own bytes. */
   const honest = await connectChannel(port, '127.0.0.1');
   const honestMark = nextMark();
   let over = false;
   async function serveHonest(): Promise<void> {
     while (!over) {
       const answer = await honest.request(Buffer.of(honestMark));
-      if (answer.some((byte) => byte !== honestMark)) findings.push('an honest peer got bytes of others');
+      if (answer.some((byte) => byte !== honestMark))
+        findings.push('an honest peer received bytes of another connection');
       figures.honest += 1;
       await new Promise((resolve) => setTimeout(resolve, HONEST_MS));
     }
@@ -144,7 +145,7 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
     peer.send(frame);
   }
 
-  /** A request, which gets a reply and usually a message. */
+  /** Sends a request, which gets a reply and usually a message. */
   async function ask(keeper: Keeper): Promise<void> {
     const { peer, mark, live } = keeper;
     keeper.asked += 1;
@@ -164,11 +165,11 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
     }
   }
 
-  /** A kept token, on any connection. */
+  /** Uses a kept token on any connection. */
   async function use(keeper: Keeper): Promise<void> {
     const { memory, mark } = kept[below(kept.length)]!;
     const right = random() < 0.5 ? 'read' : 'write';
-    // Token numbers of a connection are reused there by later messages.
+    // Later messages of a connection reuse its token numbers.
     const same = (one: Token): boolean =>
       one.memory.token === memory.token && one.memory.address === memory.address;
     const must = [...keeper.live.values()].some(same);

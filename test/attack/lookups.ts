@@ -1,5 +1,5 @@
 /**
- * Continuous lookups by victims: of a partner, which replies correctly, and of an attacker, which replies arbitrarily.
+ * Continuous service lookups by victims. The partner replies correctly, the attacker arbitrarily.
  */
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openDatagramSide } from '../helpers/datagram-side.js';
@@ -9,17 +9,17 @@ import { type Activity, asking, newHealth, watched } from './activity.js';
 
 /** A lookup's requested behaviour and its unique number. */
 export const NONCE_BYTES = 8;
-/** Its first byte: how the attacker ends it, after replies that must not end it. */
+/** First byte of the nonce: how the attacker ends the lookup, after replies that must not end it. */
 export const Wish = { accept: 0, refuse: 1, silence: 2 } as const;
 /** The status of its refusals. */
 export const REFUSED_STATUS = 2;
 /** Number of concurrent lookups. */
 const AT_ONCE = 6;
 const SILENT_MS = 40;
-/** Refused for lack of room, which a stranger may cause. */
+/** Status of a refusal because the queue is full, which a stranger may cause. */
 const CROWDED_STATUS = 3;
 
-/** The Q_Key of a lookup's reply; also the queue pair, if the attacker replies. */
+/** The Q_Key of a lookup's reply. Replies of the attacker also derive the QPN from the nonce. */
 export const qkeyOf = (nonce: Uint8Array): number => Buffer.from(nonce).readUInt32BE(4) & 0x7fff_ffff;
 export const qpnOf = (nonce: Uint8Array): number => 0x10_0000 + (Buffer.from(nonce).readUInt32BE(1) & 0xffff);
 
@@ -28,7 +28,7 @@ export function serveLookups(
   provider: IWVProvider,
   address: string,
 ): Activity & { port: number; qpn: number } {
-  const health = newHealth('look-ups, answered');
+  const health = newHealth('lookups, served');
   const side = openDatagramSide(provider, address);
   const listener = provider.createDatagramEndpoint();
   listener.bindAddress({ family: 4, address, port: 0 });
@@ -73,7 +73,7 @@ export function askLookups(
   attacker: SocketAddress,
   seed: number,
 ): Activity {
-  const health = newHealth('look-ups', { right: 0, accepted: 0, refused: 0, cancelled: 0, crowded: 0 });
+  const health = newHealth('lookups', { right: 0, accepted: 0, refused: 0, cancelled: 0, crowded: 0 });
   const { figures } = health;
   const random = seeded(seed);
 

@@ -1,7 +1,7 @@
 /**
  * The attacker of connection management: `mad-flood setup`, in JSON. It sends MADs from its addresses, `packets` at a
- * time on its parent's request. Where it listens it sees the MADs that victims send to it, and replies to their lookups
- * as they wish, among other replies.
+ * time on its parent's request. If it listens, it receives the MADs that victims send to it. It replies to their lookups as requested, and
+ * also sends other replies.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -40,7 +40,7 @@ export interface MadBurst {
 }
 
 export interface MadsSent {
-  /** Counts since the previous reply. */
+  /** Number of packets since the previous reply. */
   readonly packets: number;
   readonly refused: number;
   readonly knowledge: Knowledge;
@@ -97,7 +97,7 @@ function fire({ socket, writer }: Gun, mad: Uint8Array, sound = false): void {
   });
 }
 
-/** Sends replies that must end nothing, before and after the requested one. */
+/** Sends replies that must have no effect, before and after the requested one. */
 function answer(asked: SeenRequest): void {
   const wrong = (): void => {
     for (let n = maker.below(4); n > 0; n--) {

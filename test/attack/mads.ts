@@ -1,4 +1,4 @@
-/** MADs with fields that are right, nearly right or random, and the packets that carry them. */
+/** MADs with correct, nearly correct or random fields, and the packets that carry them. */
 import {
   CmAttribute,
   type CmBody,
@@ -56,7 +56,7 @@ export interface MadAim {
   /** Ports of both victims for connections and for lookups. */
   readonly churn: readonly number[];
   readonly lookups: number;
-  /** Whether this address is that of the victims' partner, so that no MAD may be right. */
+  /** Whether this is the address of the victims' partner. No MAD may then be entirely correct. */
   readonly partners: boolean;
 }
 
@@ -94,7 +94,7 @@ export class MadMaker {
       2,
       wrong === 3 ? this.pick([0, 0x8000, 0x7fff, 0x8001, this.below(0x1_0000)]) : DEFAULT_PKEY,
     );
-    // QP0, that of groups, or a queue pair that accepts no MADs.
+    // QP0, the multicast QPN, or a queue pair that accepts no MADs.
     view.setUint32(4, wrong === 4 ? this.pick([0, 0xff_ffff, OWN_SLOT << 16]) : GSI_QPN);
     view.setUint32(8, this.below(0x100_0000));
     view.setUint32(
@@ -126,7 +126,7 @@ export class MadMaker {
 
   // ── Service id resolution ──────────────────────────────────────────────────────────────────────────────────
 
-  /** The reply requested by a lookup, sent last. Undefined: none. */
+  /** The reply that a lookup requests, or undefined if it requests none. It is sent last. */
   rightAnswer({ requestId, transactionId, serviceId, nonce }: SeenRequest): Uint8Array | undefined {
     const wish = nonce[0];
     if (wish === Wish.silence) return undefined;
@@ -166,7 +166,7 @@ export class MadMaker {
   /** A forged reply from an address that may have been looked up at about the time of `seen`. */
   forgedAnswer(seen: SeenRequest, { partners }: MadAim): Uint8Array {
     const requestId = this.below(3) === 0 ? seen.requestId : this.near(seen.requestId);
-    // Its low half is the id; only another address may have that right.
+    // The low half of the transaction id is the request id. The partner's address must not have both right.
     const right = ((BigInt(seen.transactionId) >> 32n) << 32n) | BigInt(requestId);
     const transactionId = partners ? this.otherTransaction(right) : right;
     return emitMad('SIDR_REP', transactionId, {
@@ -257,7 +257,7 @@ export class MadMaker {
       remoteCommId: seen === undefined ? Number(this.bits(32)) : own ? seen.theirs : this.near(seen.theirs),
     };
     const qpn = seen !== undefined && this.below(4) !== 0 ? seen.qpn : this.below(0x100_0000);
-    // The partner's address and all ids right: that would be the partner.
+    // With the partner's address and correct ids, the MAD would be genuine.
     const localCommId = partners && own ? this.ownId() : ids.localCommId;
     const bodies: { [N in CmMessageName]?: Partial<CmBody<N>> } = {
       MRA: { message: this.below(4), serviceTimeout: this.below(32) },
@@ -279,7 +279,7 @@ export class MadMaker {
     };
     const layout = cmLayouts[name] as { encode(value: object, to: Uint8Array, at: number): Uint8Array };
     if (this.below(6) === 0) {
-      // Right ids, and nothing else.
+      // Only the ids are correct.
       const mad = emitMad(name as 'RTU', transactionId, {});
       mad.set(this.bytes(MAD_SIZE - MAD_HEADER_SIZE), MAD_HEADER_SIZE);
       const view = new DataView(mad.buffer);
@@ -297,7 +297,7 @@ export class MadMaker {
     return ((OWN_SLOT << 24) | this.below(0x100_0000)) >>> 0;
   }
 
-  /** An id near the given one, rarely that id itself. */
+  /** An id near the given one, or rarely that id itself. */
   private near(id: number): number {
     return (id - AROUND + this.below(2 * AROUND + 1)) >>> 0;
   }

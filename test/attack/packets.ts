@@ -1,9 +1,9 @@
 /**
- * RoCEv2 packets with correct ICRCs: valid ones for a queue pair whose numbers are known, some of them with a few changed
- * fields. IPv4 only, as an unconnected UDP socket sends them: with ID 0 and DF.
+ * RoCEv2 packets with correct ICRCs, for queue pairs whose numbers are known. Most are valid, and some have a few changed fields. Their
+ * ICRCs assume IPv4 packets of an unconnected UDP socket, with ID 0 and DF.
  */
 
-/** An attacker's knowledge of a queue pair: the same as its peer's. */
+/** An attacker's knowledge of a queue pair, which is the same as its peer's. */
 export interface Aim {
   readonly qpn: number;
   readonly peerQpn: number;
@@ -12,7 +12,7 @@ export interface Aim {
   sendPsn: number;
   receivePsn: number;
   readonly pkey: number;
-  /** Of datagrams. */
+  /** Q_Key of datagrams. */
   readonly qkey: number;
   readonly rkey: number;
   /** The memory of `rkey`. */
@@ -21,7 +21,7 @@ export interface Aim {
   readonly foreignKeys: readonly number[];
 }
 
-/** An aim in a form for messages between processes. */
+/** An aim, as serialized for messages between processes. */
 export interface AimMessage extends Omit<Aim, 'memory'> {
   readonly memory: { readonly address: string; readonly length: number };
 }
@@ -40,7 +40,7 @@ export interface Way {
 export type Fate = 'valid' | 'changed' | 'damaged';
 
 export interface Made {
-  /** From the BTH to the ICRC. */
+  /** The packet from the BTH to the ICRC. */
   readonly bytes: Uint8Array;
   readonly fate: Fate;
 }
@@ -77,12 +77,12 @@ const op = {
   datagram: 0x64,
   datagramImmediate: 0x65,
   congestion: 0x81,
-  /** A fragment of a packet, between peers that have agreed on fragments. */
+  /** A fragment of a packet. Peers negotiate fragmentation. */
   fragment: 0xe1,
 } as const;
-/** A fragment's offset and its packet's length, 16 bits each. */
+/** Size of a fragment's offset and its packet's length, 16 bits each. */
 const PLACE_BYTES = 4;
-/** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragment_state.h). */
+/** Offsets of fragments are multiples of this. So are the lengths of all but a packet's last fragment (objects/fragment_state.h). */
 const FRAGMENT_UNIT = 256;
 
 /** Most packets of attackers are short and complete, because the fast path accepts only these. */
@@ -99,14 +99,14 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb8_8320 : crc >>> 1;
   return crc;
 });
-/** A response has a PSN of the queue pair's own requests. */
+/** Whether a packet is a response, which has a PSN of the queue pair's own requests. */
 const isAnswer = (opcode: number): boolean => opcode >= op.readFirst && opcode <= op.atomicAcknowledge;
-/** The register after the eight bytes of ones that stand for the missing local route header (IBA 1 annex A17). */
+/** The CRC register after eight bytes of ones, which replace the missing local route header (IBA 1 annex A17). */
 const ICRC_SEED = 0xdebb_20e3;
 
 /** Writes packets into one buffer, which the next packet reuses. */
 export class PacketWriter {
-  /** An IP packet in which the fields outside of the ICRC are ones. */
+  /** An IP packet whose fields that the ICRC does not cover are all ones. */
   readonly #bytes = new Uint8Array(LONGEST + 64);
   readonly #view = new DataView(this.#bytes.buffer);
 
@@ -126,9 +126,8 @@ export class PacketWriter {
   }
 
   /**
-   * A packet for `aim`, from a seeded random generator: most of them valid, or with one to three changed fields; a few
-   * with a wrong ICRC or length. Packets that a queue pair accepts advance its PSNs. `forbidden`: QPNs that must not be
-   * attacked.
+   * Creates a packet for `aim` from a seeded random generator. Most are valid or have one to three changed fields; a few have a wrong ICRC
+   * or length. Packets that a queue pair accepts advance its PSNs. `forbidden`: QPNs that must not be attacked.
    */
   make(aim: Aim, random: () => number, forbidden: ReadonlySet<number>): Made {
     const below = (n: number): number => Math.floor(random() * n);
@@ -176,7 +175,7 @@ export class PacketWriter {
     return this.#finish(at + PLACE_BYTES + FRAGMENT_UNIT, 'valid', () => 1).bytes;
   }
 
-  /** A packet of given bytes, from the BTH to the last pad byte. */
+  /** Creates a packet with these bytes from the BTH to the last pad byte. */
   wrap(bth: Uint8Array): Uint8Array {
     this.#bytes.set(bth, BTH_AT);
     return this.#finish(BTH_AT + bth.length, 'valid', () => 1).bytes;
@@ -206,7 +205,7 @@ export class PacketWriter {
     }
   }
 
-  /** The extension headers of an opcode. */
+  /** Writes the extension headers of an opcode. */
   #extend(start: number, opcode: number, aim: Aim, payload: number, below: (n: number) => number): number {
     const view = this.#view;
     let at = start;
@@ -246,7 +245,7 @@ export class PacketWriter {
       case op.atomicAcknowledge:
       case op.readFirst:
       case op.readOnly:
-        // Mostly ACK; RNR NAK and NAK as well.
+        // Mostly ACKs, but also RNR NAKs and NAKs.
         view.setUint32(at, ((below(6) === 0 ? 0x20 * below(4) + below(5) : 0x1f) << 24) + below(1000));
         at += 4;
         break;
@@ -269,7 +268,7 @@ export class PacketWriter {
     return at;
   }
 
-  /** Ranges of PSNs that its peer seems to keep: in order and before the next one to be sent, or anywhere. */
+  /** Writes ranges of PSNs that the peer claims to have: in order and below the next PSN to send, or anywhere. */
   #fillReport(start: number, bytes: number, aim: Aim, below: (n: number) => number): void {
     let psn = (aim.sendPsn - (bytes >> 1) - below(4)) & PSN_MASK;
     for (let at = start; at < start + bytes; at += 8) {
@@ -280,7 +279,7 @@ export class PacketWriter {
     }
   }
 
-  /** A part of a packet for the same queue pair: all of it, its beginning, or a later part. */
+  /** Writes a fragment of a packet for the same queue pair: all of it, its beginning, or a later part. */
   #fillFragment(start: number, bytes: number, aim: Aim, below: (n: number) => number): void {
     const view = this.#view;
     const inner = bytes - PLACE_BYTES;
@@ -310,7 +309,7 @@ export class PacketWriter {
         view.setUint16(BTH_AT + 2, [0x7fff, 0x8000, 0, 0xffff, below(0x1_0000)][below(5)]!);
         return end;
       case 3:
-        // Its peer's, QPs 0 and 1, that of groups, a neighbour, or a random one.
+        // The peer's QPN, QPs 0 and 1, the multicast QPN, an adjacent QPN, or a random one.
         view.setUint32(
           BTH_AT + 4,
           [aim.peerQpn, 0, 1, 0xff_ffff, aim.qpn ^ (1 << below(24)), below(0x100_0000)][below(6)]!,
@@ -362,7 +361,7 @@ export class PacketWriter {
     }
   }
 
-  /** Appends the ICRC; occasionally a wrong one, or one byte too many. */
+  /** Appends the ICRC, occasionally a wrong one or one extra byte. */
   #finish(last: number, made: Fate, below: (n: number) => number): Made {
     const view = this.#view;
     const bytes = this.#bytes;

@@ -87,7 +87,7 @@ export class Program {
     return this.#child.pid!;
   }
 
-  /** The next message. */
+  /** Returns the next message. */
   async next<T>(what: string): Promise<T> {
     if (this.#answers.length > 0) return this.#answers.shift() as T;
     if (this.over !== undefined) throw this.#ended();
@@ -104,7 +104,7 @@ export class Program {
     }
   }
 
-  /** The next message, without a time limit. */
+  /** Returns the next message, without a time limit. */
   async last<T>(): Promise<T> {
     if (this.#answers.length > 0) return this.#answers.shift() as T;
     if (this.over !== undefined) throw this.#ended();

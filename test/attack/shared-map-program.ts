@@ -1,6 +1,6 @@
 /**
- * A process of the attack on shared maps: `own NAME` stores, removes and evicts endlessly; `read NAME SEED` reads endlessly, and reports
- * its results on request, and the end of its view.
+ * A process of the attack on shared maps: `own NAME` stores, removes and evicts entries endlessly. `read NAME SEED` reads endlessly. It
+ * reports its results on request, and the end of its view.
  */
 import { createSharedMap, openSharedMap, type SharedMapView } from '../../nd/net/index.js';
 import { seeded } from '../helpers/random.js';
@@ -12,7 +12,7 @@ export interface MapReads {
   readonly torn: number;
   readonly foreign: number;
   readonly expired: number;
-  /** The owner took a long time to change the entry, because it had no CPU or was killed. */
+  /** Reads that failed because the owner was changing the entry for a long time: it had no CPU or was killed. */
   readonly busy: number;
 }
 

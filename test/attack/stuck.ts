@@ -1,6 +1,7 @@
 /**
- * Peers that hang, beside an honest one: stopped in the middle of a copy, while the owner of the memory has no room to withdraw it,
- * and with pages that are never supplied. The native program test/native/host_stuck.cc, because a peer has to be stopped within a copy.
+ * Peers that hang, and an honest one. Some are stopped in the middle of a copy, even while the owner of the memory has no room to withdraw
+ * it. Others wait for pages that are never supplied. The native program test/native/host_stuck.cc does this, because it can stop a peer
+ * within a copy.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +16,7 @@ const programs: Record<Build, { target: string; path: string }> = {
   asan: { target: 'asan-stuck', path: 'build/asan/host_stuck' },
 };
 
-/** The last line of the program. */
+/** The program's last line of output. */
 const figuresSchema = z.record(z.string(), z.number());
 
 interface Ended {
@@ -53,7 +54,7 @@ async function runStuck({ build, count }: Run): Promise<Outcome> {
 
 export const stuckAttack: Attack = {
   name: 'stuck',
-  what: 'peers stopped in the middle of a copy, with room to take the memory back and without, and one whose pages never come',
+  what: 'peers stopped in the middle of a copy, with room to withdraw the memory and without, and one whose pages are never supplied',
   unit: 'stops',
   full: 2000,
   short: 50,

@@ -17,7 +17,7 @@ export interface Ports {
   readonly port: number;
   readonly churn?: number | undefined;
   readonly lookups?: number | undefined;
-  /** The reply to lookups. */
+  /** The QPN in replies to lookups. */
   readonly qpn?: number | undefined;
 }
 
@@ -132,7 +132,7 @@ async function open(make: () => Promise<Target>): Promise<void> {
       setTimeout(work, WORK_MS);
       return;
     }
-    // Until there is another one, so that it is not a target.
+    // Kept until there is another queue pair, so that its number is not a target.
     const gone = targets[index]!;
     targets[index] = { ...gone, aims: () => [] };
     renew().then(work, (error: unknown) => {

@@ -1,4 +1,4 @@
-/** A victim and its partner, with a connection between them that is not attacked. */
+/** A victim and its partner, connected by a connection that is not attacked. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { ADDRESS } from '../helpers/loopback.js';
 import { HANG_MS } from '../helpers/within.js';
@@ -83,7 +83,7 @@ export class Victims {
     return victims;
   }
 
-  /** Kernel objects of both at their end: those of their side of the bystanders' connection. */
+  /** Kernel objects that each still has at the end: those of its side of the bystanders' connection. */
   static readonly ownObjects = { qp: 1, cq: 1, pd: 1, mr: 1, ah: 0, mw: 0, srq: 0 } as const;
 
   async aims(): Promise<AimMessage[]> {
@@ -117,7 +117,7 @@ export class Victims {
   }
 
   /**
-   * Waits until both have processed the pending MADs. Otherwise requests of the partner find no room, or are too late.
+   * Waits until both have processed the pending MADs. Otherwise, requests of the partner find the queue full or time out.
    */
   async drained(): Promise<void> {
     const until = performance.now() + HANG_MS;
@@ -125,7 +125,7 @@ export class Victims {
       const both = await this.health();
       if (both.every(({ cm }) => cm.sidrWaiting === 0 && cm.waitingRequests === 0)) return;
       if (goingsOn(both).some(({ failure }) => failure !== undefined)) return;
-      if (performance.now() > until) throw new Error(`requests are not taken for ${HANG_MS} ms`);
+      if (performance.now() > until) throw new Error(`requests have been pending for ${HANG_MS} ms`);
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }

@@ -1,6 +1,5 @@
 /**
- * Attacks over UDP: a process on this host or another sends arbitrary packets to port 4791, in a peer's name or its
- * own.
+ * Attacks over UDP. A process on this host or another sends arbitrary packets to port 4791, as a peer or as itself.
  */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
@@ -12,14 +11,14 @@ import { type Place, Victims } from './victims.js';
 const ADDRESS = '127.0.0.1';
 /** Packets between two updates of the targets and their PSNs. */
 const BURST = 128;
-/** One in this many wrong ICRCs is accepted if the receiver solves for the IPv4 ID. */
+/** If the receiver solves for the IPv4 ID, it accepts one in this many wrong ICRCs. */
 const SOLVED_ONE_IN = 2 ** 15;
-/** Those of the victim and its partner, where ICRCs are exact. */
+/** Raw sockets with exact ICRCs: one of the victim and one of its partner. */
 const RAW_SOCKETS = 2;
 
 /**
- * Opens UDP sockets whose packets have ID 0, as hosts send RoCEv2, and executes the program that uses them, because
- * Node cannot set that option (IP_MTU_DISCOVER).
+ * Opens UDP sockets whose packets have ID 0, as in RoCEv2, and executes the program that uses them. Node.js cannot set that option
+ * (IP_MTU_DISCOVER).
  */
 const zeroIds = (sockets: number, source: string): string[] => [
   'python3',
@@ -42,15 +41,15 @@ export interface Field {
   readonly kernel: KernelOptionsInput;
   readonly connections: number;
   readonly datagrams: number;
-  /** Whether the attacker's packets have the ID of their ICRCs, so that no receiver has to solve for it. */
+  /** Whether the attacker's packets have the IPv4 ID that their ICRCs assume, so that receivers do not solve for it. */
   readonly zeroIds: boolean;
-  /** Whether the attacker is on another host, with the partner: it knows only connections of other hosts. */
+  /** Whether the attacker is on another host, together with the partner. It only knows connections of other hosts. */
   readonly remote?: boolean;
 }
 
 const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm: { timewaitMs: 50 } };
 
-/** Longer than any victim needs to reconnect. */
+/** A time in which any victim reconnects. */
 const IDLE_MS = 60_000;
 
 const here = { address: ADDRESS, by: [] } as const;
@@ -83,7 +82,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   while (total.packets < count) {
     const aims = await victims.aims();
     if (aims.length === 0) {
-      // All of them are being replaced.
+      // All targets are being replaced.
       if (performance.now() > idleUntil) throw new Error(`No victim has had a connection for ${IDLE_MS} ms.`);
       continue;
     }
@@ -98,7 +97,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   }
   flood.kill();
   const { findings, before, after, left } = await victims.end();
-  // Whichever of the two received a packet.
+  // The sum over both, because either may have received a packet.
   const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
   const figures = {
     fast: sum('rcvd_fast'),
@@ -117,26 +116,26 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   const dropped = figures.icrc + figures['bad length'];
   const exact = kernel.icrc === 'exact';
   const luck = exact ? 0 : 10 + (10 * total.damaged) / SOLVED_ONE_IN;
-  // With exact ICRCs the OS counts the packets removed by its filters, which the raw socket receives.
+  // With exact ICRCs, the OS also counts packets removed by its filters, which the raw socket does receive.
   const lost = (exact ? 0 : left.systemDropped) + total.refused;
-  // Exact: a packet to the QPN of groups arrives at one UDP socket, and at the raw sockets of both processes.
+  // With exact ICRCs, a packet to the multicast QPN arrives at one UDP socket and at the raw sockets of both processes.
   const damaged = total.damaged + (exact ? RAW_SOCKETS * total.damagedForAll : 0);
   if (dropped > damaged || dropped < damaged - luck - lost) {
-    findings.push(`counters: ${dropped} packets were dropped as damaged, and ${damaged} were to be`);
+    findings.push(`counters: ${dropped} packets were dropped as damaged; expected ${damaged}`);
   }
   const came = sum('wire_rx_packets');
   if (came < total.packets - lost) {
-    findings.push(`counters: ${came} packets have come, and ${total.packets} were sent`);
+    findings.push(`counters: ${came} packets have arrived; ${total.packets} were sent`);
   }
   if (field.remote && left.renewed > 0) {
-    findings.push(`connections: ${left.renewed} have ended by packets of a host that is not their peer's`);
+    findings.push(`connections: ${left.renewed} were ended by packets of a host that is not their peer's`);
   }
   if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.fast < total.packets / 100) {
-    findings.push('the attack: nearly nothing has taken the fast path');
+    findings.push('the attack: hardly any packet has taken the fast path');
   }
   // Both peers of a victim's connection use this package, so they have agreed on fragments.
   if (!field.remote && connections > 0 && figures.fragments < total.packets / 5000) {
-    findings.push('the attack: nearly no fragment was taken');
+    findings.push('the attack: hardly any fragment was accepted');
   }
   return { done: total.packets, findings, figures };
 }

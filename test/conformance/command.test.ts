@@ -43,7 +43,7 @@ test('--processes 2: the other half also requires a token, which is on no comman
     const other = children
       .map((pid) => ({ pid, words: readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0') }))
       .find(({ words }) => words.includes('--serve'));
-    assert.ok(other !== undefined, 'there is a process of the other half');
+    assert.ok(other !== undefined, 'a process of the other half exists');
     assert.not.match(other.words.join(' '), /[0-9a-f]{32}/);
     const ports = listeningPorts(other.pid);
     assert.is(ports.length, 1);

@@ -59,7 +59,7 @@ async function linesUntilClosed(socket: Socket): Promise<string> {
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     told += chunk;
   });
-  socket.on('error', () => {}); // after its end, if it continued to send
+  socket.on('error', () => {}); // after the server has closed it, if it is still sending
   await once(socket, 'close');
   return told;
 }

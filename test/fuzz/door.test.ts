@@ -1,7 +1,7 @@
 /**
- * Every IOCTL with invalid bytes through the real channel to the real kernel: valid requests with changed bytes, random
- * and truncated buffers of any length, with ids of live objects in them. Each request ends in a status that has a name,
- * no output is longer than requested, the HCA gets no memory that was not pinned, and valid requests work as before.
+ * Every IOCTL with invalid bytes, through the real channel to the real kernel. Inputs are valid requests with changed bytes, and random or
+ * truncated buffers of any length that contain ids of live objects. Each request ends in a known status, no output is longer than
+ * requested, the HCA never gets memory that is not pinned, and valid requests still work.
  */
 import fc from 'fast-check';
 import { suite } from 'uvu';
@@ -42,7 +42,7 @@ const ibatName = '\\\\.\\ibat';
 /** Requests per IOCTL. */
 const numRuns = Number(process.env.ND_FUZZ_RUNS ?? 150);
 
-/** These pass memory to the HCA, which no random request may do. */
+/** These IOCTLs pass memory to the HCA, which no random request may do. */
 const handsMemory = new Set(['MEMORY_REGISTER', 'CQ_CREATE', 'CQ_RESIZE', 'SRQ_CREATE', 'QP_CREATE']);
 
 interface World {
@@ -51,7 +51,7 @@ interface World {
   live: Live;
 }
 
-/** Runs with live objects on separate files; closing the files must end everything. */
+/** Runs with live objects on separate files. Closing the files must release everything. */
 function inWorld(run: (world: World) => void): void {
   const file = openDeviceFile(winVerbs);
   const ibat = openDeviceFile(ibatName);
@@ -69,7 +69,7 @@ function inWorld(run: (world: World) => void): void {
   }
 }
 
-/** Typical next requests of a program: the kernel must still serve them. */
+/** Typical further requests of a program, which the kernel must still serve. */
 function validRequestsWork(): void {
   inWorld(({ file, live }) => {
     const guids = WvGuidEntries.decode(file.ioctl(IoctlCode.GUID_QUERY, null, 2048).subarray(8));
@@ -85,14 +85,14 @@ function validRequestsWork(): void {
 }
 
 interface Attempt {
-  /** Whether the bytes are laid over a valid request, only at `changed` offsets. */
+  /** Whether the bytes overwrite a valid request, only at `changed` offsets. */
   valid: boolean;
   bytes: Uint8Array;
   changed: number[];
   /** Length of the input; null: no buffer at all; undefined: that of a valid request. */
   inputLength: number | null | undefined;
   outputLength: number;
-  /** The 8-byte positions that get an existing id, and its number. */
+  /** Indexes of the 8-byte words that get an existing id, and the number of that id. */
   planted: { place: number; choice: number }[];
 }
 
@@ -163,7 +163,7 @@ function issue(file: DeviceFile, code: number, input: Uint8Array | null, outputL
   return statusOf(outputLength, () => request.getResult({ wait: true }));
 }
 
-/** As {@link issue}, in the blocking form. */
+/** Like {@link issue}, with a blocking request. */
 function issueBlocking(
   file: DeviceFile,
   code: number,

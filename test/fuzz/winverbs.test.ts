@@ -14,7 +14,7 @@ import {
 } from '../../winverbs/index.js';
 import { connectedPair, type Side, take } from '../helpers/loopback.js';
 
-/** Numbers that fit, nearly fit, and do not fit at all. */
+/** Numbers that are valid, barely invalid, or far out of range. */
 const number = fc.oneof(
   fc.nat(64),
   fc.nat(10_000),
@@ -74,7 +74,7 @@ function run(side: Side, peer: Side, window: ReturnType<Side['pd']['allocateMemo
   posts[p.what]!();
 }
 
-test('anything posted is refused with a status or ends in a completion, and affects nothing else', async () => {
+test('any posted request is rejected with a status or completes, and affects nothing else', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(post, { minLength: 1, maxLength: 12 }), async (all) => {
       const { a, b, release } = await connectedPair();

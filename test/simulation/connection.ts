@@ -1,4 +1,4 @@
-/** A program's connections in the simulation: each carries a flow, ends when that is complete, and reports its loss. */
+/** A program's connections in the simulation. Each carries a flow, ends when the flow is complete, and reports if it is lost. */
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
 import type { Traffic } from './native-simulation.js';
@@ -13,7 +13,7 @@ const NS_PER_MS = 1e6;
 const ACK_UNIT_MS = 4.096e-3;
 /** The engine adds 25 % to timeouts, and a clock may be 10 % slow. */
 const TIMEOUT_MARGIN = 1.25 * 1.15;
-/** RNR waits may last a second plus the longest timer (docs/internals/wire.md); the network has queues. */
+/** RNR waits may last a second plus the longest timer (docs/internals/wire.md). Queues of the network add to that. */
 const RNR_AND_QUEUES_MS = 3000;
 const IB_MTU = { 256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5 } as const;
 
@@ -21,7 +21,7 @@ export interface ConnectionSettings {
   readonly mtu: keyof typeof IB_MTU;
   /** Payload of packets that both links support beyond the MTU, in bytes; 0: none. */
   readonly packetBytes: number;
-  /** Codes of 4.096 µs × 2^code, and of RNR NAKs. */
+  /** Code of the ACK timeout, 4.096 µs × 2^code. */
   readonly ackTimeoutCode: number;
   readonly minRnrTimer: number;
   readonly retryCount: number;
@@ -41,8 +41,7 @@ export const usualSettings: ConnectionSettings = {
 };
 
 /**
- * Maximum time without progress while requests are outstanding: after all retries and RNR waits, a connection is
- * lost, if it has not got further.
+ * Maximum time without progress while requests are outstanding. A connection that has made none after all retries and RNR waits is lost.
  */
 function longestSilenceMs({ ackTimeoutCode, retryCount }: ConnectionSettings): number {
   return ACK_UNIT_MS * 2 ** ackTimeoutCode * (retryCount + 1) * TIMEOUT_MARGIN + RNR_AND_QUEUES_MS;
@@ -56,11 +55,11 @@ export interface FlowPlan {
   readonly back?: Traffic | undefined;
   /** Whether the connection may be lost, as in a partition. */
   readonly mayFail: boolean;
-  /** Instead of the world's setting. */
+  /** Overrides the world's setting. */
   readonly ours?: boolean;
-  /** The flow has completed without a loss. */
+  /** Called when the flow has completed without a loss. */
   readonly onDone?: (flow: FlowConnection) => void;
-  /** The flow has failed: refused, timed out, or lost. `established`: whether data may have been transferred. */
+  /** Called when the flow has failed: refused, timed out, or lost. `established`: whether data may have been transferred. */
   readonly onLost?: (flow: FlowConnection, why: string, established: boolean) => void;
 }
 
@@ -74,7 +73,7 @@ export class FlowConnection {
   readonly #world: World;
   readonly #endpoint: number;
   readonly #connection: CmConnection;
-  /** Possibly before the connection was established. */
+  /** Whether stop() was called, possibly before the connection was established. */
   #stopped = false;
 
   constructor(world: World, plan: FlowPlan) {
@@ -112,13 +111,13 @@ export class FlowConnection {
     );
   }
 
-  /** No more requests; the connection ends when the outstanding ones are complete. */
+  /** Stops issuing requests. The connection ends when the outstanding ones are complete. */
   stop(): void {
     this.#stopped = true;
     if (this.state === 'running') this.#world.native.stopFlow(this.flow);
   }
 
-  /** The flow is complete, or has failed. */
+  /** Called when the flow is complete or has failed. */
   finished(failed: boolean): void {
     if (this.state !== 'running') return;
     if (failed) {
@@ -131,7 +130,7 @@ export class FlowConnection {
     this.plan.onDone?.(this);
   }
 
-  /** Its host has crashed. */
+  /** Called when its host has crashed. */
   forget(): void {
     this.#settleLost('crashed');
   }
@@ -148,13 +147,13 @@ export class FlowConnection {
     if (this.#stopped) this.stop();
   }
 
-  /** Reported by connection management. */
+  /** The end of the connection, reported by connection management. */
   #over(why: string): void {
     this.#endEndpoint();
     this.#settleLost(why);
   }
 
-  /** Reported by the queue pair. */
+  /** A loss, reported by the queue pair. */
   #lose(why: string): void {
     if (this.state === 'done' || this.state === 'lost') return;
     this.#connection.abandon();
@@ -202,7 +201,7 @@ function accept(world: World, server: SimulatedHost, { connection, request }: Ta
   world.watchEndpoint(endpoint, lose, () => connection.communicationEstablished());
   connection.events = {
     established: () => world.setDreqOnExit(endpoint, connection),
-    // A repetition of an old request is accepted, and given up when there is no reply.
+    // A duplicate of an old request is accepted, and abandoned when no reply arrives.
     rejected: end,
     timedOut: end,
     disconnected: end,
@@ -238,7 +237,7 @@ export interface PeerOfQp {
   readonly peerExtensions?: number;
 }
 
-/** The attributes of a queue pair that goes to RTS. */
+/** The attributes of a queue pair that moves to RTS. */
 export function attributesOf(settings: ConnectionSettings, path: CmPath, receivePsn: number, peer: PeerOfQp) {
   return {
     path,

@@ -6,7 +6,7 @@ import type { HostOptions } from './native-simulation.js';
 import type { World } from './world.js';
 
 const NS_PER_MS = 1e6;
-/** An id has 18 bits below its slot and kernel. */
+/** Number of ids: their low 18 bits. The high bits contain slot and kernel. */
 const COMM_IDS = 0x4_0000;
 const COMM_ID_BASE = (1 << 24) | (1 << 18);
 const CA_GUID_BASE = 0x0200_00ff_fe00_0000n;
@@ -18,12 +18,12 @@ export function addressOf(number: number): Gid {
 
 export class SimulatedHost {
   readonly number: number;
-  /** In the network. */
+  /** Its vertex in the network. */
   readonly vertex: number;
   readonly gid: Gid;
   /** The connection manager; undefined while the host is off. */
   cm: ConnectionManager | undefined;
-  /** Running timers, and ids in use. */
+  /** Running timers. */
   readonly timers = new Set<number>();
   readonly ids = new Set<number>();
   readonly #world: World;
@@ -40,7 +40,7 @@ export class SimulatedHost {
     return this.cm !== undefined;
   }
 
-  /** Starts the host: a restart has the same address and CA GUID, and no state. */
+  /** Starts the host. After a restart, it has the same address and CA GUID but no state. */
   boot(options: HostOptions, cm: Partial<CmOptions>): void {
     this.#world.native.boot(this.vertex, { ...options, slot: 1 });
     this.#nextId = this.#world.below(COMM_IDS);

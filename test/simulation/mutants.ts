@@ -1,6 +1,6 @@
 /**
  * Engines and connection managers that break one rule each, which the simulation must find: `npm run test:simulation:mutants -- [part of a
- * name]`. Each is built in a scratch folder, of a copy of the sources in C++ and of the compiled JavaScript.
+ * name]`. Each is built in a scratch folder, from copies of the C++ sources and the compiled JavaScript.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,17 +16,17 @@ const SEED = '1';
 
 interface Mutant {
   readonly name: string;
-  /** C++ below `kernel-bridge/hca`, JavaScript below `dist`. */
+  /** The mutated file: C++ below `kernel-bridge/hca`, JavaScript below `dist`. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** The scenario that finds it. */
+  /** The scenario that must find it. */
   readonly scenario: string;
 }
 
 const mutants: readonly Mutant[] = [
   {
-    name: 'duplicate requests are executed again',
+    name: 'duplicate requests are executed twice',
     file: 'engine/transport/responder.cc',
     from: '  if (distance < 0) {',
     to: '  if (distance < 0 && !(p.flags & wire::kFirst && p.flags & wire::kLast)) {',
@@ -47,14 +47,14 @@ const mutants: readonly Mutant[] = [
     scenario: 'pair',
   },
   {
-    name: 'a READ that is repeated in part is served from its start',
+    name: 'a partially repeated READ is served from its start',
     file: 'engine/transport/duplicate_requests.cc',
     from: 'job = {false, false, p.bth.psn, reth.address, reth.rkey,',
     to: 'job = {false, false, p.bth.psn, r.address, reth.rkey,',
     scenario: 'pair',
   },
   {
-    name: 'a response that waits for its first turn is also repeated, and is sent without its end',
+    name: 'a response that is still queued is also repeated, and is sent without its end',
     file: 'engine/transport/extensions/lost_responses.cc',
     from: '    if (ahead <= 0) return;',
     to: '    if (ahead <= -9999999) return;',
@@ -68,14 +68,14 @@ const mutants: readonly Mutant[] = [
     scenario: 'partition',
   },
   {
-    name: 'an old response counts for what was sent later',
+    name: 'an old response acknowledges later requests',
     file: 'engine/transport/responder.cc',
     from: '  rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);',
     to: '  rs.ackPsn = wire::psnAdd(p.bth.psn, p.span);',
     scenario: 'pair',
   },
   {
-    name: 'marks cause no CNPs',
+    name: 'ECN marks cause no CNPs',
     file: 'engine/transport/congestion.cc',
     from: '  qp.set(kCnpPending);',
     to: '',
@@ -89,42 +89,42 @@ const mutants: readonly Mutant[] = [
     scenario: 'mads',
   },
   {
-    name: 'the fast path accepts packets that are not the next',
+    name: 'the fast path accepts packets out of order',
     file: 'engine/transport/fast_path.cc',
     from: 'bth.psn != rs.expected || m.length > qp.mtu',
     to: 'm.length > qp.mtu',
     scenario: 'pair',
   },
   {
-    name: 'losses at the end are never noticed',
+    name: 'losses at the end of a transfer are never detected',
     file: 'engine/transport/retransmission.cc',
     from: '  if (late == 0) return;',
     to: '  if (late != 0 || late == 0) return;',
     scenario: 'pair',
   },
   {
-    name: 'fragments: packets that vanish by their length are not suspected',
+    name: 'fragments: packets dropped because of their length are not detected',
     file: 'engine/transport/extensions/fragments.cc',
     from: '  if (payload <= next || next == f.size) return;',
     to: '  if (payload != 0 || next == f.size) return;',
     scenario: 'hole',
   },
   {
-    name: 'fragments: those of a response stay too long',
+    name: 'fragments: those of a response are not shortened',
     file: 'engine/transport/extensions/fragments.cc',
     from: 'narrow(qp, of.triedSize == f.size && c_.now > f.since,',
     to: 'narrow(qp, false,',
     scenario: 'hole',
   },
   {
-    name: 'fragments: one that is missing goes unnoticed when another came twice',
+    name: 'fragments: a missing one goes unnoticed if another has arrived twice',
     file: 'engine/transport/extensions/fragments.cc',
     from: 'a.missing -= !a.units[i];',
     to: 'a.missing -= a.missing != 0;',
     scenario: 'hole',
   },
   {
-    name: 'fragments: a probe that arrives changes nothing',
+    name: 'fragments: a probe that arrives has no effect',
     file: 'engine/transport/extensions/fragments.cc',
     from: '      f.size = larger;',
     to: '',
@@ -142,7 +142,7 @@ function run(program: string, parameters: readonly string[], env: NodeJS.Process
   return { ok: status === 0, output: `${stdout}${stderr}` };
 }
 
-/** Whether the simulation finds it. */
+/** Whether the simulation finds the mutant. */
 function tryMutant({ name, file, from, to, scenario }: Mutant, scratch: string): boolean {
   const path = join(scratch, file.endsWith('.cc') ? 'hca' : 'dist', file);
   const whole = readFileSync(path, 'utf8');
@@ -188,7 +188,7 @@ function isFound(name: string, scenario: string, scratch: string, addon: string)
 const wanted = process.argv[2] ?? '';
 const scratch = mkdtempSync(join(root, 'build/simulation-mutants-'));
 try {
-  // Including object files, so that only changed sources are compiled.
+  // Object files are copied too, so that only changed sources are compiled.
   const copied = { recursive: true, preserveTimestamps: true };
   cpSync(join(root, ENGINE), join(scratch, 'hca'), copied);
   for (const part of ['hca', 'simulation', ADDON])

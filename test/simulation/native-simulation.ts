@@ -9,20 +9,20 @@ const BUILT = '../../../test/native/build/networkdirect_simulation.node';
 export interface FaultRates {
   readonly loss?: number;
   readonly duplicate?: number;
-  /** Overtaken by others. */
+  /** Delayed, so that other packets overtake it. */
   readonly delay?: number;
   /** Duplicated, with the copy arriving long afterwards. */
   readonly ancient?: number;
 }
 
-/** One end of a link: the queue of its outgoing packets. Bytes and nanoseconds. */
+/** One end of a link: the queue of its outgoing packets. Units are bytes and nanoseconds. */
 export interface PortOptions {
   readonly nsPerByte?: number;
   readonly delayNs?: number;
   readonly capacity?: number;
-  /** From this length on packets are marked; 0: never. */
+  /** Queue length from which packets are marked; 0: never. */
   readonly mark?: number;
-  /** Longer packets are dropped silently, counted from the IP header to the ICRC; 0: none. */
+  /** Longer packets are dropped silently; 0: none. The length counts from the IP header to the ICRC. */
   readonly mtu?: number;
   readonly up?: boolean;
   /** Faults of data packets and of MADs. */
@@ -36,7 +36,7 @@ export interface HostOptions {
   readonly skewPpm?: number;
   /** The host's clock at the start of the simulation. */
   readonly startNs?: number;
-  /** Share of steps executed by a polling program, and after which the host has no CPU for a while. */
+  /** Share of steps that a polling program executes. */
   readonly polls?: number;
   readonly stalls?: number;
   readonly longestStallNs?: number;
@@ -65,7 +65,7 @@ export interface Traffic {
   readonly maxBytes: number;
   readonly depth: number;
   readonly receives: number;
-  /** 0: until the flow is stopped. */
+  /** Number of messages; 0: until the flow is stopped. */
   readonly messages: number;
   readonly thinkNs?: number;
   /** Share of receives that are posted late, and their maximum delay. */
@@ -94,10 +94,10 @@ export interface QpAttributes {
 /** Figures of a queue since the last reset; lengths in bytes. */
 export interface PortFigures {
   readonly longest: number;
-  /** Of 99 % of the packets that arrived. */
+  /** Maximum queue length that 99 % of the packets found. */
   readonly most: number;
   readonly dropped: number;
-  /** Longer than the MTU. */
+  /** Packets dropped because they were longer than the MTU. */
   readonly tooLong: number;
   readonly marked: number;
   readonly sent: number;
@@ -120,7 +120,7 @@ export const QpEvent = { established: 1, drained: 2, fatal: 3, peerLost: 4 } as 
 /** Values of one flow and direction in {@link NativeSimulation.flowFigures}. */
 export const FLOW_FIGURES = 5;
 
-/** Hosts, switches and links are numbers in the order of their making; ports are 2n and 2n + 1 of link n. */
+/** Hosts, switches and links are identified by number, in order of creation. Ports 2n and 2n + 1 belong to link n. */
 export interface NativeSimulation {
   addHost(gid: Gid): number;
   addSwitch(): number;
@@ -130,29 +130,29 @@ export interface NativeSimulation {
   boot(host: number, options: HostOptions & { slot: number }): void;
   crash(host: number): void;
   sendMad(host: number, path: CmPath, mad: Uint8Array, psn: number): void;
-  /** On the host's own clock; the clock of a number without a host is exact. */
+  /** Sets a timer on the host's clock. For a number without a host, the clock is exact. */
   setTimer(host: number, ns: number, id: number): void;
   addFlow(forth: Traffic | undefined, back: Traffic | undefined, mayFail: boolean, stuckNs: number): number;
   /** Side 0 issues the requests of `forth`. */
   makeEndpoint(host: number, flow: number, side: number): number;
-  /** Without attributes: the queue pair's number. With them: a status. */
+  /** Without attributes, returns the QPN. With attributes, moves the queue pair to RTS and returns a status. */
   bring(endpoint: number, attributes?: QpAttributes): number;
   setDreqOnExit(endpoint: number, path: CmPath, mad: Uint8Array): void;
   startFlow(flow: number, client: number, serverHost: number, serverQpn: number): boolean;
   stopFlow(flow: number): void;
   endEndpoint(endpoint: number): void;
-  /** Until this time, or until something has happened (true): then {@link News} says what. */
+  /** Runs until this time, or until an event (true), which {@link News} then contains. */
   run(untilNs: number): boolean;
   now(): number;
   violations(): string[];
-  /** Messages completed, bytes since the reset, beginning, end, and the first failure's status (0: none), of each flow and direction. */
+  /** For each flow and direction: completed messages, bytes since the reset, start, end, and the status of the first failure (0: none). */
   flowFigures(): Float64Array;
   portFigures(port: number): PortFigures;
   resetFigures(): void;
   figures(): Figures;
-  /** Port, number of the packet and fault, of each fault that has occurred. */
+  /** For each fault that has occurred: port, packet number, and kind. */
   appliedFaults(): Float64Array;
-  /** Only these occur. */
+  /** Restricts the faults to these. */
   prescribeFaults(faults: Float64Array): void;
   objectsLeft(host: number): number;
   counters(host: number): Record<string, number>;
@@ -191,7 +191,7 @@ function addon(): Addon {
   }
 }
 
-/** A simulation without hosts. The seed is a whole number below 2^48. */
+/** Creates a simulation without hosts. The seed is an integer below 2^48. */
 export function createSimulation(seed: number): { native: NativeSimulation; news: News } {
   const news = { values: new Float64Array(5), mad: new Uint8Array(256), gids: new Uint8Array(32) };
   return { native: new (addon().NativeSimulation)(seed, news.values, news.mad, news.gids), news };

@@ -8,7 +8,7 @@ import { Violation, type World } from './world.js';
 /** Nanoseconds per byte of a rate in Gbit/s. */
 export const nsPerByte = (gigabits: number): number => 8 / gigabits;
 
-/** Faults of packets and of hosts, each absent in half of the runs. */
+/** Ranges of packet and host faults, each absent in half of the runs. */
 export const faultRanges = {
   loss: rate(0.02),
   duplicate: rate(0.02),
@@ -33,14 +33,14 @@ export function faultsOf(plan: FaultPlan): { data: FaultRates; mads: FaultRates 
   };
 }
 
-/** A host's options: its clock is wrong by up to `skewPpm`, to either side. */
+/** A host's options. Its clock is up to `skewPpm` too fast or too slow. */
 export function hostOf(world: World, plan: FaultPlan, more: HostOptions = {}): HostOptions {
   const skewPpm = (world.below(2001) / 1000 - 1) * plan.skewPpm;
   const startNs = 1 + world.below(2 ** 40);
   return { skewPpm, startNs, polls: plan.polls, stalls: plan.stalls, single: plan.single, ...more };
 }
 
-/** One switch, and hosts around it. The port of the switch towards host n is `portTo(n)`. */
+/** Hosts around one switch. The port of the switch towards host n is `portTo(n)`. */
 export function star(world: World, count: number, edge: PortOptions, queue: PortOptions = edge) {
   const middle = world.native.addSwitch();
   const hosts = world.addHosts(count);
@@ -50,7 +50,7 @@ export function star(world: World, count: number, edge: PortOptions, queue: Port
   return { hosts, links, portTo: (host: SimulatedHost) => 2 * links[hosts.indexOf(host)]! + 1 };
 }
 
-/** Messages of all kinds. */
+/** Traffic with messages of all kinds. */
 export function mixed(
   world: World,
   messages: number,
@@ -78,14 +78,14 @@ export function mixed(
   };
 }
 
-/** Jain's fairness index: 1 if all flows get the same, 1/n if one gets all. */
+/** Jain's fairness index: 1 if all flows get the same share, 1/n if one gets everything. */
 export function jain(shares: readonly number[]): number {
   const sum = shares.reduce((all, one) => all + one, 0);
   const squares = shares.reduce((all, one) => all + one * one, 0);
   return squares === 0 ? 1 : (sum * sum) / (shares.length * squares);
 }
 
-/** Bytes of each flow since the last reset, in the direction of its client's requests. */
+/** Bytes of each flow in client-to-server direction since the last reset. */
 export function bytesOf(world: World, flows: readonly { flow: number }[]): number[] {
   const figures = world.native.flowFigures();
   return flows.map(({ flow }) => figures[flow * 2 * FLOW_FIGURES + 1]!);

@@ -1,14 +1,14 @@
 /** A scenario: its parameters and its run. */
 import type { World } from './world.js';
 
-/** A parameter: from the simplest value, to which a failure is shrunk, to the other end. */
+/** The range of a parameter. Failures are shrunk towards the simplest value. */
 export interface Range {
   readonly simplest: number;
   readonly most: number;
-  /** How often it has its simplest value; default: only by chance. */
+  /** Share of runs with the simplest value; default: only by chance. */
   readonly absent?: number;
   readonly whole?: boolean;
-  /** The first run has the other end. */
+  /** Whether the first run uses the other end of the range. */
   readonly full?: boolean;
 }
 
@@ -21,12 +21,12 @@ export interface Scenario {
   readonly name: string;
   readonly what: string;
   readonly ranges: Ranges;
-  /** Its share of the short run. */
+  /** Its weight in the short run. */
   readonly share: number;
   run(world: World, plan: Plan): Report;
 }
 
-/** A whole number. */
+/** The range of an integer. */
 export const whole = (simplest: number, most: number, absent = 0): Range => ({
   simplest,
   most,
@@ -34,10 +34,10 @@ export const whole = (simplest: number, most: number, absent = 0): Range => ({
   whole: true,
 });
 
-/** A probability, 0 in half of the runs. */
+/** The range of a probability, which is 0 in half of the runs. */
 export const rate = (most: number, absent = 0.5): Range => ({ simplest: 0, most, absent });
 
-/** A scenario whose run is typed with its parameters. */
+/** Defines a scenario whose run() has typed parameters. */
 export function scenario<R extends Ranges>(made: {
   name: string;
   what: string;
@@ -48,7 +48,9 @@ export function scenario<R extends Ranges>(made: {
   return { ...made, run: (world, plan) => made.run(world, plan as Plan<R>) };
 }
 
-/** The plan of a seed. Large ranges are drawn by magnitude. `first`: those marked so have their largest value. */
+/**
+ * Draws the plan of a seed. Values of large ranges are distributed by magnitude. `first`: ranges marked `full` have their largest value.
+ */
 export function draw(ranges: Ranges, random: () => number, first: boolean): Plan {
   return Object.fromEntries(
     Object.entries(ranges).map(

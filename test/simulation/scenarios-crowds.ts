@@ -4,14 +4,14 @@ import { scenario, whole } from './scenario.js';
 import type { World } from './world.js';
 
 const LONGEST_MS = 600_000;
-/** Of a congestion window, in packets (congestion.h). */
+/** Minimum congestion window, in packets (congestion.h). */
 const SMALLEST_WINDOW = 4;
 /** Bounds of every run (docs/internals/simulation.md): Jain's index, and the queue as a multiple of its allowance. */
 const FAIR = 0.9;
 const MOST_QUEUE = 2;
 /**
- * The warm-up, and then the measurement: longer than a time-out, and long enough for several messages of each sender. Windows converge
- * within dozens of round trips; the round trip grows with the queue, and the queue with the number of senders.
+ * Duration of the warm-up and of the measurement. It exceeds a timeout and allows several messages of each sender. Windows converge within
+ * dozens of round trips, whose duration grows with the number of senders, because that determines the queue length.
  */
 const CONTENTION_MS = 1500;
 const CONTENTION_MS_PER_SENDER = 3;
@@ -19,11 +19,11 @@ const MTU = 1024;
 const LARGE_MTU = 4096;
 const HEADER_BYTES = 100;
 
-/** The queue length that a threshold allows: the packets before it, and those that no window holds back afterwards. */
+/** The queue length that a threshold allows: up to the threshold, plus the minimum windows of all flows. */
 const allowance = (mark: number, flows: number, packetBytes: number): number =>
   mark + flows * SMALLEST_WINDOW * packetBytes;
 
-/** Hosts that send continuously through the queue of one marking port; figures of the second half. */
+/** Runs hosts that send continuously through the queue of one marking port. Returns figures of the second half. */
 function contend(
   world: World,
   senders: number,
@@ -63,7 +63,7 @@ function contend(
 
 export const incast = scenario({
   name: 'incast',
-  what: 'up to 1,000 senders into one receiver: fairness, and the length of the queue before it',
+  what: 'up to 1,000 senders into one receiver: fairness, and the length of its queue',
   share: 1,
   ranges: {
     senders: { ...whole(2, 1000), full: true },
@@ -87,7 +87,7 @@ export const incast = scenario({
 
 export const mice = scenario({
   name: 'mice',
-  what: 'large transfers and small requests through one port: the small ones are not starved',
+  what: 'large transfers and small requests through one port: small requests are not starved',
   share: 1,
   ranges: {
     elephants: whole(1, 16),

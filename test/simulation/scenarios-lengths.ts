@@ -10,17 +10,17 @@ import type { World } from './world.js';
 const LONGEST_MS = 3_600_000;
 const CABLE = { nsPerByte: nsPerByte(10), delayNs: 5000, capacity: 1 << 22 };
 const MTUS = [4096, 1024, 2048] as const;
-/** Packet lengths that two instances may agree on beyond these, for links with an MTU of 1500 and 9000, and the maximum. */
+/** Longer packets that two instances may negotiate: none, for links with an MTU of 9000 and of 1500, and the maximum. */
 const PACKETS = [0, 8936, 1432, 16_384] as const;
-/** Of IP. */
+/** Minimum IP MTU. */
 const SMALLEST_MTU = 576;
-/** From IP's header to the ICRC, around the payload of the longest packet there is; the shortest has 44. */
+/** Bytes from the IP header to the ICRC without the payload, for the longest headers. The shortest have 44 bytes. */
 const HEADERS = 80;
 const FORTH = 1;
 const BACK = 2;
-/** Packets in 16 fragments each, of which one that is lost or overtaken loses the whole. */
+/** Factor for fault rates. Packets may have 16 fragments, and losing or delaying one loses the whole packet. */
 const FEW_FAULTS = 0.1;
-/** RFC 8899 in the engine: the delay after the first lost probe, doubled with each further one. */
+/** Delay after the first lost probe (RFC 8899), which doubles with each further one. */
 const FIRST_PROBE_MS = 5000;
 /** Clocks may be off by 10 %. */
 const SKEW = 1.3;
@@ -28,7 +28,7 @@ const SKEW = 1.3;
 const lengthRanges = {
   mtu: whole(0, MTUS.length - 1),
   packets: whole(0, PACKETS.length - 1, 0.5),
-  /** The length that passes, relative to the connection's packets. */
+  /** The MTU of the path, relative to the connection's packets. */
   narrow: { simplest: 1, most: 0 } satisfies Range,
   /** FORTH, BACK or both. */
   ways: whole(FORTH, FORTH | BACK),
@@ -38,7 +38,7 @@ const lengthRanges = {
 
 type LengthPlan = { readonly [K in keyof typeof lengthRanges]: number };
 
-/** Two routers, and a host at each; between them the path. */
+/** Two routers with a host at each. The path connects the routers. */
 function twoSites(world: World, plan: LengthPlan) {
   const [mtu, packetBytes] = [MTUS[plan.mtu]!, PACKETS[plan.packets]!];
   world.settings = { ...world.settings, mtu, packetBytes, ackTimeoutCode: 15 };
@@ -85,7 +85,7 @@ function towards(world: World, way: number, messages: number, bytes: Partial<Tra
 
 export const hole = scenario({
   name: 'hole',
-  what: 'a path that drops long packets silently: connections between two instances continue with fragments, others end by their timers',
+  what: 'a path that drops long packets silently: connections between two instances continue with fragments, others time out',
   share: 0.3,
   ranges: {
     ...lengthRanges,
@@ -107,7 +107,7 @@ export const hole = scenario({
     }
     const doomed: FlowConnection[] = [];
     for (let i = 0; i < plan.others; i++) {
-      // Packets that fit pass; the first full packet ends the connection.
+      // Packets that fit are delivered. The first full packet ends the connection.
       const fits = mixed(world, plan.messages, mtu - HEADERS);
       world.connect({ ...both, ours: false, forth: fits });
       const way = plan.ways & FORTH ? FORTH : BACK;
@@ -131,7 +131,7 @@ export const hole = scenario({
 
 export const reroute = scenario({
   name: 'reroute',
-  what: 'a path whose MTU falls under connections and rises again: those of ours stay, and their packets become whole again',
+  what: 'a path whose MTU falls during connections and rises again: those between two instances survive, and stop using fragments',
   share: 0.3,
   ranges: {
     ...lengthRanges,

@@ -1,4 +1,4 @@
-/** Outages and recoveries of links, parts of the network and hosts; and connections with lost, old or duplicate MADs. */
+/** Outages and recoveries of links, hosts and parts of the network, and connections with lost, old or duplicate MADs. */
 import type { SimulatedHost } from './host.js';
 import { faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { persist } from './persistence.js';
@@ -25,7 +25,7 @@ function dumbbell(world: World, left: number, right: number) {
 
 export const flap = scenario({
   name: 'flap',
-  what: 'a cable that is gone for moments, again and again: no connection is lost',
+  what: 'a cable with repeated short outages: no connection is lost',
   share: 1,
   ranges: {
     flows: whole(1, 16),
@@ -64,7 +64,7 @@ export const flap = scenario({
 
 export const partition = scenario({
   name: 'partition',
-  what: 'a network in two parts for long: connections are lost, noticed on both sides, and established again',
+  what: 'a network that is partitioned for a long time: both sides detect lost connections and establish them again',
   share: 1,
   ranges: {
     flows: whole(1, 16),
@@ -109,7 +109,7 @@ function crashAndComeBack(world: World, host: SimulatedHost, offMs: number, boot
 
 export const crash = scenario({
   name: 'crash',
-  what: 'hosts that crash and come back with the same address, while old packets and MADs still arrive',
+  what: 'hosts that crash and restart with the same address, while old packets and MADs still arrive',
   share: 1,
   ranges: {
     hosts: whole(2, 16),
@@ -147,7 +147,7 @@ export const crash = scenario({
 
 export const mads = scenario({
   name: 'mads',
-  what: 'many short connections, with MADs that are lost, doubled, overtaken and ancient, and clocks that are wrong',
+  what: 'many short connections with lost, duplicate, reordered and ancient MADs, and inaccurate clocks',
   share: 1,
   ranges: {
     ...faultRanges,
@@ -159,7 +159,7 @@ export const mads = scenario({
   run(world, plan) {
     const hosts = leavesAndSpines(world, plan.hosts, 4, 2, 1 << 22);
     for (let link = 0; link < world.links; link++) world.setLink(link, faultsOf(plan));
-    // Few ids and short waits, so that old messages meet new connections.
+    // Few ids and short waits, so that old messages reach new connections.
     const cm = { responseTimeoutCode: 14 + world.below(6), timewaitMs: world.below(1000) };
     for (const host of hosts) world.boot(host, hostOf(world, plan, { cqEntries: 1 << 14 }), cm);
     for (let i = 0; i < plan.flows; i++) {

@@ -1,4 +1,4 @@
-/** Two hosts and one cable: every kind of request, every fault of packets, MADs, clocks and CPUs. */
+/** Two hosts and one cable: every kind of request, and every fault of packets, MADs, clocks and CPUs. */
 import { faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { scenario, whole } from './scenario.js';
 

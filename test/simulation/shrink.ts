@@ -5,25 +5,25 @@ const FAULT_VALUES = 3;
 /** Smallest step, relative to the range. */
 const CLOSE = 1e-4;
 
-/** A failing run. Without `faults`, those of the seed. */
+/** A failing run. `faults`: those that occur; default: those of the seed. */
 export interface Failing {
   readonly plan: Plan;
   readonly faults: Float64Array | undefined;
   readonly message: string;
 }
 
-/** Runs it; returns the failure and the faults that occurred until then, or undefined if it passes. */
+/** Executes a run. Returns the failure and the faults that occurred until then, or undefined if it passes. */
 export type Attempt = (
   plan: Plan,
   faults: Float64Array | undefined,
 ) => { message: string; faults: Float64Array } | undefined;
 
-/** The smallest failing run that is found before `expired()`. */
+/** The smallest failing run found before `expired()`. */
 export function shrink(ranges: Ranges, first: Failing, attempt: Attempt, expired: () => boolean): Failing {
   return shrinkFaults(shrinkPlan(ranges, first, attempt, expired), attempt, expired);
 }
 
-/** For each parameter: its simplest value, otherwise halfway to it, as long as the run still fails. */
+/** Moves each parameter to its simplest value or else halfway to it, as long as the run still fails. */
 function shrinkPlan(ranges: Ranges, first: Failing, attempt: Attempt, expired: () => boolean): Failing {
   let best = first;
   for (let smaller = true; smaller && !expired(); ) {
@@ -46,7 +46,7 @@ function shrinkPlan(ranges: Ranges, first: Failing, attempt: Attempt, expired: (
   return best;
 }
 
-/** Without half of the faults, without quarters, and so on. */
+/** Removes half of the faults, then quarters, and so on. */
 function shrinkFaults(first: Failing, attempt: Attempt, expired: () => boolean): Failing {
   const seen = attempt(first.plan, undefined);
   const written = seen && attempt(first.plan, seen.faults);

@@ -25,11 +25,11 @@ import {
 export const NS_PER_MS = 1e6;
 /** The exact clock, not that of a host. */
 const TRUE_CLOCK = 0xffff_ffff;
-/** Longer than any old packet is kept. */
+/** Longer than the network keeps any old packet. */
 const AFTERWARDS_MS = 130_000;
 const LONGEST_END_MS = 3_600_000;
 
-/** A violated condition. */
+/** A violated invariant. */
 export class Violation extends Error {
   override readonly name = 'Violation';
 }
@@ -48,7 +48,7 @@ export class World {
   pending = 0;
   /** Number of links so far. */
   links = 0;
-  /** Called occasionally, outside of any event. */
+  /** Called occasionally, between events. */
   onProgress: (() => void) | undefined;
   readonly #news: News;
   readonly #random: () => number;
@@ -71,7 +71,7 @@ export class World {
     return this.native.now() / NS_PER_MS;
   }
 
-  /** A random whole number below `end`. */
+  /** A random integer below `end`. */
   below(end: number): number {
     return Math.floor(this.#random() * end);
   }
@@ -90,7 +90,7 @@ export class World {
     return added;
   }
 
-  /** A link with the same options in both directions. */
+  /** Adds a link with the same options in both directions. */
   link(a: number, b: number, options: PortOptions): number {
     const link = this.native.addLink(a, b);
     this.links = link + 1;
@@ -122,7 +122,7 @@ export class World {
     return made;
   }
 
-  /** Whether the connection of a flow may be lost now: a side whose peer has finished may miss all of its DREQs. */
+  /** Whether the connection of a flow may be lost now. A side whose peer has finished may miss all of the peer's DREQs. */
   mayFail(flow: number): boolean {
     const { plan, state } = this.flows[flow] ?? {};
     return plan?.mayFail !== false || state === 'done';

@@ -1,4 +1,4 @@
-// The simulation for TypeScript (../native-simulation.ts, which alone calls it and checks what it gives).
+// The simulation for TypeScript. Only ../native-simulation.ts calls it.
 #include <string>
 
 #include "addon/napi_header.h"
@@ -182,7 +182,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     return give(info, s_.flows.makeEndpoint(*s_.host(whole(info, 0)), whole(info, 1), whole(info, 2)).id);
   }
 
-  // (endpoint, attributes) → [status, qpn]; without attributes only the number
+  // (endpoint, attributes) → status; without attributes → QPN
   Napi::Value bring(Info info) {
     Endpoint& end = *s_.flows.endpoint(whole(info, 0));
     if (!info[1].IsObject()) return give(info, end.qpn);
@@ -212,7 +212,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     end.host->arrange();
   }
 
-  // (flow, client endpoint, server host, server QPN) → whether the server has it
+  // (flow, client endpoint, server host, server QPN) → whether the server has this queue pair
   Napi::Value startFlow(Info info) {
     Host* const host = s_.host(whole(info, 2));
     Endpoint* const server = host ? s_.flows.byQpn(*host, whole(info, 3)) : nullptr;
@@ -223,7 +223,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
   void stopFlow(Info info) { s_.flows.stop(s_.flows.flow(whole(info, 0))); }
   void endEndpoint(Info info) { s_.flows.end(*s_.flows.endpoint(whole(info, 0))); }
 
-  // (until, in ns) → whether there is news; an own violation is news without a kind
+  // (until, in ns) → whether there is an event or a violation; a violation has kind 0
   Napi::Value run(Info info) {
     const bool stopped = s_.run(uint64_t(at(info, 0)));
     news_[0] = 0;
@@ -249,8 +249,8 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     return all;
   }
 
-  // For each flow and direction: messages completed, bytes since the reset, when it began and ended, the status of the
-  // first failure.
+  // For each flow and direction: messages completed, bytes since the reset, start and end, and the status of the first
+  // failure.
   Napi::Value flowFigures(Info info) {
     const uint32_t each = 5;
     Napi::Float64Array all = Napi::Float64Array::New(info.Env(), s_.flows.count() * 2 * each);
@@ -270,7 +270,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
   Napi::Value portFigures(Info info) {
     const Port& port = s_.network.ports[whole(info, 0)];
     Napi::Object o = Napi::Object::New(info.Env());
-    uint64_t left = port.samples / 100;  // of the longest
+    uint64_t left = port.samples / 100;  // 1 % may find longer queues
     uint32_t bucket = Port::kBuckets - 1;
     while (bucket > 0 && port.seen[bucket] <= left) left -= port.seen[bucket--];
     o.Set("longest", double(port.longest));

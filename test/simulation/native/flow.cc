@@ -261,7 +261,7 @@ void Flows::receive(Endpoint& e) {
 void Flows::complete(const uint32_t* cqe) {
   Endpoint* const e = endpoint(cqe[kCqeToken]);
   if (!e) return s_.violate("a completion has the token of no queue pair");
-  if (!e->qp) return;  // it has ended, and accepts no more
+  if (!e->qp) return;  // the endpoint has ended and accepts nothing more
   if (cqe[kCqeFlags] & kCqeFlagReceiveQueue) onReceiveCompletion(*e, cqe);
   else onSendCompletion(*e, cqe);
 }
@@ -270,7 +270,7 @@ void Flows::onSendCompletion(Endpoint& e, const uint32_t* cqe) {
   Half& half = *e.out;
   const uint32_t wqe = cqe[kCqeWqe], status = cqe[kCqeStatus];
   half.progressAt = s_.agenda.now;
-  // Those before it that were not signaled are complete by that.
+  // Its completion also completes the unsignaled requests before it.
   while (!half.outstanding.empty() && half.outstanding.front().wqe != wqe && !half.failed) {
     check(half, half.outstanding.front());
     half.outstanding.pop_front();

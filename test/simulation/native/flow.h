@@ -1,8 +1,8 @@
-// Traffic of connections, and what must hold of it: each byte arrives once and in order, completions are those of the
-// requests, in their order, and work that is outstanding ends in a bounded time.
+// Traffic of connections, and its invariants. Each byte arrives once and in order, requests complete in order, and
+// outstanding work ends in bounded time.
 //
-// A flow is a connection's traffic; each direction is a half, with requests of one side. A message's bytes follow from
-// its number, so that whoever looks at them needs nothing from the other side.
+// A flow is a connection's traffic. Each direction is a half, which contains the requests of one side. The bytes of a
+// message are derived from its number, so a receiver can check them without the sender's data.
 #pragma once
 #include <array>
 #include <deque>
@@ -28,10 +28,10 @@ struct Traffic {
   std::array<double, kRequestKinds> weights{1, 0, 0, 0, 0, 0};
   uint32_t minBytes = 1, maxBytes = 4096;
   uint32_t depth = 8, receives = 16;  // powers of two
-  uint64_t messages = 0;              // 0: until it is stopped
-  uint64_t thinkNs = 0;               // between messages, at most
-  double late = 0;                    // share of receives that are posted late,
-  uint64_t lateNs = 2'000'000;        // by so much at most
+  uint64_t messages = 0;              // 0: until the flow is stopped
+  uint64_t thinkNs = 0;               // maximum pause between messages
+  double late = 0;                    // share of receives that are posted late
+  uint64_t lateNs = 2'000'000;        // maximum delay of late receives
   double inlined = 0, unsignaled = 0;
 };
 
@@ -40,7 +40,7 @@ struct Half;
 struct Endpoint {
   uint32_t id = 0, side = 0;
   struct Flow* flow = nullptr;
-  Host* host = nullptr;  // null: it has crashed
+  Host* host = nullptr;  // null: the host has crashed
   Handle qp = 0;
   uint32_t qpn = 0;
   uint64_t ring = 0, range = 0;
@@ -48,11 +48,11 @@ struct Endpoint {
   uint32_t lkey = 0, rkey = 0;
   uint32_t sendEntries = 0, sendStride = 0, receiveEntries = 0, receiveStride = 0;
   uint32_t sendProducer = 0, receiveProducer = 0, received = 0;
-  uint32_t requestsAt = 0, receivesAt = 0, writesAt = 0, readAt = 0, atomicsAt = 0;  // in the memory
-  uint32_t requestBytes = 0, responseBytes = 0;                                      // of a place
-  Half* out = nullptr;                                                               // whose requests it sends,
-  Half* in = nullptr;                                                                // and serves
-  bool ending = false;  // its queue pair is in ERROR or on its way there
+  uint32_t requestsAt = 0, receivesAt = 0, writesAt = 0, readAt = 0, atomicsAt = 0;  // offsets in the memory
+  uint32_t requestBytes = 0, responseBytes = 0;                                      // size of a slot
+  Half* out = nullptr;                                                               // its requests
+  Half* in = nullptr;                                                                // requests that it serves
+  bool ending = false;  // its queue pair is in ERROR or about to be
   uint8_t* at(uint32_t offset) { return reinterpret_cast<uint8_t*>(memory.data()) + offset; }
   uint32_t* header() { return reinterpret_cast<uint32_t*>(ring); }
 };
@@ -79,9 +79,9 @@ struct Half {
   uint64_t key = 0;
   std::deque<Request> outstanding;
   std::deque<Expected> expected;
-  std::vector<std::pair<uint64_t, uint32_t>> written;  // of each place for WRITEs at the peer: key and bytes
+  std::vector<std::pair<uint64_t, uint32_t>> written;  // key and length of the last WRITE to each slot of the peer
   uint64_t posted = 0, completed = 0, arrived = 0, writes = 0, adds = 0, swaps = 0, silent = 0;
-  uint64_t bytes = 0;  // of completed requests, since the last reset
+  uint64_t bytes = 0;  // in requests completed since the last reset
   uint64_t progressAt = 0, postAt = 0, startedAt = 0, doneAt = 0;
   uint32_t failure = 0;  // the status of the first request that failed
   bool failed = false, stopped = false;
@@ -110,14 +110,14 @@ class Flows {
   Flow& flow(uint32_t id) { return *flows_[id]; }
   size_t count() const { return flows_.size(); }
   Status bring(Endpoint& end, QpAttributes attributes);
-  // Both sides are connected; the flow's requests begin, those of side 1 too.
+  // Starts the requests of both sides, which are connected.
   void start(Flow& flow, Endpoint& client, Endpoint& server);
   void stop(Flow& flow);
-  void end(Endpoint& end);       // ERROR, what is left is flushed, and the objects are destroyed
-  void crash(const Host& host);  // its endpoints are gone; their peers may fail
+  void end(Endpoint& end);       // moves to ERROR, takes the flushed completions and destroys the objects
+  void crash(const Host& host);  // removes its endpoints; their peers may fail
   void complete(const uint32_t* cqe);
   void post(Flow& flow, uint32_t half);
-  void receive(Endpoint& end);  // posts one
+  void receive(Endpoint& end);  // posts one receive
   void watch();
   void resetFigures();
 

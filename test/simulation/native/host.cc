@@ -7,7 +7,7 @@ namespace simulation {
 namespace {
 
 constexpr uint32_t kMadPacketBytes = wire::kBthBytes + wire::kDethBytes + wire::kMadBytes;
-// A program that polls comes back within this.
+// Maximum time between two polls of a polling program.
 constexpr uint64_t kLongestPollGapNs = 20'000;
 
 }  // namespace
@@ -150,7 +150,7 @@ void Host::wake(uint64_t at) {
   simulation_.agenda.add(at, EventKind::kStep, vertex, at);
 }
 
-// A timer that is postponed stays where it is: the step that it causes finds nothing, and sets it again.
+// A postponed timer is not moved. Its step finds nothing to do and sets the timer again.
 void Host::wakeByTimer(uint64_t at) {
   at = std::max({at, busyUntil_, simulation_.agenda.now});
   if (at >= timerAt_) return;
@@ -170,7 +170,7 @@ void Host::arrange() {
 }
 
 void Host::step(uint64_t planned) {
-  if (planned != stepAt_ && planned != timerAt_) return;  // an earlier one has replaced it
+  if (planned != stepAt_ && planned != timerAt_) return;  // replaced by an earlier step
   if (planned == timerAt_) timerAt_ = UINT64_MAX;
   if (planned == stepAt_) stepAt_ = UINT64_MAX;
   taken_ = sent_ = 0;

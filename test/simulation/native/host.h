@@ -1,5 +1,5 @@
-// A host: an engine without threads, on its own clock, which may be inaccurate. It takes a step when a packet arrives,
-// a timer is due or a program has posted something, and a step takes time.
+// A host: an engine without threads, with its own clock, which may be inaccurate. The engine executes a step when a
+// packet arrives, a timer is due or a program has posted something. Each step takes time.
 #pragma once
 #include <deque>
 #include <memory>
@@ -15,14 +15,14 @@ using namespace nd::abi;
 struct HostOptions {
   EngineOptions engine;
   uint32_t slot = 1;
-  double skewPpm = 0;                     // how much its clock is too fast
-  uint64_t startNs = 1'000'000'000;       // what its clock shows at time 0
-  double polls = 0;                       // share of steps that are taken by a program that polls
-  double single = 0;                      // share of small packets that go by themselves, for the engine's fast path
-  double stalls = 0;                      // share of steps after which it has no CPU for a while,
-  uint64_t longestStallNs = 5'000'000;    // at most so long
-  uint64_t latencyNs = 3'000;             // until a packet is noticed, at most
-  uint64_t stepNs = 300, packetNs = 150;  // of CPU time
+  double skewPpm = 0;                     // how much faster its clock is than the exact one
+  uint64_t startNs = 1'000'000'000;       // its clock at simulated time 0
+  double polls = 0;                       // share of steps executed by a polling program
+  double single = 0;                      // share of small packets processed individually: the fast path
+  double stalls = 0;                      // share of steps after which it has no CPU for a while
+  uint64_t longestStallNs = 5'000'000;    // maximum time without a CPU
+  uint64_t latencyNs = 3'000;             // maximum time until a packet is noticed
+  uint64_t stepNs = 300, packetNs = 150;  // CPU time of a step and of a packet
   uint32_t cqEntries = 4096;
 };
 
@@ -33,9 +33,9 @@ class LocalClock final : public Clock {
   LocalClock(const Agenda& agenda, const HostOptions& options)
       : agenda_(agenda), rate_(1 + options.skewPpm / 1e6), start_(options.startNs) {}
   uint64_t now() const override { return start_ + uint64_t(double(agenda_.now) * rate_); }
-  // When this clock shows `local`.
+  // The exact time at which this clock shows `local`.
   uint64_t global(uint64_t local) const { return local <= start_ ? 0 : uint64_t(double(local - start_) / rate_) + 1; }
-  // A length of its time.
+  // The exact length of a time span of this clock.
   uint64_t span(uint64_t ns) const { return uint64_t(double(ns) / rate_); }
 
  private:
@@ -52,7 +52,7 @@ class Host final : Link, KernelPort {
   void arrive(Frame* frame);
   void sendMad(const Path& path, const uint8_t* mad, uint32_t psn);
   void step(uint64_t planned);
-  // After a command or a post: when the next step is due.
+  // Plans the next step. Call it after a command or a post.
   void arrange();
   bool takeCompletions();
 
@@ -65,9 +65,9 @@ class Host final : Link, KernelPort {
   Handle pd = 0, cq = 0;
   uint64_t cqRing = 0;
   uint32_t cqConsumer = 0;
-  bool silent = false;  // crashed: what it still sends is discarded
+  bool silent = false;  // crashed: its remaining packets are discarded
   bool stepping = false;
-  // Objects that are left besides those of the host itself; 0: none.
+  // Number of leftover objects, without those of the host itself.
   uint32_t objectsLeft();
   uint64_t counter(const char* name);
 
@@ -95,7 +95,7 @@ class Host final : Link, KernelPort {
   Random random_;
   std::deque<Frame*> inbox_;
   uint64_t stepAt_ = UINT64_MAX, timerAt_ = UINT64_MAX, busyUntil_ = 0;
-  uint32_t taken_ = 0, sent_ = 0;  // packets, in the present step
+  uint32_t taken_ = 0, sent_ = 0;  // packets in the current step
 };
 
 }  // namespace simulation

@@ -53,7 +53,7 @@ uint32_t Network::addLink(uint32_t a, uint32_t b) {
   return uint32_t(ports.size() / 2 - 1);
 }
 
-// From each host outwards: a port leads towards it if it leads to a vertex that is nearer. Hosts forward nothing.
+// A search from each host: a port leads to the host if its other end is nearer. Hosts do not forward packets.
 void Network::findRoutes() {
   for (Vertex& v : vertexes_) v.routes.assign(v.host ? 0 : vertexes_.size(), {});
   for (uint32_t target = 0; target < vertexes_.size(); target++) {
@@ -141,7 +141,7 @@ bool Network::arrive(Frame* frame, uint32_t vertex) {
     release(frame);
     return false;
   }
-  // A connection keeps its way.
+  // All packets of a connection take the same path.
   const uint64_t flow = hashOf(frame->source) ^ hashOf(frame->destination) ^ nd::wire::destinationQpn(frame->bytes);
   enqueue((*routes)[routes->size() == 1 ? 0 : mix(flow) % routes->size()], frame);
   return false;

@@ -1,6 +1,6 @@
-// The network: hosts and switches, and links between them, each with a queue at either end that has a rate, a capacity
-// and a marking threshold. Faults are decided by the seed, the queue and the packet's number in it, so that one that is
-// taken away does not change what the others are.
+// The network: hosts, switches and the links between them. Each end of a link has a queue with a rate, a capacity and a
+// marking threshold. A fault depends on the seed, the queue and the packet's number in it, so removing one fault does
+// not change the others.
 #pragma once
 #include <array>
 #include <deque>
@@ -21,7 +21,7 @@ struct Frame {
   Gid source, destination;
   uint8_t trafficClass = 0;
   uint32_t length = 0;  // from the BTH to the last pad byte
-  uint32_t port = 0;    // on which it arrives
+  uint32_t port = 0;    // the port at which it arrives
   Frame* next = nullptr;
   uint8_t bytes[kMostBytes];
   bool isMad() const { return bytes[0] == nd::wire::kOpUdSendOnly; }
@@ -38,7 +38,7 @@ struct Event {
   bool operator>(const Event& o) const { return at != o.at ? at > o.at : order > o.order; }
 };
 
-// An event, and its time.
+// Pending events, ordered by time.
 class Agenda {
  public:
   uint64_t now = 0;
@@ -59,7 +59,7 @@ class Agenda {
 
 enum class Fault : uint8_t { kNone, kLoss, kDuplicate, kDelay, kAncient };
 
-// Probabilities for a packet, of data and of connection management.
+// Fault probabilities of a packet.
 struct FaultRates {
   double loss = 0, duplicate = 0, delay = 0, ancient = 0;
 };
@@ -74,30 +74,30 @@ struct Port {
   uint32_t from = 0, to = 0;
   double nsPerByte = 0.8;
   uint64_t delayNs = 1000, capacity = 1 << 20, mark = 0;  // bytes; mark 0: none
-  uint32_t mtu = 0;  // longer ones vanish, from the IP header to the ICRC; 0: none do
+  uint32_t mtu = 0;  // longer packets are dropped silently (IP header to ICRC); 0: none
   bool up = true;
   FaultRates data, mads;
   uint64_t longestDelayNs = 100'000, longestAncientNs = 60'000'000'000;
   // Queue
   uint64_t freeAt = 0, queued = 0, count = 0;
-  std::deque<std::pair<uint64_t, uint32_t>> waiting;  // when it has left, and its bytes
+  std::deque<std::pair<uint64_t, uint32_t>> waiting;  // departure time and length
   // Figures since the last reset
   static constexpr uint32_t kBuckets = 256;
-  std::array<uint32_t, kBuckets> seen{};  // lengths of the queue that packets found, in parts of the capacity
+  std::array<uint32_t, kBuckets> seen{};  // histogram of the queue lengths that packets found
   uint64_t samples = 0, longest = 0, dropped = 0, tooLong = 0, marked = 0, sent = 0, sentBytes = 0;
 };
 
 class Network {
  public:
-  // Ethernet's preamble, gap, header and check sequence; IPv4, UDP, ICRC.
+  // Headers of Ethernet (with preamble, gap and check sequence), IPv4 and UDP, and the ICRC.
   static constexpr uint32_t kOverhead = 70;
-  static constexpr uint32_t kIpOverhead = 32;  // what of it an MTU counts
+  static constexpr uint32_t kIpOverhead = 32;  // the part that counts towards an MTU
 
   Network(uint64_t seed, Agenda& agenda) : seed_(seed), agenda_(agenda) {}
   ~Network();
   uint32_t addHost(const Gid& gid);
   uint32_t addSwitch();
-  // The queues of both ends: 2n from a to b, 2n + 1 back, for the link n that is returned.
+  // Returns the number n of the link. Its queues are 2n from a to b, and 2n + 1 back.
   uint32_t addLink(uint32_t a, uint32_t b);
   void findRoutes();
   bool isHost(uint32_t vertex) const { return vertexes_[vertex].host; }
@@ -105,11 +105,11 @@ class Network {
   Frame* allocate();
   void release(Frame* frame);
   void send(uint32_t host, Frame* frame);
-  // A frame has reached the end of its link. True: it belongs to its host now.
+  // Called when a frame has reached the end of its link. Returns true if the destination host now owns it.
   bool arrive(Frame* frame, uint32_t vertex);
 
   std::vector<Port> ports;
-  // Only these faults occur, instead of random ones.
+  // Replaces random faults by these.
   void prescribe(const std::vector<AppliedFault>& faults);
   std::vector<AppliedFault> applied;
   uint64_t packets = 0, lost = 0, digest = 0, live = 0;
@@ -118,7 +118,7 @@ class Network {
   struct Vertex {
     bool host = false;
     std::vector<uint32_t> out;                  // ports
-    std::vector<std::vector<uint32_t>> routes;  // of a switch, by host
+    std::vector<std::vector<uint32_t>> routes;  // routes of a switch, by host
   };
   static constexpr size_t kMostApplied = 100'000;
   void enqueue(uint32_t number, Frame* frame);

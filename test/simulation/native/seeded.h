@@ -1,4 +1,4 @@
-// Seeded random numbers, and the bytes of messages, which a reader can derive from their number alone.
+// Seeded random numbers, and the bytes of messages, which are derived from their numbers.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -13,7 +13,7 @@ inline uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// In [0, 1).
+// Returns a number in [0, 1).
 inline double unit(uint64_t bits) { return double(bits >> 11) * 0x1.0p-53; }
 
 class Random {
@@ -28,7 +28,7 @@ class Random {
   uint64_t state_;
 };
 
-// The bytes of the message that has this key.
+// Writes the bytes of the message with this key.
 inline uint64_t wordOf(uint64_t key, uint32_t i) { return (key + i) * 0x9E3779B97F4A7C15ull; }
 
 inline void fill(uint8_t* to, uint32_t length, uint64_t key) {
@@ -41,7 +41,7 @@ inline void fill(uint8_t* to, uint32_t length, uint64_t key) {
   std::memcpy(to + i, &word, length - i);
 }
 
-// The first offset at which the bytes differ, or `length`.
+// Returns the first offset at which the bytes differ, or `length`.
 inline uint32_t firstWrong(const uint8_t* from, uint32_t length, uint64_t key) {
   for (uint32_t i = 0; i < length; i += 8) {
     const uint64_t word = wordOf(key, i / 8);

@@ -7,7 +7,7 @@ namespace simulation {
 namespace {
 
 constexpr uint64_t kWatchNs = 50'000'000;
-// The source of nd::fillRandom: keys and queue pair numbers are as reproducible as everything else.
+// The source of nd::fillRandom, so that keys and QPNs are reproducible, too.
 Random drawn(1);
 
 }  // namespace
@@ -95,7 +95,7 @@ void Simulation::expect(Status status, const char* what) {
 
 }  // namespace simulation
 
-// Replaces the function of the OS, which os.cc has here under another name.
+// Replaces the OS's function, which os.cc defines under another name in this build.
 void nd::fillRandom(void* buffer, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) static_cast<uint8_t*>(buffer)[i] = uint8_t(simulation::drawn.next());
 }

@@ -1,4 +1,4 @@
-// A simulation: hosts on a network in virtual time, and the events for those who manage connections.
+// A simulation of hosts on a network in virtual time. It reports events to connection management.
 #pragma once
 #include <deque>
 #include <memory>
@@ -15,7 +15,7 @@ enum class NewsKind : uint32_t { kNone, kMad, kTimer, kQpEvent, kFlowDone };
 
 struct News {
   NewsKind kind = NewsKind::kNone;
-  uint32_t host = 0;  // its vertex; of kFlowDone the flow
+  uint32_t host = 0;  // vertex of the host, or the flow of kFlowDone
   uint32_t a = 0, b = 0, c = 0;
   Gid source{}, destination{};
   uint8_t mad[wire::kMadBytes];
@@ -31,7 +31,7 @@ class Simulation {
   void crash(uint32_t vertex);
   Host* host(uint32_t vertex) { return vertex < hosts_.size() ? hosts_[vertex].get() : nullptr; }
   void setTimer(uint32_t vertex, uint64_t ns, uint32_t id);
-  // Until there is news, something is wrong, or this time. False: neither.
+  // Runs until an event, a violation, or this time. Returns false if the time was reached.
   bool run(uint64_t until);
 
   void violate(const std::string& what);
