@@ -1,4 +1,4 @@
-/** The captures of this side's programs, decoded by tshark: no packet may be malformed. */
+/** The captures of this side's programs, decoded by tshark. No packet may be malformed. */
 import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Faults of tshark 4.0 itself, and the options that avoid them; no packet is exempted. */
+/** Defects of tshark 4.0, and the options that avoid them. No packet is exempted. */
 const DISPLAY_FAULTS: readonly { readonly fault: string; readonly options: readonly string[] }[] = [
   {
     fault: 'guesses that the payload of short and empty SENDs is RPC over RDMA, and calls it malformed',
@@ -16,7 +16,7 @@ const DISPLAY_FAULTS: readonly { readonly fault: string; readonly options: reado
     fault: 'guesses that a payload whose first bytes are an Ethernet type is Ethernet over InfiniBand',
     options: ['--disable-heuristic', 'eth_over_ib'],
   },
-  // In the text only, which is not used.
+  // This only affects the text, which is not used.
   { fault: 'shows the sender of a CM REQ as LID 65535', options: [] },
 ];
 
@@ -25,13 +25,13 @@ const FIELDS = ['frame.number', 'infiniband.bth.opcode', 'udp.dstport', '_ws.col
 const ROCE_PORT = '4791';
 /** tshark's message for a file whose writer was killed in the middle of a block. */
 const CUT_SHORT = 'cut short in the middle of a packet';
-/** tshark's output may be long. */
+/** Maximum size of tshark's output, which may be long. */
 const OUTPUT_BYTES = 1 << 30;
 
 /** The findings in the captures of a case. */
 export interface Decoded {
   readonly packets: number;
-  /** A line for each packet that is malformed, or not a RoCEv2 packet. */
+  /** One line for each packet that is malformed or not a RoCEv2 packet. */
   readonly malformed: readonly string[];
 }
 

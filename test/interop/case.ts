@@ -1,5 +1,5 @@
 /** The interface of a case of the interop matrix, and the ways to connect its two sides. */
-import { PATIENCE, type Program } from './process.js';
+import { type Program, TIMEOUT_SECONDS } from './process.js';
 import type { Rig } from './rig.js';
 
 /** The role of this library in a case. */
@@ -11,15 +11,15 @@ export interface InteropCase {
   readonly operation: string;
   readonly role: Role;
   readonly family: 4 | 6;
-  /** Path MTU in bytes that the case forces; undefined: that of the link. */
+  /** Path MTU in bytes that the case sets; undefined: that of the link. */
   readonly mtu?: number;
   /** Percentage of the guest's packets that netem drops, or another disturbance. */
   readonly loss?: string;
-  /** It mostly waits for timers, for about this many seconds, and may run beside others that keep the machine busy. */
+  /** Set for cases that mostly wait for timers, and may run beside others that keep the machine busy: about how many seconds. */
   readonly waits?: number;
-  /** Part of the short run. */
+  /** Whether it belongs to the short run. */
   readonly quick?: boolean;
-  /** Throws on a failure. */
+  /** Runs the case. Throws on a failure. */
   run(rig: Rig): Promise<void>;
 }
 
@@ -30,20 +30,20 @@ export const GUEST = 2;
 export const FAMILIES = [4, 6] as const;
 export const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
-/** Both sides must succeed; reports the first one's failure with the other's last lines. */
-export async function bothEnd(first: Program, second: Program, seconds = PATIENCE): Promise<void> {
+/** Waits until both sides have succeeded. Reports the failure of one with the last lines of the other. */
+export async function bothEnd(first: Program, second: Program, seconds = TIMEOUT_SECONDS): Promise<void> {
   const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   if (failures.length > 0) throw new Error(failures.join('\n'));
 }
 
-/** A server here that reports when it listens, and a client in the guest. */
+/** Runs a server here that reports when it listens, and a client in the guest. */
 export async function serveGuest(rig: Rig, server: Program, client: string): Promise<void> {
   await server.line(/^listening/);
   await bothEnd(rig.guest(GUEST, client), server);
 }
 
-/** A server in the guest on an RDMA or TCP port, and a client here. */
+/** Runs a server in the guest on an RDMA or TCP port, and a client here. */
 export async function askGuest(
   rig: Rig,
   server: string,
@@ -58,7 +58,7 @@ export async function askGuest(
   try {
     await here.ok();
   } catch (error) {
-    // The output of the guest's program may explain it.
+    // The output of the guest's program may explain the failure.
     await there.end(5).catch(() => {});
     throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
   }
@@ -73,7 +73,7 @@ export const CM_PORT = 7471;
 /** Index of an address family in the guest's GID table. */
 export const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
-/** Packets that a queue has dropped, marked or passed, from `tc -s`. */
+/** The number of packets that a queue has dropped, marked or passed, from `tc -s`. */
 export async function queueCounter(
   rig: Rig,
   device: string,
@@ -84,7 +84,7 @@ export async function queueCounter(
   return Number(form.exec(lines.join(' '))?.[1] ?? 0);
 }
 
-/** Runs something while packets from the guest are disturbed. */
+/** Calls `run` while packets from the guest are disturbed. */
 export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
   await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc replace dev eth0 root netem ${netem}`);
   try {
@@ -94,12 +94,11 @@ export async function withNetem(rig: Rig, netem: string, run: () => Promise<void
   }
 }
 
-/** The device that packets to the guest pass in {@link withNetemInwards}. */
+/** The device through which packets enter the guest in {@link withNetemInwards}. */
 export const INWARDS = 'ifb0';
 
 /**
- * Runs something while packets from this side are disturbed. The guest does this on receiving, because this host's
- * kernel may have no netem.
+ * Calls `run` while packets from this side are disturbed. The guest does this on reception, because this host's kernel may lack netem.
  *
  * @param what - The selected packets, as tc's u32 filter
  * @param but - Packets to leave alone although they are selected
@@ -120,7 +119,7 @@ export async function withNetemInwards(
       `ip link set ${INWARDS} up`,
       `tc qdisc replace dev ${INWARDS} root netem ${netem}`,
       'tc qdisc add dev eth0 ingress',
-      // A preference belongs to one protocol.
+      // A preference is only valid for one protocol.
       ...but.map((one, n) => `${filter} pref ${n + 1} ${one} action pass`),
       ...what.map(
         (one) => `${filter} pref ${but.length + 1} ${one} action mirred egress redirect dev ${INWARDS}`,

@@ -21,10 +21,10 @@ function linkLocal(lines: readonly string[]): string {
 }
 
 interface Link {
-  /** Addresses in this side's form. */
+  /** Addresses as this side writes them. */
   readonly own: string;
   readonly peer: string;
-  /** The same in the guest's form. */
+  /** The same addresses as the guest writes them. */
   readonly ours: string;
   readonly theirs: string;
 }
@@ -137,7 +137,7 @@ const linkLocals: readonly Omit<InteropCase, 'family'>[] = [
 
 const found = z.object({ activeMtu: z.number(), pathMtu: z.number(), refusal: z.string() });
 
-/** Runs something with other interface MTUs on both sides. */
+/** Calls `run` with other interface MTUs on both sides. */
 async function withLinkMtu(rig: Rig, bytes: number, run: () => Promise<void>): Promise<void> {
   const set = async (mtu: number) => {
     for (const name of [`tap${GUEST}`, OUR_LINK]) {

@@ -1,4 +1,4 @@
-/** Cases of connection management: with its tools, and message by message, where rig/cm-peer.py is the guest's side. */
+/** Cases of connection management: with tools, and message by message with rig/cm-peer.py as the guest's side. */
 import {
   askGuest,
   bothEnd,
@@ -14,10 +14,10 @@ import { address, type Rig } from './rig.js';
 
 /** TCP port of cm-peer.py. */
 const PEER_PORT = 18_517;
-/** The guest to shut off. */
+/** The guest that is shut off. */
 const SPARE = 3;
 
-/** A behaviour of programs/cm-peer.ts against the guest's rdma_cm. */
+/** Runs a behaviour of programs/cm-peer.ts against the guest's rdma_cm. */
 const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
   askGuest(rig, 'python3 /share/cm-peer.py', 'tcp', PEER_PORT, () =>
     rig.cmPeer(behaviour, address(HERE, family), address(GUEST, family)),
@@ -28,7 +28,7 @@ const both = [
   { role: 'server', whose: 'theirs' },
 ] as const;
 
-/** Every message twice, by this side's fault layer or by netem in the guest. */
+/** Every message is duplicated, by this side's fault layer or by netem in the guest. */
 const twice = FAMILIES.flatMap((family): InteropCase[] => [
   {
     peer: 'cm-peer.py',
@@ -48,7 +48,7 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
   },
 ]);
 
-/** A separate guest is shut off: connections of either side, with and without outstanding requests. */
+/** A separate guest is shut off, with connections of either side, with and without outstanding requests. */
 const gone = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
@@ -73,7 +73,7 @@ const gone = FAMILIES.map(
   }),
 );
 
-/** The guest's REJ of our reply is lost and not retransmitted: replies of this side end it. */
+/** The guest's REJ of our reply is lost and not retransmitted. The connection ends after retransmissions of our reply. */
 const rejectionLost = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
@@ -233,7 +233,7 @@ function rdmaCm(): InteropCase[] {
           await server.line(/^listening/);
           const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)} -p 998`);
           await client.line(/REJECTED/);
-          // It continues, and ends when it gets the expected event.
+          // The program continues, and ends when it gets the expected event.
           await rig.guest(GUEST, `ucmatose -s ${address(HERE, family)}`).line(/REJECTED.*error: 28/);
           await server.ok();
         },

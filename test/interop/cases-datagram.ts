@@ -17,9 +17,9 @@ import { address, type Rig } from './rig.js';
 const SIDR_PORT = 7174;
 const GROUP = '239.77.5.1';
 const GROUP_V6 = 'ff15::77:5';
-/** Maximum of senders one after another, and the time limit of their messages. */
+/** Maximum number of consecutive senders. */
 const MOST_SENDERS = 4;
-const PATIENCE_MS = 3000;
+const TIMEOUT_MS = 3000;
 
 /** The ibv_*_pingpong programs besides that of RC. */
 function pingpong(): InteropCase[] {
@@ -45,7 +45,7 @@ function pingpong(): InteropCase[] {
           role: 'client',
           quick: index === 3 && family === 4,
           run: (rig) =>
-            // The tool listens for IPv4 only; the queue pairs' addresses are the family's.
+            // The tool only listens on IPv4, but the queue pairs' addresses are of this family.
             askGuest(rig, there, 'tcp', TCP_PORT, () =>
               rig.ours('pingpong', '-a', address(GUEST, 4), ...ours),
             ),
@@ -127,7 +127,7 @@ function udaddy(): InteropCase[] {
   );
 }
 
-/** A missing listener, and one that rejects, reported by SIDR's status. */
+/** A missing listener and one that rejects, as reported by SIDR's status. */
 function sidrRefusals(): InteropCase[] {
   return FAMILIES.flatMap((family): InteropCase[] => {
     const common = { peer: 'rdma_cm, SIDR', family } as const;
@@ -158,7 +158,7 @@ function sidrRefusals(): InteropCase[] {
   });
 }
 
-/** On RoCEv2 the kernel's RDMA CM joins groups of IPv4 only. */
+/** On RoCEv2, the kernel's RDMA CM only joins IPv4 groups. */
 function mckey(): InteropCase[] {
   const flags = ['-C', '10', '-S', '1000'];
   const ours = (rig: Rig, ...more: string[]) =>
@@ -170,12 +170,12 @@ function mckey(): InteropCase[] {
     return all;
   };
   /**
-   * A sender in the guest, started again until all members have received their messages. mckey sends its messages in
-   * one go, and rxe in a slow guest (Linux 6.12) may put only a part of them on the link.
+   * Restarts a sender in the guest until all members have received their messages. mckey sends all messages at once, and rxe in a slow
+   * guest (Linux 6.12) may only put some of them on the link.
    */
   const sendThere = async (rig: Rig, all: readonly Program[]): Promise<void> => {
     let complete = false;
-    const ended = Promise.all(all.map((one) => one.ok(MOST_SENDERS * (PATIENCE_MS / 1000) + 60)));
+    const ended = Promise.all(all.map((one) => one.ok(MOST_SENDERS * (TIMEOUT_MS / 1000) + 60)));
     ended.then(
       () => {
         complete = true;
@@ -185,12 +185,12 @@ function mckey(): InteropCase[] {
     for (let senders = 1; !complete && senders <= MOST_SENDERS; senders += 1) {
       if (senders > 1) rig.note(`sender ${senders}: of what was sent before, something is missing`);
       await rig.guest(GUEST, `${there} -s`).ok();
-      await Promise.race([ended, sleep(PATIENCE_MS)]);
+      await Promise.race([ended, sleep(TIMEOUT_MS)]);
     }
     if (!complete) for (const one of all) one.stop();
     await ended;
   };
-  /** The guest's member has attached its queue pair when the group's address is on its link twice. */
+  /** The guest's member has attached its queue pair when its link lists the group's address twice. */
   const attached = (rig: Rig) =>
     rig.inGuest(
       GUEST,
@@ -231,7 +231,7 @@ function mckey(): InteropCase[] {
   ];
 }
 
-/** IPv6, whose groups the kernel's RDMA CM does not join: the guest's member attaches its queue pair itself. */
+/** IPv6 groups, which the kernel's RDMA CM does not join. The guest's member attaches its queue pair itself. */
 function groups(): InteropCase[] {
   const ours = (rig: Rig, ...more: string[]) =>
     rig.ours('mckey', '-m', GROUP_V6, '-b', address(HERE, 6), '-C', '10', '-S', '1000', ...more);

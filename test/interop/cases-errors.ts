@@ -1,4 +1,4 @@
-/** Cases of single verbs: every NAK, all sizes and depths, memory windows; rig/verbs-peer.py is the guest's side. */
+/** Cases of single verbs: every NAK, all sizes and depths, and memory windows, with rig/verbs-peer.py as the guest's side. */
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
 import { address, type Rig } from './rig.js';
 

@@ -1,10 +1,9 @@
 /**
  * Cases of acknowledgements and READ responses that overtake each other on the way to rxe. After Linux 6.1 (seen on
  * 6.12, and in the source of 7.3-rc7) its completer accepts an acknowledgement of an earlier request while it receives
- * a READ response (check_psn; meant for NAKs). It then loses its state (comp.opcode becomes -1), and finds the
+ * a READ response (check_psn, which is meant for NAKs). It then loses its state (comp.opcode becomes -1), and finds the
  * response's next packet out of sequence. It completes the READ with success, although data is missing, and its queue
- * pair fails without notice to the peer. Either of the two late without the other does no harm, so our packets are
- * right.
+ * pair fails without notice to the peer. A delay of only one of the two does no harm, so our packets are correct.
  */
 import {
   askGuest,
@@ -52,7 +51,7 @@ const client = (family: 4 | 6): readonly string[] => [
 ];
 const said = ({ lines }: Program, what: string): boolean => lines.some((line) => line.includes(what));
 
-/** The first READ has no acknowledgement before it and succeeds; the second makes rxe's queue pair fail. */
+/** The first READ, without a preceding acknowledgement, succeeds. The second one makes rxe's queue pair fail. */
 async function fails(rig: Rig, family: 4 | 6): Promise<void> {
   const there = rig.guest(GUEST, server(family));
   await rig.listening(GUEST, 'rdma', RPING_PORT);

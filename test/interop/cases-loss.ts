@@ -1,4 +1,4 @@
-/** Cases of links that lose, duplicate, reorder or delay: unreliable messages arrive completely or not at all. */
+/** Cases of links that lose, duplicate, reorder or delay packets. Unreliable messages arrive completely or not at all. */
 import * as z from 'zod';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
 import { FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
@@ -9,11 +9,11 @@ const STREAM_PORT = 18_520;
 const report = z.object({ sent: z.number(), whole: z.number(), distinct: z.number(), broken: z.number() });
 type Report = z.output<typeof report>;
 
-/** A disturbance by the guest's netem, and by this side's own faults where we send. */
+/** A disturbance by the guest's netem, or by this side's injected faults if we send. */
 interface Disturbance {
   readonly loss: string;
   readonly netem: string;
-  /** Undefined: this side cannot disturb its own packets in this way. */
+  /** This side's injected faults. Undefined: it cannot disturb its own packets in this way. */
   readonly faults?: NonNullable<KernelOptionsInput['faults']>;
   /** The effect that messages must show for the case to be valid. */
   happened(found: Report, type: 'uc' | 'ud'): boolean;
@@ -27,7 +27,7 @@ const DISTURBANCES: readonly Disturbance[] = [
     loss: '1 % lost',
     netem: 'loss 1%',
     faults: { drop: 0.01 },
-    // 400 datagrams may all get through; 1200 packets do not.
+    // 400 datagrams may all get through, but not 1200 packets.
     happened: (found, type) => type === 'ud' || some(found),
   },
   { loss: '5 % lost', netem: 'loss 5%', faults: { drop: 0.05 }, happened: some },
@@ -48,8 +48,8 @@ const DISTURBANCES: readonly Disturbance[] = [
 ];
 
 /**
- * The smallest share of messages that must arrive completely: 5 % of packets are disturbed, with three packets per
- * message; with rxe the message after a broken one is also lost; and some margin for chance.
+ * The smallest share of messages that must arrive completely. 5 % of packets are disturbed, a message has three packets, rxe also loses the
+ * message after a broken one, and chance needs a margin.
  */
 const LEAST = 0.5;
 
@@ -58,7 +58,7 @@ function check(text: string, { happened, loss }: Disturbance, type: 'uc' | 'ud')
   const { sent, whole, distinct, broken } = found;
   const told = `${whole} of ${sent} messages came whole, ${distinct} different ones, ${broken} broken`;
   if (broken > 0) throw new Error(`Broken messages were delivered: ${told}.`);
-  if (distinct < LEAST * sent) throw new Error(`More was lost than the link lost: ${told}.`);
+  if (distinct < LEAST * sent) throw new Error(`More messages were lost than the link explains: ${told}.`);
   if (type === 'uc' && whole > distinct) throw new Error(`Messages were delivered twice: ${told}.`);
   if (!happened(found, type))
     throw new Error(`The link seems not to have behaved as requested (${loss}): ${told}.`);

@@ -8,10 +8,10 @@ import { address, type Rig } from './rig.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';
 const PORT = 4420;
-/** A host's name and identifier; the guest has no file with them. */
+/** A host's name and identifier, because the guest has no file with them. */
 const HOST_ID = '11111111-2222-4333-8444-555555555555';
 const NVME_HOST = `-q nqn.2014-08.org.nvmexpress:uuid:${HOST_ID} -I ${HOST_ID}`;
-/** Megabytes of our target's disk. */
+/** Size of our target's disk in megabytes. */
 const DISK = 96;
 /** Time limit of a step in the guest, in seconds. */
 const LONG = 300;
@@ -21,7 +21,7 @@ const subsystem = `${configfs}/nvmet/subsystems/${NQN}`;
 const port = `${configfs}/nvmet/ports/1`;
 const link = `ln -s ${subsystem} ${port}/subsystems/${NQN}`;
 
-/** Runs something while the kernel's target serves a disk in the guest's memory. */
+/** Calls `run` while the kernel's target serves a disk in the guest's memory. */
 async function withLinuxTarget(rig: Rig, family: 4 | 6, run: () => Promise<void>): Promise<void> {
   await rig.inGuest(
     GUEST,
@@ -77,7 +77,7 @@ const serve = async (rig: Rig, family: 4 | 6, ...more: string[]): Promise<Progra
   return server;
 };
 
-/** Runs something while the guest has our target's disk, as /dev/nvme0n1. */
+/** Calls `run` while the guest has our target's disk as /dev/nvme0n1. */
 async function withDisk(rig: Rig, family: 4 | 6, run: (guest: Run) => Promise<void>): Promise<void> {
   const there = `-t rdma -a ${address(HERE, family)} -s ${PORT}`;
   const guest: Run = async (...lines) => (await rig.inGuest(GUEST, lines.join(' && '), LONG)).join('\n');
@@ -106,7 +106,7 @@ const makeFiles = [
   `i=0; while [ $i -lt ${FILES} ]; do head -c $((i * 13 + 1)) seed > $((i % 10))/$i; i=$((i + 1)); done`,
   'find . -type f | sort | xargs sha256sum > /tmp/sums && cd /',
 ];
-/** From the disk, not from the guest's caches. */
+/** Reads from the disk, not from the guest's caches. */
 const checkFiles = [
   'umount /mnt && fsck.ext4 -f -n /dev/nvme0n1 && mount /dev/nvme0n1 /mnt',
   'echo 3 > /proc/sys/vm/drop_caches && cd /mnt && sha256sum -c /tmp/sums > /tmp/checked && cd /',
@@ -141,7 +141,7 @@ const fio = async (rig: Rig, family: 4 | 6): Promise<void> => {
   });
 };
 
-/** Our target is killed while the guest writes files, and started again with the same file. */
+/** Our target is killed while the guest writes files, and restarted with the same file. */
 const comesBack = async (rig: Rig, family: 4 | 6): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), 'nvme-disk-'));
   const file = ['--file', join(folder, 'disk')];

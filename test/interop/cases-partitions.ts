@@ -4,7 +4,7 @@ import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 
 const PINGS = 5;
-/** Longer than all attempts to connect. */
+/** Longer than all connection attempts take. */
 const SECONDS = 90;
 /** A full member communicates with a limited one. */
 const limitedMember = { pkeys: [0x7fff] };
@@ -20,7 +20,7 @@ async function staysOut(rig: Rig, family: 4 | 6): Promise<void> {
   if (code === 0 || there.lines.some((line) => line.includes('rdma-ping')))
     throw here.failure('has reached a peer of another partition');
   if (!here.lines.some((line) => line.includes('did not answer')))
-    throw here.failure('has not reported that there was no reply');
+    throw here.failure('has not reported the missing reply');
 }
 
 export const partitionCases: readonly InteropCase[] = FAMILIES.flatMap((family): InteropCase[] => [

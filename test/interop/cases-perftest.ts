@@ -41,7 +41,7 @@ const ours = (rig: Rig, { test, flags }: Variant, ...more: string[]) =>
 const theirs = ({ test, flags }: Variant, ...more: string[]): string =>
   [`ib_${test}`, '-d', 'rxe0', '-n', ITERATIONS, ...flags, ...more].join(' ');
 
-/** Both roles, connected by rdma_cm, which perftest supports over IPv4 only. */
+/** Both roles, connected by rdma_cm, which perftest only supports over IPv4. */
 function byRdmaCm(variant: Variant): InteropCase[] {
   const { test, operation, quick } = variant;
   const common = { peer: `ib_${test} -R`, operation, family: 4 } as const;
@@ -65,8 +65,8 @@ function byRdmaCm(variant: Variant): InteropCase[] {
 }
 
 /**
- * Both roles, with queue pairs that are connected by hand: the TCP connection uses IPv4, the queue pairs' addresses
- * have the given family.
+ * Both roles, with queue pairs that are connected without RDMA CM. The TCP connection uses IPv4, and the queue pairs' addresses have the
+ * given family.
  */
 function byTcp(variant: Variant, family: 4 | 6): InteropCase[] {
   const { test, operation } = variant;

@@ -1,4 +1,4 @@
-/** Cases of several processes of this side on one address: each has its port, and they share UDP 4791. */
+/** Cases of several processes of this side on one address. Each has its own port, and they share UDP 4791. */
 import assert from 'node:assert/strict';
 import { FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import type { Program } from './process.js';
@@ -6,7 +6,7 @@ import { address, type Rig } from './rig.js';
 import { clientEnded } from './rping-ends.js';
 
 const PORTS = [7174, 7175, 7176, 7177] as const;
-/** Each process of this side, with its port. */
+/** Starts a process of this side with its port. */
 const server = (rig: Rig, family: 4 | 6, port: number): Program =>
   rig.countedRping('-s', '-P', '-a', address(HERE, family), '-p', String(port));
 const client = (family: 4 | 6, port: number, flags: string): string =>
@@ -18,13 +18,13 @@ async function servers(rig: Rig, family: 4 | 6, ports: readonly number[]): Promi
   return all;
 }
 
-/** Checks that a client in the guest that prints its pings got them all, each compared. */
+/** Checks that a client in the guest that prints its pings has received and compared all of them. */
 async function pinged(one: Program, count: number): Promise<void> {
   await one.line(new RegExp(`ping data: rdma-ping-${count - 1}:`));
   await clientEnded(one);
 }
 
-/** Packets and CM messages of others that these processes have forwarded; ends the processes. */
+/** Ends the processes. Returns the number of packets and CM messages of others that they have forwarded. */
 async function handedOn(all: readonly Program[]): Promise<number> {
   let sum = 0;
   for (const one of all) {
@@ -35,7 +35,7 @@ async function handedOn(all: readonly Program[]): Promise<number> {
   return sum;
 }
 
-/** Waits for more lines of a program than it has printed so far: it continues. */
+/** Waits for further output lines of a program, to show that it continues. */
 const goesOn = async (program: Program, count: number): Promise<void> => {
   const before = program.lines.length;
   await program.until(() => program.lines.length >= before + count, `${count} more lines`);
@@ -62,7 +62,7 @@ function atOnce(family: 4 | 6): InteropCase {
   };
 }
 
-/** Ends clients that would continue for ever. */
+/** Ends clients that would continue forever. */
 const endClients = (rig: Rig) => rig.inGuest(GUEST, 'busybox killall -q -KILL rping; true');
 
 function oneDies(family: 4 | 6): InteropCase {

@@ -1,4 +1,4 @@
-/** Cases of qperf's RC tests. It connects by rdma_cm over IPv4 only; its own handshake has LIDs and no GIDs. */
+/** Cases of qperf's RC tests. It only connects by rdma_cm over IPv4, because its own handshake has LIDs but no GIDs. */
 
 import { bothEnd, GUEST, HERE, type InteropCase } from './case.js';
 import { TEST_NAMES, TESTS, type TestName } from './programs/qperf-meeting.js';
@@ -45,7 +45,7 @@ const server = (test: TestName) => async (rig: Rig) => {
 
 export const qperfCases: readonly InteropCase[] = TEST_NAMES.flatMap((test) =>
   (['client', 'server'] as const)
-    // As a client, this side checks the results of all atomics anyway.
+    // As a client, this side also checks the results of all atomics.
     .filter((role) => role === 'server' || !test.startsWith('ver_'))
     .map(
       (role): InteropCase => ({

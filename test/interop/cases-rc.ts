@@ -1,4 +1,4 @@
-/** Cases of every operation of reliable connections, whose sides exchange their addresses over TCP. */
+/** Cases of every operation on reliable connections. The sides exchange their addresses over TCP. */
 import {
   askGuest,
   FAMILIES,
@@ -49,7 +49,7 @@ function allOps(): InteropCase[] {
   );
 }
 
-/** The same with exactly checked ICRCs, which on IPv4 needs a raw socket. */
+/** The same with exactly checked ICRCs, which requires a raw socket on IPv4. */
 function exactIcrc(): InteropCase[] {
   const options = { icrc: 'exact' } as const;
   const common = { peer: 'all-ops.py', operation: 'every RC operation, exact ICRC', family: 4 } as const;
@@ -95,7 +95,7 @@ function pingpong(): InteropCase[] {
           mtu,
           run: (rig) =>
             askGuest(rig, there, 'tcp', TCP_PORT, () =>
-              // The tool listens for IPv4 only; the queue pairs' addresses are the family's.
+              // The tool only listens on IPv4, but the queue pairs' addresses are of this family.
               rig.ours(
                 'pingpong',
                 '-a',

@@ -1,4 +1,4 @@
-/** Cases of a stream whose link loses or marks packets for a while: its throughput recovers. */
+/** Cases of a stream whose link loses or marks packets for a while. Its throughput must recover. */
 import * as z from 'zod';
 import {
   askGuest,
@@ -16,9 +16,9 @@ import { Rounds } from './rounds.js';
 
 const VERBS_PORT = 18_516;
 const STREAM_PORT = 7475;
-/** The share of its throughput that a stream must reach again; other work on the machine may take some. */
+/** The share of its throughput that a stream must reach again. Other work on the machine may use the rest. */
 const AGAIN = 0.6;
-/** The share that it may reach at most while the link marks. */
+/** The maximum share that it may reach while the link marks. */
 const CUT = 0.7;
 
 async function recovery(rig: Rig, role: 'client' | 'server', family: 4 | 6): Promise<void> {
@@ -65,7 +65,7 @@ async function marking(rig: Rig, run: () => Promise<void>): Promise<void> {
 const sender = z.object({ rcvd_cnp: z.number().positive(), retransmitted_pkts: z.number() });
 const receiver = z.object({ rcvd_ecn_marked: z.number().positive(), sent_cnp: z.number().positive() });
 
-/** rxe does not react to marks: a stream between two processes of this side is routed through the guest, which marks for a while. */
+/** rxe does not react to marks, so a stream between two processes of this side is routed through the guest, which marks for a while. */
 async function notified(rig: Rig, family: 4 | 6): Promise<void> {
   const late = 'delay 10ms limit 10000';
   const link = (netem: string) => rig.inGuest(GUEST, `tc qdisc change dev ${INWARDS} root netem ${netem}`);
@@ -82,7 +82,7 @@ async function notified(rig: Rig, family: 4 | 6): Promise<void> {
     const during = await rounds.rate(2);
     const told = count();
     await link(`${late} loss 0%`);
-    if (!(told > 0)) throw new Error('There were no notifications.');
+    if (!(told > 0)) throw new Error('No congestion notifications were sent.');
     if (during > CUT * before) throw new Error(`The rate was not cut: ${before} MB/s, then ${during} MB/s.`);
     const after = await rounds.reach(AGAIN * before);
     near.stop('SIGTERM');

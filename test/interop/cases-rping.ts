@@ -57,7 +57,7 @@ function rping(): InteropCase[] {
   );
 }
 
-/** The same traffic through a link that drops, delays, duplicates or reorders packets of the guest, or of this side. */
+/** The same traffic over a link that drops, delays, duplicates or reorders packets of the guest or of this side. */
 function disturbed(): InteropCase[] {
   const disturbances: readonly (readonly [loss: string, netem: string])[] = [
     ['1 % lost', 'loss 1%'],
@@ -66,8 +66,7 @@ function disturbed(): InteropCase[] {
     ['5 % reordered', 'delay 10ms reorder 95%'],
     ['3 ms late', 'delay 3ms'],
   ];
-  // Each packet is delayed differently: most are out of order, and rxe's requester waits for its timer again and again.
-  // Slow.
+  // Each packet is delayed differently, so most are out of order, and rxe's requester repeatedly waits for its timer. This is slow.
   const jitter: (typeof disturbances)[number] = ['2 to 4 ms late', 'delay 3ms 1ms'];
   const pings = 20;
   const flags = `-C ${pings} -S 30000`;
@@ -106,7 +105,7 @@ function disturbed(): InteropCase[] {
       {
         ...{ peer: 'rping -s', operation, role: 'client', family, loss: `ours ${loss}` },
         run: async (rig) => {
-          // cases-late-acks.ts has the result of the others.
+          // The other variants are in cases-late-acks.ts.
           const onTime = reorders(netem) && (await failsByLateAcks(rig));
           const run = async () => {
             await client(rig, family);

@@ -1,8 +1,7 @@
 /**
- * Cases of UC messages that lose a packet on the way to rxe. rxe continues with a later message, except after a WRITE
- * whose start it has seen and whose end it has not: its responder resets the last opcode only if a receive was consumed
- * (do_class_d1e_error), which a WRITE does not do, so it refuses every later message. Linux 6.1 and later.
- * later ones.
+ * Cases of UC messages that lose a packet on the way to rxe. rxe continues with a later message, except after a WRITE of which it has
+ * received the start but not the end. Its responder only resets the last opcode if a receive was consumed (do_class_d1e_error), which a
+ * WRITE does not do, so it rejects every later message. This is true for Linux 6.1 and later.
  */
 import * as z from 'zod';
 import { GUEST, HERE, type InteropCase } from './case.js';
@@ -39,7 +38,7 @@ async function gap(rig: Rig, family: 4 | 6, { operation, lost, goesOn }: (typeof
     if (found.after !== 0 || found.broken !== 0)
       throw new Error(`The incomplete message was delivered: ${told}`);
     if (found.marked !== goesOn)
-      throw new Error(goesOn ? `Nothing arrived any more: ${told}` : `rxe continues, unlike before: ${told}`);
+      throw new Error(goesOn ? `No later message arrived: ${told}` : `rxe continues, unlike before: ${told}`);
   } finally {
     await rig.inGuest(GUEST, 'tc qdisc del dev eth0 ingress');
   }

@@ -1,4 +1,4 @@
-/** The cases of the interop matrix: role × operation × address family × MTU × loss. */
+/** All cases of the interop matrix: role × operation × address family × MTU × loss. */
 import type { InteropCase } from './case.js';
 import { addressCases } from './cases-addresses.js';
 import { cmCases } from './cases-cm.js';

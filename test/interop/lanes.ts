@@ -1,5 +1,5 @@
 /**
- * The order in which cases run: one after another against one guest. Cases that mostly wait for timers run beside the
+ * The order of cases. They run one after another against one guest. Cases that mostly wait for timers run beside the
  * others, in their own namespace with their own guest.
  */
 import { GUEST, type InteropCase } from './case.js';
@@ -8,7 +8,7 @@ import { Rig, type RigOptions } from './rig.js';
 /** A case and its index in the table. */
 export interface Numbered {
   readonly one: InteropCase;
-  /** From 0 on. */
+  /** Number of the lane, from 0. */
   readonly index: number;
 }
 
@@ -24,14 +24,14 @@ export function lanesOf(cases: readonly InteropCase[]): readonly (readonly Numbe
   const waiting = all.filter((it) => waits(it) > 0);
   const seconds = waiting.reduce((sum, it) => sum + waits(it), 0);
   if (busy.length === 0 || seconds < WORTH_A_GUEST) return [all];
-  // The longest first, so that little is left when the other lane has finished.
+  // The longest case comes first, so that little is left when the other lane has finished.
   return [busy, waiting.sort((a, b) => waits(b) - waits(a))];
 }
 
 /**
- * Runs the lanes of cases in parallel. Everything is shut down when it returns, or throws.
+ * Runs the lanes of cases in parallel. Shuts everything down before it returns or throws.
  *
- * @param run - Runs one case; an error ends its lane
+ * @param run - Runs one case; an error ends the lane
  * @param keep - Whether guests continue to run
  */
 export async function runLanes(

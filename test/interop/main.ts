@@ -1,4 +1,4 @@
-/** `npm run test:interop`: the matrix against Linux guests with rdma_rxe, as a table. */
+/** `npm run test:interop`: runs the matrix against Linux guests with rdma_rxe, and prints a table. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -25,7 +25,7 @@ const options = z.object({
   linkMtu: z.coerce.number('must be a number').int().min(1280).max(9000).default(4200),
 });
 
-/** Maximum of malformed packets of a case that are listed. */
+/** Maximum number of malformed packets listed for a case. */
 const SHOWN = 5;
 
 interface Outcome {
@@ -33,7 +33,7 @@ interface Outcome {
   readonly ok: boolean;
   readonly seconds: number;
   readonly problem?: string;
-  /** The measurements of the case. */
+  /** Measurements of the case. */
   readonly notes?: readonly string[];
 }
 
@@ -69,7 +69,7 @@ async function runCase(rig: Rig, one: InteropCase, files?: string): Promise<Outc
   }
 }
 
-/** A row for each peer, operation and role. */
+/** The results, with one row for each peer, operation and role. */
 function table(done: readonly Done[]): string {
   const captured = done.some(({ decoded }) => decoded !== undefined);
   const out = new Table({
@@ -90,7 +90,7 @@ function table(done: readonly Done[]): string {
   return out.toString();
 }
 
-/** The folder for this run's captures; undefined: none. Those of the short run are decoded and deleted. */
+/** The folder for this run's captures; undefined: none. Captures of the short run are decoded and deleted. */
 function captureFolder({ capture, quick }: z.output<typeof options>): string | undefined {
   if (capture === undefined) return quick && canDecode() ? mkdtempSync(join(tmpdir(), 'roce-')) : undefined;
   const folder = resolve(capture);
@@ -101,7 +101,7 @@ function captureFolder({ capture, quick }: z.output<typeof options>): string | u
   return folder;
 }
 
-/** Decodes the captures, and returns the number of cases with malformed packets, or without any. */
+/** Decodes the captures. Returns the number of cases with malformed packets or without any packets. */
 async function decodeAll(done: readonly Done[]): Promise<number> {
   let bad = 0;
   const queue = done.filter(({ files }) => files !== undefined);
@@ -125,7 +125,7 @@ function tell({ ok, name, seconds, problem, notes = [] }: Outcome): void {
     console.error(text.replace(/^/gm, '    '));
 }
 
-/** A line about the captures: the findings, or why they were not decoded. */
+/** A line about the captures: the findings, or the reason why they were not decoded. */
 function capturesText(done: readonly Done[], bad: number, { quick }: z.output<typeof options>): string {
   const captured = done.flatMap(({ decoded }) => (decoded === undefined ? [] : [decoded]));
   if (captured.length === 0)

@@ -13,7 +13,7 @@ export const Opcode = {
 const PORT = 4791;
 /** Bytes of the headers before the BTH: an IP header without options, and UDP's. */
 const BTH_AT = { 4: 28, 6: 48 } as const;
-/** Distance of UDP's destination port before the BTH. */
+/** Distance from UDP's destination port to the BTH. */
 const PORT_BACK = 6;
 
 /** A filter for packets with this opcode. */

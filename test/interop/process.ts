@@ -1,10 +1,10 @@
-/** A program of a case, here or in a guest, with its output by line. */
+/** A program of a case, here or in a guest, with its output line by line. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A program that runs for longer than this many seconds counts as hanging. No case depends on it, and a machine may be busy. */
-export const PATIENCE = 150;
-/** Maximum of output lines that a failure shows. */
+/** A program that runs for more seconds than this counts as hanging. No result depends on it, and the machine may be busy. */
+export const TIMEOUT_SECONDS = 150;
+/** Maximum number of output lines that a failure shows. */
 const SHOWN = 12;
 
 export class Program {
@@ -44,8 +44,8 @@ export class Program {
     for (const watcher of this.watchers) watcher();
   }
 
-  /** Waits for an output line that matches. @throws Error when the program ends or the time runs out before */
-  line(pattern: RegExp, seconds = PATIENCE): Promise<string> {
+  /** Waits for an output line that matches. @throws Error if the program ends or the time elapses before */
+  line(pattern: RegExp, seconds = TIMEOUT_SECONDS): Promise<string> {
     return new Promise((resolve, reject) => {
       let seen = 0;
       const finish = (done: () => void) => {
@@ -69,8 +69,8 @@ export class Program {
     });
   }
 
-  /** Waits until the output suffices. @throws Error when the program ends or the time runs out before */
-  until(enough: () => boolean, what: string, seconds = PATIENCE): Promise<void> {
+  /** Waits until `enough` is satisfied by the output. @throws Error if the program ends or the time elapses before */
+  until(enough: () => boolean, what: string, seconds = TIMEOUT_SECONDS): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (done: () => void) => {
         clearTimeout(timer);
@@ -90,8 +90,8 @@ export class Program {
     });
   }
 
-  /** Waits for the end and returns the exit code. @throws Error when the time runs out; the program is stopped then */
-  async end(seconds = PATIENCE): Promise<number> {
+  /** Waits for the end and returns the exit code. @throws Error if the time elapses, after stopping the program */
+  async end(seconds = TIMEOUT_SECONDS): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(resolve, seconds * 1000, 'late');
@@ -104,7 +104,7 @@ export class Program {
   }
 
   /** Waits for a successful end. @throws Error on any other exit code */
-  async ok(seconds = PATIENCE): Promise<readonly string[]> {
+  async ok(seconds = TIMEOUT_SECONDS): Promise<readonly string[]> {
     const code = await this.end(seconds);
     if (code !== 0) throw this.failure(`ended with exit code ${code}`);
     return this.lines;
@@ -114,7 +114,7 @@ export class Program {
     if (!this.over) this.child.kill(signal);
   }
 
-  /** An error with the program's last lines. */
+  /** Creates an error with the program's last lines. */
   failure(what: string): Error {
     const last = this.lines.slice(-SHOWN).map((line) => `    ${line.slice(0, 160)}`);
     return new Error([`${this.name} ${what}`, ...last].join('\n'));

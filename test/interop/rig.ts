@@ -1,5 +1,5 @@
 /**
- * Linux guests with rdma_rxe in a separate network namespace, and this library's programs beside them. The shell
+ * Linux guests with rdma_rxe in a separate network namespace, where this library's programs also run. The shell
  * scripts in rig/ build and boot the guests.
  */
 import { spawnSync } from 'node:child_process';
@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
-import { PATIENCE, Program } from './process.js';
+import { Program, TIMEOUT_SECONDS } from './process.js';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-/** The scripts are beside the sources, two levels above dist/test/interop. */
+/** The scripts are in the source folder, which is found from dist/test/interop. */
 const scripts = here('../../../test/interop/rig');
 const examples = here('../../test/interop/programs');
 
@@ -24,7 +24,7 @@ const scriptPath = (name: string): string => `${scripts}/${name}`;
 /** The scripts of rig/ that run in the guest. */
 const guestScripts = (): readonly string[] => readdirSync(scripts).filter((name) => name.endsWith('.py'));
 
-/** Addresses in the namespace: 1 is this host, a guest has its number. */
+/** Addresses in the namespace: 1 for this host, and the guest's number for guests. */
 export const address = (host: number, family: 4 | 6): string =>
   family === 4 ? `10.77.0.${host}` : `fd77::${host.toString(16)}`;
 
@@ -39,19 +39,19 @@ export interface RigOptions {
   readonly linkMtu: number;
   /** Debian package of the guest's kernel; undefined: Debian's current one. */
   readonly kernel?: string | undefined;
-  /** Guests with Node.js, for this library on their devices, instead of Python; and with a second link. */
+  /** Whether guests have Node.js instead of Python, to run this library on their devices, and a second link. */
   readonly node?: boolean;
 }
 
 /** A server of the examples, below dist. */
 export const VALKEY_SERVER = 'examples/valkey/server.js';
 
-/** Megabytes of memory of a guest with Node.js. */
+/** Memory of a guest with Node.js, in megabytes. */
 const NODE_MEMORY = '1024';
 /** Path of this library in such a guest. */
 const APP = '/app';
 
-/** Reason why the guests are not available here; undefined: they are. */
+/** The reason why guests are not available here; undefined if they are. */
 export function missing(): string | undefined {
   if (process.platform !== 'linux') return 'needs Linux';
   if (process.getuid?.() !== 0) return 'needs root for a network namespace and tap devices';
@@ -65,7 +65,7 @@ export function missing(): string | undefined {
   return absent.length > 0 ? `needs ${absent.join(', ')} (scripts/install-interop-tools.sh)` : undefined;
 }
 
-/** Options of the library for all programs of the matrix, from its user. */
+/** Options of the library for all programs of the matrix, set by the user. */
 const commonOptions = (): KernelOptionsInput => JSON.parse(process.env.ND_OPTIONS ?? '{}');
 
 export class Rig {
@@ -100,7 +100,7 @@ export class Rig {
     return program;
   }
 
-  /** Builds the guests' image if there is none yet (a download of 75 MB). */
+  /** Builds the guests' image if it does not exist yet (a download of 75 MB). */
   async build(): Promise<void> {
     const what = this.withNode ? '--with-node' : '--with-python';
     await this.script('build-guest.sh', [what], 'build-guest').ok(600);
@@ -132,18 +132,18 @@ export class Rig {
     await this.inGuest(guest, `rm -rf ${APP} && mkdir ${APP} && tar x -f /share/app.tar -C ${APP}`);
   }
 
-  /** Puts Debian's nvme, mkfs.ext4, fsck.ext4 and fio into a guest; the first time packages are downloaded for that. */
+  /** Puts Debian's nvme, mkfs.ext4, fsck.ext4 and fio into a guest. The first time, packages are downloaded for that. */
   async addStorageTools(guest: number): Promise<void> {
     await this.addTools(guest, 'build-storage.sh');
     await this.inGuest(guest, 'mkdir -p /mnt && modprobe -a ext4 nvme-rdma');
   }
 
-  /** Puts valkey-server and rdma-test into a guest; the first time they are built, which takes minutes. */
+  /** Puts valkey-server and rdma-test into a guest. The first time, they are built, which takes minutes. */
   async addValkey(guest: number): Promise<void> {
     await this.addTools(guest, 'build-valkey.sh');
   }
 
-  /** Unpacks in a guest the archive that a script of rig/ builds, once; the script prints its path in its last line. */
+  /** Unpacks the archive that a script of rig/ builds in a guest, once. The last line of the script's output is the archive's path. */
   private async addTools(guest: number, script: string): Promise<void> {
     const archive = (await this.script(script, [this.cache], script).ok(900)).at(-1)!;
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
@@ -168,10 +168,10 @@ export class Rig {
 
   /** Starts a compiled script of this library (a path below dist) in a guest, with its own options of the library. */
   nodeInGuest(guest: number, options: KernelOptionsInput, script: string, ...args: string[]): Program {
-    return this.nodeInGuestFor(guest, PATIENCE, options, script, ...args);
+    return this.nodeInGuestFor(guest, TIMEOUT_SECONDS, options, script, ...args);
   }
 
-  /** As {@link nodeInGuest}, but it may run for the given number of seconds. */
+  /** Like {@link nodeInGuest}, but the script may run for the given number of seconds. */
   nodeInGuestFor(
     guest: number,
     seconds: number,
@@ -184,7 +184,7 @@ export class Rig {
     return this.guest(guest, command, seconds);
   }
 
-  /** Ends a guest at once, like a power cut: it sends nothing any more. */
+  /** Ends a guest at once, like a power cut. It sends nothing more. */
   async cut(guest: number): Promise<void> {
     await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok();
   }
@@ -196,7 +196,7 @@ export class Rig {
   }
 
   /**
-   * Begins a case: each process of this side writes its packets to a file.
+   * Begins a case. From now on, each process of this side writes its packets to a file.
    *
    * @param files - Common prefix of the files' names; undefined: no files
    */
@@ -214,31 +214,33 @@ export class Rig {
     this.noted.push(text);
   }
 
-  /** Ends programs that the last case has left. */
+  /** Ends programs left by the last case. */
   settle(): void {
     for (const program of this.programs) program.stop();
     this.programs.clear();
   }
 
   /**
-   * Ends what stopped programs have left in a guest. Stopping a program here does not end it there: it continues until
-   * its time is over, and occupies its command port, which the next command waits for.
+   * Ends commands that stopped programs have left in a guest. Stopping a program here does not end it there. It would continue until its
+   * time limit and occupy its command port, for which the next command waits.
    */
   async clear(guest: number): Promise<void> {
-    await this.script('run-guest.sh', ['clear', '-t', String(PATIENCE), String(guest)], 'clear').ok(PATIENCE);
+    await this.script('run-guest.sh', ['clear', '-t', String(TIMEOUT_SECONDS), String(guest)], 'clear').ok(
+      TIMEOUT_SECONDS,
+    );
   }
 
-  /** Starts a command in a guest; its children end with it after `seconds`. */
-  guest(guest: number, command: string, seconds = PATIENCE): Program {
+  /** Starts a command in a guest. After `seconds`, it is ended with its children. */
+  guest(guest: number, command: string, seconds = TIMEOUT_SECONDS): Program {
     return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);
   }
 
-  /** Runs a command in a guest to its successful end. */
-  async inGuest(guest: number, command: string, seconds = PATIENCE): Promise<readonly string[]> {
+  /** Runs a command in a guest and waits for its successful end. */
+  async inGuest(guest: number, command: string, seconds = TIMEOUT_SECONDS): Promise<readonly string[]> {
     return this.guest(guest, command, seconds).ok(seconds + 15);
   }
 
-  /** Waits until there is a listener in a guest: on an RDMA port of the CM, at a device if it is named, or on a TCP port. */
+  /** Waits until a program in a guest listens: on an RDMA port of the CM, at `device` if given, or on a TCP port. */
   async listening(guest: number, kind: 'rdma' | 'tcp', port: number, device = ''): Promise<void> {
     const look =
       kind === 'rdma'
@@ -252,7 +254,7 @@ export class Rig {
     return this.node(`${examples}/${program}.js`, ...args);
   }
 
-  /** As {@link ours}, with its own options of the library. */
+  /** Like {@link ours}, with additional options of the library. */
   oursWith(options: KernelOptionsInput, program: string, ...args: string[]): Program {
     return this.nodeWith(options, `${examples}/${program}.js`, ...args);
   }
@@ -282,7 +284,7 @@ export class Rig {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);
   }
 
-  /** Starts programs/stream.ts in the namespace; its packets are subject to faults. */
+  /** Starts programs/stream.ts in the namespace. Its packets are subject to faults. */
   stream(
     type: string,
     role: string,
@@ -303,7 +305,7 @@ export class Rig {
     return `${this.env.ROCE_NS}-far`;
   }
 
-  /** Runs something while there is a third host, reached through a guest. */
+  /** Calls `run` while a third host exists, which is reached through a guest. */
   async withFar(guest: number, run: () => Promise<void>): Promise<void> {
     const far = this.farSpace;
     const mtu = this.linkMtu;
@@ -332,7 +334,7 @@ export class Rig {
       );
       await run();
     } finally {
-      // The link disappears with its namespace, once no process is in it any more; routes to it stay.
+      // The link disappears with its namespace when that has no processes any more. Routes to it would remain.
       for (const program of this.programs) program.stop();
       await inHost(
         `${near} route del ${FAR[4]}; ${near} -6 route del ${FAR[6]}; ${near} link del far0; ip netns del ${far}`,
@@ -361,7 +363,7 @@ export class Rig {
     return this.node(here('./programs/uc-gap.js'), operation, own, peer);
   }
 
-  /** Starts rping here as {@link ours} does; at its end, by SIGTERM, it prints the HCA's counters. */
+  /** Starts rping here like {@link ours}. When it is ended by SIGTERM, it prints the HCA's counters. */
   countedRping(...args: string[]): Program {
     return this.node(here('./programs/rping-counted.js'), ...args);
   }
@@ -371,7 +373,7 @@ export class Rig {
     return this.nodeWith({}, script, ...args);
   }
 
-  /** As {@link node}, with its own options of the library (`ND_OPTIONS`). */
+  /** Like {@link node}, with additional options of the library (`ND_OPTIONS`). */
   nodeWith(options: KernelOptionsInput, script: string, ...args: string[]): Program {
     return this.nodeIn({}, options, script, args);
   }
@@ -393,7 +395,7 @@ export class Rig {
     });
   }
 
-  /** The namespace's own commands. */
+  /** Commands in the namespace. */
   host(...command: string[]): Program {
     return this.script('run-guest.sh', ['ns', ...command], command.join(' '));
   }

@@ -1,11 +1,11 @@
-/** A program that prints the rate of each of its rounds, as `round 7: 12.3 MB/s`. */
+/** A program that prints the rate of each of its rounds, such as `round 7: 12.3 MB/s`. */
 import type { Program } from './process.js';
 
-/** Rounds over which a rate is taken. */
+/** Number of rounds over which a rate is measured. */
 const ROUNDS = 7;
 const ROUND_SECONDS = 10;
-/** Maximum of rounds until a rate has recovered. */
-const PATIENCE = 100;
+/** Maximum number of rounds until a rate has recovered. */
+const MOST_ROUNDS = 100;
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
@@ -26,18 +26,18 @@ export class Rounds {
     return this.rates.slice(begin);
   }
 
-  /** The median rate of the next rounds in MB/s, after some that do not count. */
+  /** Returns the median rate of the next rounds in MB/s, after some that do not count. */
   async rate(warmUp = 1): Promise<number> {
     await this.next(warmUp);
     return median(await this.next(ROUNDS));
   }
 
-  /** Waits for at least this rate. @throws Error if it is not reached */
+  /** Waits until the rate is at least this. @throws Error if it is not reached */
   async reach(least: number): Promise<number> {
     for (let passed = 0; ; passed += ROUNDS) {
       const rate = median(await this.next(ROUNDS));
       if (rate >= least) return rate;
-      if (passed >= PATIENCE)
+      if (passed >= MOST_ROUNDS)
         throw new Error(`After ${passed} rounds the stream has ${rate} MB/s instead of ${least.toFixed(1)}.`);
     }
   }

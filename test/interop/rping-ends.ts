@@ -1,6 +1,6 @@
-/** The two sides of rping: its port, the exit codes of its programs, and a server here that must have served every ping. */
+/** The two sides of rping: the port, the exit codes of its programs, and a server here that must serve every ping. */
 import { GUEST } from './case.js';
-import { PATIENCE, type Program } from './process.js';
+import { type Program, TIMEOUT_SECONDS } from './process.js';
 import type { Rig } from './rig.js';
 
 export const RPING_PORT = 7174;
@@ -8,11 +8,11 @@ export const RPING_PORT = 7174;
 export const RPING_SERVER_ENDS = [0, 255];
 
 /**
- * A client in the guest has ended like one whose pings all got replies. The end of rping is a race: its first thread
- * closes the event channel on which the second still waits, or is about to. Then the second one ends the program (255),
- * after the disconnect, when all data was already compared.
+ * Checks that a client in the guest has ended like one whose pings all got replies. The end of rping is a race: its first thread closes the
+ * event channel on which the second one waits or is about to wait. The second one then ends the program (255), after the disconnect, when
+ * all data has been compared.
  */
-export async function clientEnded(client: Program, seconds = PATIENCE): Promise<void> {
+export async function clientEnded(client: Program, seconds = TIMEOUT_SECONDS): Promise<void> {
   const code = await client.end(seconds);
   const said = (what: string): boolean => client.lines.some((line) => line.includes(what));
   const raced =
@@ -21,8 +21,8 @@ export async function clientEnded(client: Program, seconds = PATIENCE): Promise<
 }
 
 /**
- * A server here, started with `-v`, and a client in the guest that pings it the given number of times.
- * @throws Error when one of them fails, or the server has not read every ping
+ * Runs a server here with `-v`, and a client in the guest that pings it the given number of times. @throws Error if one of them fails or
+ * the server has not read every ping
  */
 export async function serveRping(rig: Rig, server: Program, client: string, pings: number): Promise<void> {
   await server.line(/^listening/);

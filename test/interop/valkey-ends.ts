@@ -1,22 +1,22 @@
-/** The ends of Valkey over RDMA: valkey-server and rdma-test in a guest, and examples/valkey on this side. */
+/** Both sides of Valkey over RDMA: valkey-server and rdma-test in a guest, and examples/valkey on this side. */
 import type { Program } from './process.js';
 import type { Rig } from './rig.js';
 
 export const VALKEY_PORT = 6379;
-/** Most seconds of a server. */
+/** Time limit of a server in seconds. */
 const LONG = 600;
-/** Bytes of the server's buffer for each client: by default, and the least. */
+/** Bytes of the server's buffer for each client by default, and the minimum. */
 const DEFAULT_BYTES = 1 << 20;
 const LEAST_BYTES = 1 << 16;
-/** The server's log when one of its assertions has failed, or a signal of its own has ended it. */
+/** The server's log after a failed assertion or a crash. */
 const CRASHED = /VALKEY BUG REPORT START/;
 
-/** What programs/valkey.ts does against a server. */
+/** A behaviour of programs/valkey.ts. */
 interface Behaviour {
   readonly name: string;
   readonly operation: string;
   readonly bufferBytes?: number;
-  /** valkey-server 8.1.1 may crash by a defect of its own, which docs/interop.md describes. */
+  /** Whether valkey-server 8.1.1 may crash because of its own defect (docs/reference/interop.md). */
   readonly mayCrash?: true;
 }
 
@@ -35,11 +35,11 @@ export const valkeyBehaviours: readonly Behaviour[] = [
   { name: 'killed-clients', operation: 'CLIENT KILL' },
 ];
 
-/** Where valkey-server runs, and how a client of it is started. */
+/** The guest with valkey-server, and a function that starts clients. */
 export interface ValkeyEnds {
   readonly rig: Rig;
   readonly guest: number;
-  /** The guest's. */
+  /** The address of the guest. */
   readonly address: string;
   /** Starts programs/valkey.ts. */
   client(...args: string[]): Program;
@@ -62,7 +62,7 @@ const kill = ({ rig, guest }: ValkeyEnds) =>
 const clientOf = ({ client, address }: ValkeyEnds, name: string, bufferBytes = DEFAULT_BYTES): Program =>
   client(name, address, String(VALKEY_PORT), String(bufferBytes));
 
-/** The client has succeeded, and its server goes on until it is killed. */
+/** Waits until the client has succeeded. Its server continues until it is killed. */
 async function bothWell(ends: ValkeyEnds, client: Program, server: Program, mayCrash = false): Promise<void> {
   try {
     for (const line of await client.ok()) ends.rig.note(line);
@@ -76,7 +76,7 @@ async function bothWell(ends: ValkeyEnds, client: Program, server: Program, mayC
   ends.rig.note('valkey-server has crashed');
 }
 
-/** Runs something in a guest that has valkey-server, and leaves none that runs. */
+/** Calls `run` in a guest that has valkey-server, and ends the servers that are still running afterwards. */
 async function prepared(ends: ValkeyEnds, run: () => Promise<void>): Promise<void> {
   await ends.rig.addValkey(ends.guest);
   try {
@@ -86,14 +86,14 @@ async function prepared(ends: ValkeyEnds, run: () => Promise<void>): Promise<voi
   }
 }
 
-/** A behaviour against a server of its own. */
+/** Runs a behaviour with its own server. */
 export const behaves = (ends: ValkeyEnds, { name, bufferBytes, mayCrash }: Behaviour): Promise<void> =>
   prepared(ends, async () => {
     const server = await start(ends, bufferBytes);
     await bothWell(ends, clientOf(ends, name, bufferBytes), server, mayCrash);
   });
 
-/** The server is killed while a client works, and started again. */
+/** The server is killed while a client works, and restarted. */
 export const survives = (ends: ValkeyEnds): Promise<void> =>
   prepared(ends, async () => {
     await start(ends);
@@ -104,7 +104,7 @@ export const survives = (ends: ValkeyEnds): Promise<void> =>
     await bothWell(ends, client, await start(ends));
   });
 
-/** A defect of valkey-server 8.1.1, which docs/interop.md describes: this fails where it is mended. */
+/** A defect of valkey-server 8.1.1 (docs/reference/interop.md). This case fails if the defect is fixed. */
 export const crashes = (ends: ValkeyEnds): Promise<void> =>
   prepared(ends, async () => {
     const server = await start(ends);
@@ -113,13 +113,15 @@ export const crashes = (ends: ValkeyEnds): Promise<void> =>
     ends.rig.note('valkey-server has crashed, as it is known to');
   });
 
-/** On a device that has no Write with immediate data ours is refused by name; upstream's client fails. Neither harms the server. */
+/**
+ * On a device without Write with immediate data, our client reports that by name, and upstream's client fails. Neither harms the server.
+ */
 export const refused = (ends: ValkeyEnds): Promise<void> =>
   prepared(ends, async () => {
     const { rig, guest, address } = ends;
     const server = await start(ends);
     const theirs = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT}`);
-    // Whether its own Write fails first or its wait for the reply depends on who is faster.
+    // Its own Write and its wait for the reply may fail in either order.
     await theirs.line(/RDMA write failed|read timeout/);
     await theirs.end();
     await bothWell(ends, clientOf(ends, 'refused'), server);

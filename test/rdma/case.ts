@@ -1,8 +1,8 @@
 /** A case on the devices of Linux guests, and the ways to connect its two sides. */
-import { PATIENCE, type Program } from '../interop/process.js';
+import { type Program, TIMEOUT_SECONDS } from '../interop/process.js';
 import { address, type Rig } from '../interop/rig.js';
 
-/** The guest with this library, and the one with Linux's own programs. */
+/** The guest with this library. */
 export const [OURS, THEIRS] = [2, 3];
 /** This host, whose HCA is the software HCA. */
 export const HOST = 1;
@@ -12,23 +12,23 @@ export const onDevice = { hca: 'rdma' } as const;
 
 export interface RdmaCase {
   readonly name: string;
-  /** Part of the short run. */
+  /** Whether it belongs to the short run. */
   readonly quick?: boolean;
-  /** Throws on a failure, and {@link Skipped} where this machine or guest cannot do it. */
+  /** Runs the case. Throws on a failure, or {@link Skipped} if this machine or guest cannot run it. */
   run(rig: Rig): Promise<void>;
 }
 
-/** Why a case was not run. */
+/** The reason why a case was not run. */
 export class Skipped extends Error {}
 
-/** A device of the guests: both have it, on links that are connected. */
+/** A device that both guests have, on connected links. */
 export interface Device {
   readonly name: string;
-  /** An address of a guest, which is on the device's link. */
+  /** The address of a guest on the device's link. */
   at(guest: number): string;
 }
 
-/** RoCEv2, on the first link of the guests, where this host is as well. */
+/** RoCEv2, on the first link of the guests, to which this host is also connected. */
 export const rxe: Device = { name: 'rxe0', at: (guest) => address(guest, 4) };
 /** iWARP, on the second link. */
 export const siw: Device = { name: 'siw0', at: (guest) => `10.79.0.${guest}` };
@@ -37,22 +37,22 @@ export const siw: Device = { name: 'siw0', at: (guest) => `10.79.0.${guest}` };
 export const example = (rig: Rig, program: string, ...args: readonly string[]): Program =>
   rig.nodeInGuest(OURS, onDevice, `test/interop/programs/${program}.js`, ...args);
 
-/** A case's two sides by their command lines. */
+/** The command lines of a case's two sides. */
 export interface Meeting {
-  /** Linux's program. */
+  /** The command line of Linux's program. */
   readonly theirs: string;
-  /** Ours, of test/interop/programs, with its arguments. */
+  /** Our program of test/interop/programs, with its arguments. */
   readonly ours: readonly [program: string, ...args: string[]];
-  /** The exit codes of a success of theirs; default: 0. */
+  /** Exit codes that mean success of Linux's program; default: 0. */
   readonly ends?: readonly number[];
 }
 
 async function endedWell(program: Program, ends: readonly number[] = [0]): Promise<void> {
-  const code = await program.end(PATIENCE);
+  const code = await program.end(TIMEOUT_SECONDS);
   if (!ends.includes(code)) throw program.failure(`ended with exit code ${code}`);
 }
 
-/** Our program as a client of theirs, which listens on a port, or does not show it: port 0. */
+/** Our program as a client of Linux's, which listens on a port; 0: the port cannot be detected. */
 export async function asClient(
   rig: Rig,
   device: Device,
@@ -60,10 +60,10 @@ export async function asClient(
   port: number,
 ): Promise<void> {
   const there = rig.guest(THEIRS, theirs);
-  // Ports of datagrams are not listed; the client retries.
+  // Ports of datagrams are not listed, but the client retries.
   if (port > 0) await rig.listening(THEIRS, 'rdma', port, device.name);
   try {
-    await example(rig, ...ours).ok(PATIENCE);
+    await example(rig, ...ours).ok(TIMEOUT_SECONDS);
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
   }
@@ -73,9 +73,9 @@ export async function asClient(
 /** Our program as the server. */
 export async function asServer(rig: Rig, { theirs, ours, ends }: Meeting): Promise<void> {
   const server = example(rig, ...ours);
-  await server.line(/^listening/, PATIENCE);
+  await server.line(/^listening/, TIMEOUT_SECONDS);
   const there = rig.guest(THEIRS, theirs);
-  const outcomes = await Promise.allSettled([endedWell(there, ends), server.ok(PATIENCE)]);
+  const outcomes = await Promise.allSettled([endedWell(there, ends), server.ok(TIMEOUT_SECONDS)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   if (failures.length > 0) throw new Error(failures.join('\n'));
 }

@@ -1,4 +1,4 @@
-/** Cases of the devices themselves: events, removal, several side by side; and how the guests get their devices. */
+/** Cases of the devices themselves: events, removal, and several at once. Also the setup of the guests' devices. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Rig } from '../interop/rig.js';
 import { type Device, HOST, OURS, onDevice, type RdmaCase, rxe, Skipped, siw, THEIRS } from './case.js';
@@ -6,14 +6,14 @@ import { type Device, HOST, OURS, onDevice, type RdmaCase, rxe, Skipped, siw, TH
 const program = (name: string): string => `test/rdma/programs/${name}.js`;
 const LINK = 'eth1';
 
-/** Both guests have siw on their second link; the first one, as they boot, has rxe. */
+/** Sets up siw on the second link of both guests. Their first link has rxe from the start. */
 export async function withSiw(rig: Rig): Promise<void> {
   const why = (await rig.inGuest(OURS, 'cat /etc/no-siw 2>/dev/null || true')).join(' ').trim();
   if (why !== '') throw new Skipped(why);
   for (const guest of [OURS, THEIRS]) await link(rig, guest, siw.name, 'siw');
 }
 
-/** A device of a type on the second link, and no other. */
+/** Sets up a device of a type on the second link, and removes others. */
 async function link(rig: Rig, guest: number, name: string, type: string): Promise<void> {
   await rig.inGuest(
     guest,
@@ -69,7 +69,10 @@ async function beside(rig: Rig, addresses: readonly string[], wanted: number): P
   if (guids !== wanted) throw new Error(`${wanted} addresses are of ${guids} devices.`);
 }
 
-/** Requests of programs/lacks.ts that a device does not support, and its reported capabilities. All other requests are executed, whatever their outcome. */
+/**
+ * Requests of programs/lacks.ts that a device does not support, and its reported capabilities. All other requests are executed, regardless
+ * of their result.
+ */
 interface Lacks {
   readonly told: Readonly<Record<string, boolean>>;
   readonly lacking: readonly string[];
@@ -91,10 +94,10 @@ async function lacks(rig: Rig, device: Device, expected: Lacks): Promise<void> {
   if (wrong.length > 0) throw new Error(wrong.map(([kind, text]) => `${kind}: ${text}`).join('\n'));
 }
 
-/** The device is removed while the program listens, and the next program finds it again. */
+/** The device is removed while the program listens, and the next program finds it again after its return. */
 export const deviceCases: readonly RdmaCase[] = [
   {
-    name: `${rxe.name}: what it lacks is refused`,
+    name: `${rxe.name}: unsupported requests are rejected`,
     quick: true,
     run: (rig) =>
       lacks(rig, rxe, {
@@ -110,7 +113,7 @@ export const deviceCases: readonly RdmaCase[] = [
       }),
   },
   {
-    name: `${siw.name}: what it lacks is refused`,
+    name: `${siw.name}: unsupported requests are rejected`,
     run: async (rig) => {
       await withSiw(rig);
       await lacks(rig, siw, {
@@ -141,7 +144,7 @@ export const deviceCases: readonly RdmaCase[] = [
     },
   },
   {
-    name: 'rxe1: events of addresses and link; removal in use, and afterwards',
+    name: 'rxe1: events of addresses and link, removal while in use, and its return',
     quick: true,
     run: (rig) => device(rig, 'rxe1', 'rxe'),
   },

@@ -1,11 +1,11 @@
-/** Every operation of the device over links that lose packets, against the software HCA of this host. */
+/** Every operation of the device over lossy links, against the software HCA of this host. */
 import { fileURLToPath } from 'node:url';
 import { HOST, OURS, onDevice, type RdmaCase, rxe } from './case.js';
 
 /** Number of cases in programs/loss.ts. */
 const CASES = 24;
 const program = fileURLToPath(new URL('./programs/loss.js', import.meta.url));
-/** Longest time of all of them, in seconds. */
+/** Time limit of all of them together, in seconds. */
 const LIMIT = 400;
 
 interface Line {

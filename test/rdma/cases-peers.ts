@@ -9,13 +9,13 @@ const RPING_ENDS = [0, 255];
 interface Peer {
   readonly name: string;
   readonly quick?: true;
-  /** Missing: we are the server. */
+  /** Undefined: we are the server. */
   readonly port?: number;
-  /** Linux's program and ours. */
+  /** Linux's program, and our counterpart. */
   readonly ends: (ours: string, theirs: string, device: Device) => Meeting;
 }
 
-/** Programs that every device serves. */
+/** Programs that run on every device. */
 const connections: readonly Peer[] = [
   {
     name: 'rping -s',
@@ -83,7 +83,7 @@ const qperfClient = (test: string): Peer => ({
   ends: (ours) => ({ theirs: `qperf -t 1 -cm 1 ${ours} ${test}`, ours: ['qperf', '-I', ours] }),
 });
 
-/** What RoCE has and iWARP does not: datagrams, atomics, immediate data. */
+/** Programs for features of RoCE that iWARP lacks: datagrams, atomics, immediate data. */
 const roceOnly: readonly Peer[] = [
   {
     name: 'udaddy (datagrams by SIDR), as the client',
@@ -105,7 +105,7 @@ const roceOnly: readonly Peer[] = [
   qperfClient('rc_compare_swap_mr'),
 ];
 
-/** perftest's tests that every device can do. */
+/** perftest's tests that every device supports. */
 const transfers: readonly Peer[] = [
   perftest('write_bw', 'server', '-s', '5000'),
   perftest('read_bw', 'server', '-s', '65536'),
@@ -149,10 +149,9 @@ export const roceCases = (device: Device, ready: RdmaCase['run']): readonly Rdma
   [...connections, ...roceOnly, ...transfers, ...many].map(caseOf(device, ready, true));
 
 /**
- * Cases on iWARP, for an idle machine: if other programs keep it busy, connections of siw hang. Linux's rping hung 23
- * of 25 times then, with itself on both sides. In these cases the side that has connected sends first. ucmatose's
- * server sends first, in Linux's program and in ours: if its message arrives before the other side has read the MPA
- * reply, that side gives up (siw_cm.c:569, siw_recv_mpa_rr).
+ * Cases on iWARP, which require an idle machine. If other programs keep it busy, connections of siw hang: Linux's rping hung in 23 of 25
+ * runs, with itself on both sides. In these cases, the connecting side sends first. In ucmatose, the server sends first, in Linux's program
+ * and in ours. If its message arrives before the other side has read the MPA reply, that side gives up (siw_cm.c:569, siw_recv_mpa_rr).
  */
 export const iwarpCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
   [...connections, ...transfers]

@@ -1,9 +1,9 @@
-/** Whole suites on a device: the conformance suite between two guests, and the WinVerbs tests of this package within one. */
-import { PATIENCE, type Program } from '../interop/process.js';
+/** Complete suites on a device: the conformance suite between two guests, and this package's WinVerbs tests within one. */
+import { type Program, TIMEOUT_SECONDS } from '../interop/process.js';
 import type { Rig } from '../interop/rig.js';
 import { type Device, OURS, onDevice, type RdmaCase, rxe, THEIRS } from './case.js';
 
-/** Cases that fail for a reason of the device, by the start of their names. */
+/** Cases that fail because of the device, by the start of their names, with the reason. */
 type Known = Readonly<Record<string, string>>;
 
 const knownOf = (known: Known, name: string): string | undefined =>
@@ -17,7 +17,7 @@ interface Line {
   readonly got?: string;
 }
 
-/** A suite's program that runs for longer, in seconds, counts as hanging. Each case has its own time limit. */
+/** A suite's program that runs for more seconds than this counts as hanging. Each case has its own time limit. */
 const SUITE_SECONDS = 900;
 
 interface Suite {
@@ -29,7 +29,7 @@ interface Suite {
   readonly only?: string;
 }
 
-/** Judges a suite's results: failures must be known, and of the known ones at least one case must have failed if any ran. */
+/** Judges a suite's results. Failures must be known, and for each known one, at least one case must have failed if any ran. */
 function judge(rig: Rig, known: Known, program: Program, results: readonly Line[]): void {
   const failed = results.filter(({ outcome }) => outcome === 'failed');
   const unknown = failed.filter(({ name }) => knownOf(known, name) === undefined);
@@ -57,7 +57,7 @@ async function conformance(rig: Rig, { device, spi, known, stepTimeout, only }: 
   const run = (guest: number, ...args: string[]): Program =>
     rig.nodeInGuestFor(guest, SUITE_SECONDS, onDevice, script, 'conformance', '--spi', spi, ...args);
   const serving = run(THEIRS, '--serve', '--address', device.at(THEIRS));
-  const line = await serving.line(/ND_CONFORMANCE_TOKEN=/, PATIENCE);
+  const line = await serving.line(/ND_CONFORMANCE_TOKEN=/, TIMEOUT_SECONDS);
   const [, token, peer] = /ND_CONFORMANCE_TOKEN=([0-9a-f]+) .* --peer (\S+)$/.exec(line) ?? [];
   if (token === undefined || peer === undefined)
     throw serving.failure('does not say how to start the other side');
@@ -85,7 +85,7 @@ async function conformance(rig: Rig, { device, spi, known, stepTimeout, only }: 
   if (code > 1) throw program.failure(`ended with exit code ${code}`);
 }
 
-/** What was seen with rdma_rxe; the references are to drivers/infiniband/sw/rxe (and core/cma.c) of Debian's linux-source-6.1 6.1.192-2. */
+/** Observations with rdma_rxe. References are to drivers/infiniband/sw/rxe (and core/cma.c) of Debian's linux-source-6.1 6.1.192-2. */
 const windowRange =
   'the range of a window is not checked, only that of its region (rxe_resp.c:508, check_rkey)';
 
@@ -94,14 +94,14 @@ const deadReceive =
 const boundWindow =
   'a window stays bound to its region until its queue pair has ended, as IBA 1 §10.6.7.2.6 specifies (rxe_mr.c:608, rxe_dereg_mr)';
 
-/** Cases that fail where the guests are slow, and pass where they are fast. */
+/** Cases that fail in slow guests and pass in fast ones. */
 const knownOfSpeed: Known = {
   'transfer.read-fence': '256 MB within a minute are more than an emulated guest transfers',
   'queue.flush-ends-connection':
     'packets to a queue pair in ERROR are dropped (rxe_recv.c:42, check_type_state), so the peer learns of it from its retries, which take half a minute',
 };
 
-/** The conformance suite's cases that fail on rdma_rxe for a reason of its own. */
+/** The conformance suite's cases that fail because of rdma_rxe. */
 const knownOnRxe: Known = {
   ...knownOfSpeed,
   'cq.notify-errors': windowRange,
@@ -121,7 +121,7 @@ const knownOnRxe: Known = {
     'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c:3748, cma_check_port)',
 };
 
-/** The same of v2, which reports the reason of a failed Receive; v1 only reports that it failed. */
+/** The same for v2, which reports the reason of a failed Receive. v1 only reports the failure. */
 const knownOnRxe2: Known = {
   ...knownOnRxe,
   'memory.deregister-under-receive': deadReceive,
@@ -132,7 +132,7 @@ const knownOnRxe2: Known = {
 
 const onRxe = { device: rxe, stepTimeout: 20 } as const;
 
-/** A file of tests of this package, all of it on one device. */
+/** A test file of this package, with both sides on one device. */
 async function tests(rig: Rig, device: Device, file: string, known: Known): Promise<void> {
   const script = 'test/rdma/programs/tests.js';
   const program = rig.nodeInGuestFor(OURS, SUITE_SECONDS, onDevice, script, device.at(OURS), file);

@@ -1,4 +1,4 @@
-/** Valkey over RDMA, on a device of the guests: examples/valkey there, and valkey-server or rdma-test in the other guest. */
+/** Valkey over RDMA on a device of the guests: examples/valkey in one guest, and valkey-server or rdma-test in the other. */
 import type { Program } from '../interop/process.js';
 import { type Rig, VALKEY_SERVER } from '../interop/rig.js';
 import {
@@ -23,7 +23,7 @@ const ends = (rig: Rig, device: Device): ValkeyEnds => ({
 const serverOn = (rig: Rig, device: Device): Program =>
   rig.nodeInGuest(OURS, onDevice, VALKEY_SERVER, device.at(OURS), String(VALKEY_PORT));
 
-/** Pipelines of a client, at an address, to a server of ours. */
+/** Runs pipelines of a client at an address against our server. */
 async function pipelines(rig: Rig, server: Program, client: (...args: string[]) => Program, address: string) {
   await server.line(/^port/);
   for (const line of await client('pipelines', address, String(VALKEY_PORT)).ok()) rig.note(line);
@@ -47,12 +47,12 @@ export const valkeyCases: readonly RdmaCase[] = [
   ),
   { name: 'rxe0: valkey-server, killed and started again', run: (rig) => survives(ends(rig, rxe)) },
   {
-    // An emulated guest does not accept eight connections within the second that rdma-test waits.
+    // An emulated guest cannot accept eight connections within the second that rdma-test waits.
     name: 'rxe0: rdma-test of valkey, one thread, 10 times (idle machine)',
     run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), { threads: 1, runs: 10 }),
   },
   {
-    // iWARP has no Write with immediate data, which the protocol consists of.
+    // iWARP lacks Write with immediate data, which the protocol requires.
     name: 'siw0: valkey-server, refused by both clients (idle machine)',
     run: async (rig) => {
       await withSiw(rig);

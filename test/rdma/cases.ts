@@ -1,4 +1,4 @@
-/** The cases on the devices of Linux guests, in this order. */
+/** All cases on the devices of Linux guests, in order. */
 import { type RdmaCase, rxe, siw } from './case.js';
 import { deviceCases, withSiw } from './cases-devices.js';
 import { lossCases } from './cases-loss.js';

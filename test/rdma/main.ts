@@ -1,4 +1,4 @@
-/** `npm run test:rdma`: this library on the RDMA devices of Linux guests, against Linux's own programs and the conformance suite. */
+/** `npm run test:rdma`: tests this library on the RDMA devices of Linux guests, with Linux's own programs and the conformance suite. */
 import { Command } from 'commander';
 import { missing, Rig } from '../interop/rig.js';
 import { OURS, type RdmaCase, Skipped, THEIRS } from './case.js';
@@ -11,7 +11,7 @@ const labels: Readonly<Record<Outcome, string>> = {
   skipped: 'SKIPPED',
 };
 
-/** The next case finds the guests without programs of this one; a guest that does not respond is only reported. */
+/** Ends all programs of this case in the guests. A guest that does not respond is only reported. */
 async function clear(rig: Rig, told: string[]): Promise<void> {
   const ended = await Promise.allSettled([OURS, THEIRS].map((guest) => rig.clear(guest)));
   for (const one of ended) if (one.status === 'rejected') told.push(String(one.reason.message));

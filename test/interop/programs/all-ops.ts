@@ -1,6 +1,6 @@
 /**
- * One of every RC or UC operation, in a fixed order, with checked data: either side of the interop rig's all-ops.py.
- * The sides exchange JSON objects over TCP, one a line.
+ * Runs one of every RC or UC operation, in a fixed order, with checked data, as either side of the interop rig's all-ops.py. The sides
+ * exchange JSON objects over TCP, one per line.
  */
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -45,7 +45,7 @@ const options = z
 type Options = z.output<typeof options>;
 
 const MEMORY_BYTES = 16_384;
-/** The requester uses the upper half of its memory; the peer's memory is written at the lower half. */
+/** The requester uses the upper half of its own memory, and the lower half of the peer's. */
 const OWN_AT = 8192;
 const WINDOW_BYTES = 4096;
 const DEPTH = 16;
@@ -66,7 +66,7 @@ const request = z.discriminatedUnion('do', [
   z.object({ do: z.literal('bye') }),
 ]);
 
-/** A TCP connection with one JSON object a line. */
+/** A TCP connection with one JSON object per line. */
 class Talk {
   private readonly reader: Reader;
 
@@ -87,7 +87,7 @@ class Talk {
   }
 }
 
-/** Both sides' objects: a queue pair, and memory that is open to the peer. */
+/** The objects of either side: a queue pair, and memory that the peer may access. */
 interface Ends {
   readonly side: Side;
   readonly talk: Talk;
@@ -131,7 +131,7 @@ async function meet({ peer, local, port, mtu, uc }: Options): Promise<Ends> {
   return { side, talk, queue, qp, memory, remote };
 }
 
-/** A completion in the form of the requester; the immediate data is a number. */
+/** A completion as the requester expects it. The immediate data is a number. */
 const infoOf = ({ status, opcode, length, flags, immediateData }: Completion) => ({
   status,
   opcode,
@@ -155,7 +155,7 @@ async function respond({ side, talk, queue, qp, memory }: Ends): Promise<void> {
         talk.tell({ data: Buffer.from(memory.bytes.subarray(wish.at, wish.at + wish.len)).toString('hex') });
         break;
       case 'recv':
-        // A late receive: the peer is notified first, and gets RNR NAKs.
+        // A late receive: the peer is notified before, and gets RNR NAKs.
         if (wish.delay !== undefined && wish.delay > 0) {
           talk.tell({});
           await delay(wish.delay * 1000);
@@ -182,7 +182,7 @@ async function respond({ side, talk, queue, qp, memory }: Ends): Promise<void> {
 /** Posts one request of a step. */
 type Post = (piece: ReturnType<Memory['sge']>) => void;
 
-/** The requester's steps; each is checked on both sides. */
+/** The requester's steps. Each is checked on both sides. */
 class Requester {
   private failed = 0;
 
@@ -201,7 +201,7 @@ class Requester {
     return Buffer.from(data, 'hex');
   }
 
-  /** Whether the peer has the data. The completion of a UC WRITE only means that it was sent. */
+  /** Whether the peer has received the data. The completion of a UC WRITE only means that it was sent. */
   private async arrives(data: Buffer, at: number): Promise<boolean> {
     const end = performance.now() + (this.uc ? ARRIVAL_MS : 0);
     for (;;) {
@@ -247,14 +247,14 @@ class Requester {
       if (there.status !== 0) problem = `the receiver saw status ${there.status}`;
       else if (immediate !== undefined && there.imm !== immediate)
         problem = `immediate data 0x${there.imm.toString(16)}`;
-      // The length of a receive that a WRITE consumed is that of the WRITE.
+      // If a WRITE consumes a receive, the receive's length is that of the WRITE.
       else if (there.len !== length) problem = `the receiver saw ${there.len} bytes`;
     }
     if (problem === undefined && !(await this.arrives(data, at))) problem = 'other data arrived';
     this.report(name, length, problem);
   }
 
-  /** A READ of data that was agreed with the peer. */
+  /** A READ of data that the peer has stored on request. */
   async read(name: string, length: number, at: number): Promise<void> {
     const { qp, queue, memory, remote } = this.ends;
     const data = this.pattern(name, length);
@@ -268,7 +268,7 @@ class Requester {
     this.report(name, length, problem);
   }
 
-  /** An atomic on the peer's word; `before` is the value that it must find, `after` the one that it must leave. */
+  /** An atomic on the peer's word, which must be `before` before and `after` afterwards. */
   async atomic(name: string, at: number, post: Post, before: bigint, after: bigint): Promise<void> {
     this.own.fill(0xee, 0, 8);
     post(this.ends.memory.sge(OWN_AT, 8));
@@ -288,7 +288,7 @@ class Requester {
     return (piece) => this.ends.qp.write('write', piece, SIGNALED, target, at);
   }
 
-  /** Runs all steps; returns the number of failed ones. */
+  /** Runs all steps. Returns the number of failures. */
   async all({ mtu, errors }: Options): Promise<number> {
     const { qp, remote } = this.ends;
     const { send } = this;
@@ -335,7 +335,7 @@ class Requester {
     return this.failed;
   }
 
-  /** The steps that an unreliable connection does not have. */
+  /** The steps that unreliable connections lack. */
   private async reliable(errors: boolean): Promise<void> {
     const { qp, remote, queue, memory } = this.ends;
     const receive = true;

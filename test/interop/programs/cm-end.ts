@@ -1,11 +1,11 @@
-/** Both sides disconnect at once, and peers that do not respond any more. */
+/** Both sides disconnect at once, and one side no longer responds. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
 import { outcome } from '../../helpers/outcome.js';
 import { type CmHosts, type Connected, connectFrom, connectTo, end, endThere, ours } from './cm-guest.js';
 
-/** Required number of crossing DREQs, and maximum of connections for them. */
+/** Required number of crossing DREQs. */
 const CROSSINGS = 20;
 const TRIES = 300;
 /** Our response timeout, code 20. */
@@ -13,12 +13,11 @@ const RESPONSE_TIMEOUT_MS = 4295;
 /** Connections one after another. */
 const SEQUENCE = 200;
 /**
- * The guest's DREQ is delayed by 20 ms. Ours is sent at varying times within these, because the guest needs some time
- * to begin.
+ * The guest's DREQ is delayed by 20 ms. Ours is sent at varying times within that delay, because the guest needs some time to begin.
  */
 const SWEEP_MS = 20;
 
-/** Both sides disconnect, this one a little later; returns whether the DREQs crossed. */
+/** Both sides disconnect, this one a little later. Returns whether the DREQs crossed. */
 async function disconnectBoth(
   hosts: CmHosts,
   { endpoint, qp, theirs }: Connected,
@@ -56,7 +55,7 @@ async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Pro
   assert.equal(crossed, CROSSINGS);
 }
 
-/** The guest connects repeatedly; the sides alternate in ending the connections. */
+/** The guest connects repeatedly, and the sides alternate in ending the connections. */
 export async function sequenceOfTheirs(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   for (let i = 0; i < SEQUENCE; i += 1) {

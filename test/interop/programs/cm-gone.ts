@@ -1,7 +1,6 @@
 /**
- * The guest is shut off, as by a power cut, while requests of all kinds are pending. Prints `ready`, and continues at
- * SIGUSR2, which means that the guest is off. Every request ends in the status that its method documents, and none
- * takes longer than its retries.
+ * The guest is shut off, as by a power cut, while requests of all kinds are pending. Prints `ready`, and continues on SIGUSR2, which means
+ * that the guest is off. Every request ends in the status that its method documents, and none takes longer than its retries.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -17,17 +16,17 @@ import { outcome } from '../../helpers/outcome.js';
 import { type CmHosts, connectFrom, connectTo, ours } from './cm-guest.js';
 import { SIGNALED, socketAddress, wcName } from './interop-side.js';
 
-/** CM: 2.1 s and three tries. An idle connection is probed each second. */
+/** CM messages are sent three times, with a timeout of 2.1 s. Idle connections are probed every second. */
 export const goneOptions: KernelOptionsInput = {
   cm: { responseTimeoutCode: 19, maxRetries: 2 },
   keepAliveMs: 1000,
 };
 /**
- * The longest case: a probe, and eight tries of 2.1 s, the ACK timeout of the guest's request; ours is 0.54 s. Plus
+ * Time limit of the longest case: a probe, and eight tries of 2.1 s, which is the ACK timeout of the guest's request (ours is 0.54 s), plus
  * some time for a busy machine.
  */
 const IN_TIME_MS = 30_000;
-/** A REP is retransmitted, and its response awaited, as the guest's REQ requires: 16 times 4.3 s. */
+/** A REP is sent 16 times, each with a timeout of 4.3 s, as the guest's REQ requires. */
 const REPLY_MS = { least: 16 * 4290, most: 16 * 4295 + 15_000 } as const;
 
 export async function peerGone(hosts: CmHosts): Promise<void> {
@@ -72,7 +71,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
     busy: [Status.CONNECTION_ABORTED],
     'disconnect()': [Status.TIMEOUT],
     'connect() called before': [Status.TIMEOUT],
-    // By now the OS may have noticed that no host has the address.
+    // By now, the OS may have detected that no host has the address.
     'connect() called after': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
     'lookup()': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
   };
@@ -87,7 +86,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   assert.equal(wcName((await busy.queue.any()).status), 'FLUSHED');
   for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
   await accepting;
-  // For a connection that is already over no message is sent.
+  // For a connection that has already ended, no message is sent.
   assert.equal(await outcome(idle.endpoint.disconnect()), Status.SUCCESS);
 }
 
@@ -98,10 +97,10 @@ async function acceptDead(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair)
   qp.release();
 }
 
-/** The guest rejects our reply, and its REJ is lost and not retransmitted: the guest responds to none of the retransmitted replies. */
+/** The guest rejects our reply, and its REJ is lost and not retransmitted. The guest does not respond to retransmitted replies. */
 export async function rejectionLost(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
-  // Without a queue pair the guest's application decides about the reply.
+  // Without a queue pair, the guest's application decides about the reply.
   const theirs = await hosts.connect({ qp: false });
   const endpoint = await listener.next();
   const qp = hosts.queuePair();
@@ -117,8 +116,7 @@ export async function rejectionLost(hosts: CmHosts): Promise<void> {
 }
 
 /**
- * A reply without confirmation: accept() ends in IO_TIMEOUT after its repetitions, not before, and the queue pair with
- * it.
+ * A reply without confirmation: accept() ends in IO_TIMEOUT after all retransmissions and not before, and the queue pair ends in ERROR.
  */
 async function unconfirmed(accepting: PromiseLike<unknown>, qp: IWVConnectQueuePair): Promise<void> {
   const begin = performance.now();

@@ -1,6 +1,5 @@
 /**
- * The guest's rdma_cm, driven by rig/cm-peer.py, and the common part of this side's behaviours of connection
- * management.
+ * The guest's rdma_cm, driven by rig/cm-peer.py, and code shared by this side's behaviours of connection management.
  */
 import assert from 'node:assert/strict';
 import * as z from 'zod';
@@ -62,17 +61,17 @@ const hex = (data: Uint8Array): string => Buffer.from(data).toString('hex');
 export const data = (length: number, seed: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 7 + seed * 31 + 1) & 0xff);
 
-/** Private data as the other side gets it: padded with zeros to the room in its message. */
+/** Private data as the other side gets it: padded with zeros to the size of the field. */
 export function padded(wanted: Uint8Array, length: number): Uint8Array {
   const whole = new Uint8Array(length);
   whole.set(wanted);
   return whole;
 }
 
-/** A counter of our connection management, as `sent.REQ`; 0 if it does not exist yet. */
+/** A counter of our connection management, such as `sent.REQ`; 0 if it does not exist yet. */
 export const ours = (counter: string): number => readCounters().cm[counter] ?? 0;
 
-/** The two hosts of a behaviour. */
+/** The two hosts in a behaviour. */
 export class CmHosts implements Disposable {
   private constructor(
     readonly side: Side,
@@ -128,7 +127,7 @@ export class CmHosts implements Disposable {
     return (await this.peer.ask(wish, identity)).id;
   }
 
-  /** The guest connects to our listener; without `qp` its side of the connection has no queue pair. */
+  /** The guest connects to our listener. Without `qp`, its side of the connection has no queue pair. */
   async connect(options: {
     readonly privateData?: Uint8Array;
     readonly qp?: boolean;
@@ -140,7 +139,7 @@ export class CmHosts implements Disposable {
     return (await this.peer.ask(wish, identity)).id;
   }
 
-  /** The next request at a listener of the guest. */
+  /** Waits for the next request at a listener of the guest. */
   async request(listener: number): Promise<{ id: number; privateData: Uint8Array }> {
     const { id, private: privateData } = await this.peer.ask({ do: 'request', id: listener }, request);
     return { id, privateData };
@@ -167,7 +166,7 @@ export class CmHosts implements Disposable {
     await this.peer.ask({ do: 'destroy', id }, nothing);
   }
 
-  /** The next event of one of the guest's ids. @throws Error if it is not `name` */
+  /** Waits for the next event of one of the guest's ids. @throws Error if it is not `name` */
   async happened(id: number, name: string, seconds = 30): Promise<GuestEvent> {
     const told = await this.peer.ask({ do: 'event', id, seconds }, event);
     assert.equal(told.event, name, `the guest reports ${told.event}, status ${told.status}`);
@@ -183,8 +182,8 @@ export class CmHosts implements Disposable {
   }
 
   /**
-   * The next `count` messages of a kind do not leave the guest, the one after them does. More may be lost until {@link
-   * lost} ends it.
+   * Drops the next `count` messages of a kind that the guest sends, but not the one after them. More may be dropped until {@link lost} ends
+   * this.
    */
   async drop(message: MessageName, count: number): Promise<void> {
     await this.peer.ask({ do: 'drop', attribute: Message[message], family: this.family, count }, nothing);
@@ -211,7 +210,7 @@ export interface Connected {
   readonly theirs: number;
 }
 
-/** We connect, the guest accepts. */
+/** Connects from this side. The guest accepts. */
 export async function connectTo(
   hosts: CmHosts,
   listener: number,
@@ -230,7 +229,7 @@ export async function connectTo(
   return { endpoint, qp, theirs: id, seen: privateData, queue };
 }
 
-/** The guest connects, we accept. */
+/** Connects from the guest. This side accepts. */
 export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<Connected> {
   const theirs = await hosts.connect({});
   const endpoint = await listener.next();
@@ -241,7 +240,7 @@ export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<C
   return { endpoint, qp, theirs };
 }
 
-/** The guest ends a connection; we notice and reply. */
+/** The guest ends a connection. We are notified and reply. */
 export async function endThere(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
   await hosts.disconnect(theirs);
   await endpoint.notifyDisconnect().then(

@@ -1,7 +1,6 @@
 /**
- * Messages of connection management that are lost or duplicated: the side that waits for the response retransmits each,
- * and a retransmitted message gets another response. `ours` are lost by the fault layer of this side, `theirs` by tc in
- * the guest.
+ * Lost or duplicated messages of connection management. The side that waits for the response retransmits each, and a retransmitted message
+ * gets another response. `ours` are dropped by this side's fault layer, `theirs` by tc in the guest.
  */
 import assert from 'node:assert/strict';
 import { type KernelOptionsInput, Status, WvDatagram } from '../../../winverbs/index.js';
@@ -20,11 +19,11 @@ import {
 } from './cm-guest.js';
 import { socketAddress } from './interop-side.js';
 
-/** How often each message is lost. */
+/** Number of times that each message is lost. */
 const LOST = 2;
-/** 0.54 s: our response timeout, and the guest's where we determine it. */
+/** Our response timeout, and the guest's if we determine it: 0.54 s. */
 const RESPONSE_TIMEOUT = 17;
-/** Ended connections respond while the guest may retransmit its request: it waits 6.1 s for the response to a REQ or DREQ. */
+/** Ended connections respond as long as the guest may retransmit its request. It waits 6.1 s for the response to a REQ or DREQ. */
 const TIMEWAIT_MS = 20_000;
 
 const cm = { responseTimeoutCode: RESPONSE_TIMEOUT, timewaitMs: TIMEWAIT_MS } as const;
@@ -36,11 +35,11 @@ const dropping = (count: number, ...messages: MessageName[]): KernelOptionsInput
 /** Options for the behaviours of this file. */
 export const lossOptions = {
   oursAsClient: dropping(LOST, 'REQ', 'RTU', 'DREQ', 'DREP', 'REJ', 'SIDR_REQ'),
-  // The guest waits for seconds, so once must suffice.
+  // The guest's timeouts are seconds long, so one loss must suffice.
   oursAsServer: dropping(1, 'REP', 'DREQ', 'DREP', 'REJ', 'SIDR_REP'),
-  // The guest responds to a retransmitted DREQ for this time: 4.3 s.
+  // The guest responds to a retransmitted DREQ for 4.3 s.
   theirs: { cm, rc: { ackTimeoutCode: 20 } },
-  // Here its own REQ determines it: 0.54 s, because RoCE packets are assumed to live for 0.27 s (Linux 6.3; 1.1 s
+  // Here the guest's own REQ determines the timeout: 0.54 s, because it assumes a packet lifetime of 0.27 s on RoCE (Linux 6.3; 1.1 s
   // before).
   theirsAsServer: { cm: { ...cm, responseTimeoutCode: 14 } },
   twice: { cm, faults: { duplicate: 1 } },
@@ -125,7 +124,7 @@ export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** A rejection is lost; false if the guest was so slow that it requested more time, which would be over a minute. */
+/** A rejection is lost. Returns false if the guest was so slow that it requested more time, which would be over a minute. */
 async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean> {
   await hosts.drop('REJ', 1);
   const endpoint = hosts.endpoint();
@@ -135,7 +134,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   const inTime = ours('received.MRA') === waits;
   await hosts.lost('REJ', 1);
   if (inTime) {
-    // For the guest a retransmitted REQ after its rejection is a new request.
+    // For the guest, a retransmitted REQ after its rejection is a new request.
     await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
     assert.equal(await connecting, Status.CONNECTION_REFUSED);
   }
@@ -172,7 +171,7 @@ class Service implements Disposable {
   }
 }
 
-/** The guest connects, and our replies are lost: the guest waits for seconds, here for all of them at once. */
+/** The guest connects, and our replies are lost. The guest's timeouts are seconds long, so all replies are lost at once. */
 export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -205,7 +204,7 @@ export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** The guest connects, and its messages are lost: it waits for seconds, here for all of them at once. */
+/** The guest connects, and its messages are lost. Its timeouts are seconds long, so all messages are lost at once. */
 export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -249,7 +248,7 @@ export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   await step('DREQ is lost', () => ending);
 }
 
-/** Every message of ours arrives twice: the guest recognizes each duplicate. */
+/** Each of our messages arrives twice. The guest recognizes each duplicate. */
 export async function oursTwice(hosts: CmHosts): Promise<void> {
   const before = await Promise.all(DUPLICATES.map((name) => hosts.counter('cm_rx_duplicates', name)));
   await everyMessage(hosts);
@@ -258,7 +257,7 @@ export async function oursTwice(hosts: CmHosts): Promise<void> {
   }
 }
 
-/** Every message of the guest arrives twice. */
+/** Each message of the guest arrives twice. */
 export async function theirsTwice(hosts: CmHosts): Promise<void> {
   await everyMessage(hosts);
   for (const name of ['REQ', 'REP', 'RTU', 'DREQ', 'DREP']) {
@@ -271,7 +270,7 @@ const DUPLICATES = ['REQ', 'REP', 'DREQ'] as const;
 /** Messages of each kind that either side sends in {@link everyMessage}. */
 const EACH = 2;
 
-/** A connection in each direction, ended by either side; each request is seen once. */
+/** A connection in each direction, ended by either side. Each request must be reported once. */
 async function everyMessage(hosts: CmHosts): Promise<void> {
   const there = await hosts.listen();
   using here = hosts.listener();

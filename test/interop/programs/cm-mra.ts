@@ -1,19 +1,19 @@
 /**
- * MRA (IBA 1 §12.6.8): a side with a slow application requests more time from the other. Linux sends one for a
- * retransmitted message, and requests 68 s; so does this package.
+ * MRA (IBA 1 §12.6.8): a side with a slow application requests more time from the other. Linux sends an MRA for a retransmitted message and
+ * requests 68 s, and so does this package.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import { type CmHosts, connectTo, end, ours, step } from './cm-guest.js';
 
-/** 0.54 s and three tries, for us and for the guest's REP: without an MRA either side would give up after 1.6 s. */
+/** Three tries with a timeout of 0.54 s, for us and for the guest's REP. Without an MRA, either side would give up after 1.6 s. */
 export const mraOptions = {
   client: { cm: { responseTimeoutCode: 17, maxRetries: 2 } },
 } satisfies Record<string, KernelOptionsInput>;
-/** Longer than that. */
+/** Longer than these 1.6 s. */
 const BEYOND_CLIENT_MS = 2500;
-/** Twice the guest's timeout for the response to a REQ (6.1 s); ours for the response to a REP is 4.3 s. */
+/** Twice the guest's timeout for the response to a REQ (6.1 s). Ours for the response to a REP is 4.3 s. */
 const BEYOND_SERVER_MS = 13_000;
 
 /** Waits until our connection management has counted an event. */
@@ -31,7 +31,7 @@ export async function mraAsClient(hosts: CmHosts): Promise<void> {
     const { id } = await hosts.request(listener);
     await counted('received.MRA');
     const sent = ours('retransmitted.REQ');
-    // Nothing must happen in this time.
+    // Nothing must be sent in this time.
     await pause(BEYOND_CLIENT_MS);
     assert.equal(ours('retransmitted.REQ'), sent, 'REQs after the MRA');
     await hosts.accept(id);
@@ -56,11 +56,11 @@ export async function mraAsClient(hosts: CmHosts): Promise<void> {
     await hosts.happened(id, 'ESTABLISHED');
     await end(hosts, { endpoint, qp, theirs: id });
   });
-  // Afterwards everything works as usual.
+  // Afterwards, everything works as usual.
   await end(hosts, await connectTo(hosts, listener));
 }
 
-/** The guest connects: for one request our application is slow, for the reply to the other the guest's. */
+/** The guest connects. Our application is slow for one request, and the guest's is slow for the reply to the other. */
 export async function mraAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   const heard = await hosts.counter('cm_rx_msgs', 'MRA');

@@ -1,4 +1,4 @@
-/** The other side of rig/cm-peer.py, one behaviour a run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
+/** The other side of rig/cm-peer.py, one behaviour per run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
 import { crossingOfOurs, crossingOfTheirs, sequenceOfTheirs } from './cm-end.js';
@@ -57,5 +57,5 @@ try {
 }
 hosts[Symbol.dispose]();
 provider.release();
-// The guest may be off, and TCP would wait for it.
+// If the guest is off, TCP would wait for it.
 process.exit();

@@ -1,4 +1,4 @@
-/** Private data of every message that carries some, complete, and rejections in both directions; the same for SIDR. */
+/** Complete private data of every message that carries some, and rejections in both directions, also for SIDR. */
 import assert from 'node:assert/strict';
 import { Status, WvDatagram } from '../../../winverbs/index.js';
 import { outcome } from '../../helpers/outcome.js';
@@ -7,7 +7,7 @@ import { socketAddress } from './interop-side.js';
 
 /** Bytes for the application (IBA 1 §12.6; a REQ and a SIDR_REQ begin with the header of annex A11). */
 const Room = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
-/** We connect: each side gets the complete data of the other. */
+/** We connect, and each side gets the complete data of the other. */
 export async function privateOfOurs(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   for (const length of [0, 1, Room.REQ]) {

@@ -1,4 +1,4 @@
-/** Behaviours of connection management for the matrix, one a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
+/** Behaviours of connection management for the matrix, one per run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
 import { type IWVConnectQueuePair, openProvider, Status } from '../../../winverbs/index.js';
 import { outcome } from '../../helpers/outcome.js';
@@ -16,14 +16,14 @@ function queuePair(side: Side): IWVConnectQueuePair {
 }
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** Without a listener: refused, not timed out. */
+  /** Without a listener, the connection must be refused and not time out. */
   async refused() {
     using side = Side.open(own);
     const status = await outcome(connect(side, queuePair(side), own, peer, {}));
     assert.equal(status, Status.CONNECTION_REFUSED);
   },
 
-  /** This listener rejects; the peer must get a rejection with data. */
+  /** This listener rejects. The peer must get a rejection with data. */
   async reject() {
     const provider = openProvider();
     using listener = new Listener(provider, socketAddress(own, peer.port));
@@ -31,11 +31,11 @@ const behaviours: Record<string, () => Promise<void>> = {
     const endpoint = await listener.next();
     endpoint.reject(new TextEncoder().encode('not today'));
     endpoint.release();
-    // Released in order, so that the rejection is sent.
+    // Objects are released in order, so that the rejection is sent.
     provider.release();
   },
 
-  /** Refuses the peer's reply: the third step of connecting. */
+  /** Rejects the peer's reply, in the third step of connecting. */
   async 'reject-reply'() {
     using side = Side.open(own);
     const endpoint = side.provider.createConnectEndpoint();
@@ -59,7 +59,7 @@ const behaviours: Record<string, () => Promise<void>> = {
   },
 };
 
-/** Connections of `sequence`. */
+/** Number of connections in `sequence`. */
 const SEQUENCE = 200;
 
 const run = behaviours[behaviour];

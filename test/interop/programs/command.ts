@@ -6,7 +6,7 @@ import { WvError } from '../../../winverbs/index.js';
 
 export { count as number, ipAddress } from '../../../nd/cli/argument-schemas.js';
 
-/** Parses and checks the command line, and runs the program; prints an error as one sentence. */
+/** Parses and checks the command line, and runs the program. Prints an error as one sentence. */
 export async function run<T>(
   command: Command,
   options: z.ZodType<T>,

@@ -1,4 +1,4 @@
-/** A datagram queue pair with its messages: the common part of udaddy and mckey. */
+/** A datagram queue pair with its messages, shared by udaddy and mckey. */
 import {
   GRH_BYTES,
   type IWVAddressHandle,
@@ -20,13 +20,13 @@ export interface Target {
 
 /** The sender's data in a message. */
 export interface Arrival {
-  /** The first 40 bytes of the buffer. */
+  /** The GRH, in the first 40 bytes of the buffer. */
   readonly grh: Uint8Array;
   readonly sourceQpn: number;
   readonly immediate: number;
 }
 
-/** A queue pair with a posted receive for each of `count` messages of `size` bytes; each has a buffer of its own. */
+/** A queue pair with a posted receive for each of `count` messages of `size` bytes. Each has its own buffer. */
 export class DatagramNode {
   readonly qp: IWVDatagramQueuePair;
   private readonly sent: Queue;
@@ -62,14 +62,14 @@ export class DatagramNode {
     return GRH_BYTES + this.size;
   }
 
-  /** The destination for a peer or group, from an endpoint's result. */
+  /** The destination for a peer or a group, from an endpoint's result. */
   target(found: { addressVector: WvAddressVector | undefined; qpn: number; qkey: number }): Target {
     const { addressVector, qpn, qkey } = found;
     if (addressVector === undefined) throw new Error('The endpoint does not know the way to this peer.');
     return { handle: this.side.pd.createAddressHandle(addressVector), qpn, qkey };
   }
 
-  /** Sends all messages, with this side's queue pair number as immediate data. */
+  /** Sends all messages, with this side's QPN as immediate data. */
   async send({ handle, qpn, qkey }: Target): Promise<void> {
     for (let i = 0; i < this.count; i += 1) {
       this.qp.sendMessage({

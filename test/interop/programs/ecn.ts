@@ -56,7 +56,7 @@ async function send(): Promise<void> {
     const seconds = (performance.now() - begin) / 1000;
     number.setUint32(0, round & 0xff);
     qp.send('send', word.sge(0, WORD), SIGNALED);
-    // The send's end, and the receiver's report that all data is right.
+    // The end of the send, and the receiver's report that all data is correct.
     await queue.take(2);
     expect();
     const notified = readCounters().hca.rcvd_cnp;

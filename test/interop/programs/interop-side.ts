@@ -1,6 +1,6 @@
 /**
- * Common parts of the programs of this folder. Each is one side of a well-known RDMA tool, written on the public
- * WinVerbs interface, so that the other side can be that tool on a Linux host.
+ * Common parts of the programs of this folder. Each is one side of a well-known RDMA tool, written with the public WinVerbs interface. The
+ * other side can be the real tool on a Linux host.
  */
 import { createSocket } from 'node:dgram';
 import { connectEndpoint, type HostWv, toInit } from '../../../nd/cli/sides/winverbs-side.js';
@@ -25,10 +25,10 @@ export {
   wcName,
 } from '../../../nd/cli/sides/winverbs-side.js';
 
-/** What a tool's QPs permit the peer: remote reads, writes and atomics. */
+/** Access that a tool's QPs grant the peer: remote reads, writes and atomics. */
 const PEER_ACCESS = 0xf;
 
-/** Makes a fresh queue pair ready to take receives, and open to the peer's one-sided requests. */
+/** Moves a new queue pair to INIT, so that it accepts receives, and permits the peer's one-sided requests. */
 export function initialise(qp: IWVConnectQueuePair, accessFlags = PEER_ACCESS): void {
   toInit(qp, accessFlags);
 }
@@ -48,7 +48,7 @@ export async function addressTowards(peer: SocketAddress): Promise<string> {
   }
 }
 
-/** A connection of the active side: requests it, examines the reply, and accepts it. */
+/** Connects as the active side: sends a request, examines the reply, and accepts it. */
 export async function connect(
   side: HostWv,
   qp: IWVConnectQueuePair,
@@ -74,19 +74,19 @@ export async function disconnected(endpoint: IWVConnectEndpoint): Promise<void> 
 /** Flags of a request that has a completion. */
 export const SIGNALED = WvSend.SIGNALED;
 
-/** Data that the two sides of a connection by hand exchange. */
+/** Data that both sides exchange for a connection without RDMA CM. */
 export interface Destination {
   readonly qpn: number;
-  /** First PSN of this side's requests. */
+  /** The first PSN of this side's requests. */
   readonly psn: number;
-  /** 16 bytes. */
+  /** The GID, 16 bytes. */
   readonly gid: Uint8Array;
 }
 
 /** Routing fields of packets: IPv4's TOS and TTL, IPv6's traffic class, flow label and hop limit. */
 export type Route = Partial<Pick<WvQpAttributes, 'trafficClass' | 'flowLabel' | 'hopLimit'>>;
 
-/** Connects an initialized queue pair by hand: RTR with the peer's destination, RTS with this side's. */
+/** Connects an initialized queue pair without RDMA CM: RTR with the peer's destination, RTS with this side's. */
 export function connectByHand(
   qp: IWVConnectQueuePair,
   own: Destination,

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { connectValkey } from '../../../examples/valkey/connect.js';
 import { ValkeyConnector } from '../../../examples/valkey/connector.js';
 
-/** From dist/test/interop/programs. */
+/** The path is relative to dist/test/interop/programs. */
 const load = createRequire(new URL('../../../../.cache/interop/package.json', import.meta.url));
 
 /** A server, and the size of its buffer for each client, in bytes. */
@@ -18,7 +18,7 @@ export interface Target {
 /** A command and its arguments. */
 export type Words = readonly [name: string, ...(string | Buffer)[]];
 
-/** The parts of iovalkey that these programs use. */
+/** The part of iovalkey's API that these programs use. */
 export interface Valkey extends EventEmitter, Disposable {
   call(...words: Words): Promise<unknown>;
   callBuffer(...words: Words): Promise<unknown>;
@@ -36,7 +36,7 @@ interface Package {
 /** A client that is ready for commands. */
 export async function openValkey({ host, port }: Target, options: object = {}): Promise<Valkey> {
   const { Valkey } = load('iovalkey') as Package;
-  // Cases have their own time limits.
+  // No limit here, because cases have their own time limits.
   const valkey = new Valkey({ host, port, Connector: ValkeyConnector, connectTimeout: 0, ...options });
   valkey[Symbol.dispose] = () => valkey.disconnect();
   await once(valkey, 'ready');

@@ -1,6 +1,6 @@
 /**
- * Receives that are posted late, over connections of connection management with default counts: `late ROLE OWN-ADDRESS
- * GUEST-ADDRESS`, with rig/late.py in the guest. As client this side sends, as server it receives.
+ * Receives that are posted late, over connections with default retry counts: `late ROLE OWN-ADDRESS
+ * GUEST-ADDRESS`, with rig/late.py in the guest. As a client this side sends, as a server it receives.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ const sizes = { sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
 const qp = side.pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
 initialise(qp);
 
-/** Linux refuses our message until its program posts a receive. */
+/** Linux sends RNR NAKs for our message until its program posts a receive. */
 async function sends(): Promise<void> {
   await peer.ask({ do: 'listen', addr: guest, port: PORT }, nothing);
   const accepted = peer.ask({ do: 'accept' }, nothing);
@@ -61,7 +61,7 @@ async function sends(): Promise<void> {
   endpoint.release();
 }
 
-/** Linux has six retries, and retransmits when we announce a receive. */
+/** Linux has six retries, but retransmits as soon as we announce a receive. */
 async function receives(): Promise<void> {
   using listener = new Listener(side.provider, socketAddress(own, PORT));
   const connected = peer.ask({ do: 'connect', own: guest, addr: own, port: PORT }, nothing);

@@ -1,4 +1,4 @@
-/** mckey: members of a multicast group; one sends messages, the others receive them. */
+/** mckey: members of a multicast group, of which one sends messages and the others receive them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -27,7 +27,7 @@ async function member({ group: text, bind, sender, count, size }: Options): Prom
   const endpoint = side.provider.createDatagramEndpoint();
   endpoint.bindAddress(socketAddress(bind, 0));
   const found = await endpoint.joinMulticast(group);
-  // A sender need not be a member; a member receives its own messages as well.
+  // A sender does not have to be a member. Members also receive their own messages.
   if (!sender) await node.qp.attachMulticast(text);
   console.log(`joined ${text}`);
   if (sender) {

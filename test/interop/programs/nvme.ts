@@ -28,7 +28,7 @@ async function exercise(): Promise<void> {
     `${controller.identity.model}: ${controller.ioQueues} queues, ${disk.blocks} blocks of ${disk.blockSize}`,
   );
   const bytes = randomBytes(4 * MEGABYTE);
-  // From one block in the capsule to several commands, aligned and not.
+  // Lengths from one block, which fits in the capsule, to several commands, aligned and unaligned.
   await disk.write(bytes, 0, 3 * MEGABYTE, 0);
   for (const [at, length] of [
     [3 * MEGABYTE, 512],
@@ -65,7 +65,7 @@ async function survive(): Promise<void> {
   const bytes = randomBytes(MEGABYTE);
   console.log('writing');
   let rounds = 0;
-  // Rounds continue until one has started and ended on the new connection.
+  // Continues until a round has started and ended on the new connection.
   for (let last = false; !last; rounds += 1) {
     last = back;
     await disk.write(bytes, 0, bytes.length, (rounds % 4) * MEGABYTE);

@@ -1,6 +1,6 @@
 /**
- * Path MTUs: those that the port carries and refuses, and that of a connection. `path-mtu connect|listen OWN-ADDRESS
- * GUEST-ADDRESS PORT`; prints a JSON object.
+ * Path MTUs that the port supports and rejects, and the one of a connection: `path-mtu connect|listen OWN-ADDRESS GUEST-ADDRESS PORT`.
+ * Prints a JSON object.
  */
 import assert from 'node:assert/strict';
 import {

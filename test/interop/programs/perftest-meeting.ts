@@ -1,6 +1,6 @@
 /**
- * How the two sides of a perftest program (6.x) agree: they exchange versions, sizes and addresses over TCP or, with
- * `-R`, over a separate rdma_cm connection. The client always sends first, then the server.
+ * The handshake of a perftest program (6.x). The two sides exchange versions, sizes and addresses over TCP or, with `-R`, over a separate
+ * rdma_cm connection. The client always sends first, then the server.
  */
 import {
   gidOfAddress,
@@ -13,7 +13,7 @@ import type { Reader } from './tcp.js';
 
 /** A side's description of its queue pair and memory. */
 export interface PerftestDestination extends Destination {
-  /** Reads and atomics that it serves at a time. */
+  /** Maximum number of reads and atomics that it serves at a time. */
   readonly depth: number;
   readonly rkey: number;
   readonly address: bigint;
@@ -81,7 +81,7 @@ export class TcpChannel implements Channel {
 /** Byte offsets of a destination in a message of the control connection, big endian. */
 const At = { depth: 4, qpn: 8, psn: 12, rkey: 16, address: 24, gid: 32, end: 56 } as const;
 const GID_BYTES = 16;
-/** The peer sends only after a reply, so two receives are one more than are ever used. */
+/** The peer only sends after a reply, so at most one of the two receives is used at a time. */
 const RECEIVES = 2;
 
 /** The control connection of `-R`: a separate queue pair. */
@@ -172,7 +172,7 @@ const CACHE_LINE_BYTES = 64;
 const mtuCode = (bytes: number) => Math.log2(bytes) - 7;
 const mtuBytes = (code: number) => 2 ** (code + 7);
 
-/** Both sides in step. */
+/** The handshake, in which both sides alternate. */
 export class Meeting {
   constructor(
     private readonly channel: Channel,
@@ -190,7 +190,7 @@ export class Meeting {
     return theirs;
   }
 
-  /** Exchanges versions and sizes; returns the largest path MTU in bytes of both. */
+  /** Exchanges versions and sizes. Returns the largest path MTU in bytes that both support. */
   async agree(mtu: number): Promise<number> {
     const version = Buffer.alloc(VERSION_BYTES);
     version.write(VERSION);
@@ -206,13 +206,13 @@ export class Meeting {
     return Math.min(mtu, mtuBytes(Number.parseInt(code, 10)));
   }
 
-  /** Exchanges destinations; also the way to wait for each other. */
+  /** Exchanges destinations. Also used to wait for each other. */
   async shake(own: PerftestDestination): Promise<PerftestDestination> {
     const theirs = await this.exchange(this.channel.formatDestination(own));
     return this.channel.parseDestination(theirs);
   }
 
-  /** Sends size, iterations, best and average MiB/s, million messages/s; returns those of the peer. */
+  /** Sends size, iterations, best and average MiB/s, and million messages/s. Returns those of the peer. */
   async report(size: number, iters: number, rate: number, messages: number): Promise<number[]> {
     const whole = (value: number) => {
       const bytes = Buffer.alloc(8);

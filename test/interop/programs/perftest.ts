@@ -1,6 +1,6 @@
 /**
- * perftest: either side of ib_{send,write,read,atomic}_{bw,lat} over RC, with `-R` (connections by rdma_cm) or with
- * queue pairs that are connected by hand over TCP.
+ * perftest: either side of ib_{send,write,read,atomic}_{bw,lat} over RC, with `-R` (connections by rdma_cm) or with queue pairs that
+ * exchange their addresses over TCP.
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -51,7 +51,7 @@ const TESTS = [
 const ATOMIC_BYTES = 8;
 const DEPTH = 64;
 const RECEIVES = 512;
-/** Reads and atomics at a time. */
+/** Number of concurrent reads and atomics. */
 const OUTSTANDING = 4;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
 
@@ -79,7 +79,7 @@ const param: WvConnectParam = {
   rnrRetryCount: 6,
 };
 
-/** The measured queue pair; the lower half of its memory is for its own requests, the upper one for the peer's. */
+/** The measured queue pair. The lower half of its memory is for its own requests, the upper half for the peer's. */
 class Link {
   readonly sent: Queue;
   readonly arrived: Queue;
@@ -117,7 +117,7 @@ class Link {
     this.qp.postReceive('receive', this.memory.sge(this.half, this.size));
   }
 
-  /** Waits for a message of the test, and posts the next receive. */
+  /** Waits for a message of the test and posts the next receive. */
   async message(): Promise<void> {
     const { length } = await this.arrived.next();
     if (length !== this.size) throw new Error(`A message of ${length} bytes came instead of ${this.size}.`);
@@ -125,7 +125,7 @@ class Link {
   }
 }
 
-/** Posts `iters` requests, at most `depth` at a time, and checks each on completion; requests complete in order. */
+/** Posts `iters` requests, at most `depth` at a time, and checks each on completion. Requests complete in order. */
 async function pump(
   queue: Queue,
   iters: number,
@@ -159,7 +159,7 @@ class Requests {
     await pump(sent, this.values.iters, this.depth, () => qp.send('send', memory.sge(0, size), SIGNALED));
   }
 
-  /** Messages back and forth; the client's is the first. */
+  /** Sends messages back and forth, the client first. */
   async sendBackAndForth(): Promise<void> {
     const { qp, memory, size, sent } = this.link;
     for (let n = 0; n < this.values.iters; n += 1) {
@@ -177,11 +177,11 @@ class Requests {
     await pump(sent, this.values.iters, this.depth, post);
   }
 
-  /** Writes back and forth, the server's first: the last byte counts them, and the waiting side polls it. */
+  /** Sends writes back and forth, the server first. The last byte counts them, and the waiting side polls it. */
   async writeBackAndForth(): Promise<void> {
     const { qp, memory, size, sent, target } = this.link;
     const wait = async (count: number) => {
-      // Polling the queue makes progress.
+      // Polling the queue processes packets.
       while (target[size - 1] !== (count & 0xff)) {
         sent.cq.peek();
         await setImmediate();
@@ -230,7 +230,7 @@ class Requests {
   }
 }
 
-/** Checks by the server of the client's changes in its memory. */
+/** The server checks the client's changes in its memory. */
 function inspect({ target, size }: Link, { test, iters, atomicType }: Options): void {
   if (test === 'write_bw' && target.subarray(0, size).every((byte) => byte === 0))
     throw new Error('Nothing was written.');
@@ -246,7 +246,7 @@ function print(what: string, size: number, iters: number, rate: number, messages
   );
 }
 
-/** The test itself, once both sides agree; each wait has its position in the order of perftest's steps. */
+/** The test itself, after the handshake. Each wait has its position in the order of perftest's steps. */
 async function measure(
   link: Link,
   meeting: Meeting,
@@ -303,7 +303,7 @@ async function measure(
   inspect(link, values);
 }
 
-/** Both sides in step up to the test, in perftest's order of steps. */
+/** The handshake up to the test, in perftest's order of steps. */
 async function test(
   side: Side,
   channel: TcpChannel | CmChannel,
@@ -335,7 +335,7 @@ async function test(
   await channel.close();
 }
 
-/** perftest's listener is closed between its two connections: a refused connection is retried. */
+/** perftest's listener is closed between its two connections, so a refused connection is retried. */
 async function connectPatiently(connectOnce: () => Promise<IWVConnectEndpoint>): Promise<IWVConnectEndpoint> {
   for (let attempt = 0; ; attempt += 1) {
     try {

@@ -1,7 +1,6 @@
 /**
- * The ibv_*_pingpong programs: both sides exchange their addresses over TCP, connect their queue pairs by hand, and
- * send a message back and forth: over one queue pair of type RC, UC or UD, or over several RC ones with a shared
- * receive queue.
+ * The ibv_*_pingpong programs. Both sides exchange their addresses over TCP, connect their queue pairs, and send a message back and forth:
+ * over one queue pair of type RC, UC or UD, or over several RC queue pairs with a shared receive queue.
  */
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -32,7 +31,7 @@ const DEFAULT_PORT = 18_515;
 const UD_QKEY = 0x1111_1111;
 /** The byte that fills the tools' messages. */
 const FILL = 0x7b;
-/** The tool with a shared queue exchanges this many destinations, even with fewer queue pairs. */
+/** The tool with a shared queue always exchanges this many destinations, even with fewer queue pairs. */
 const SRQ_MEETINGS = 256;
 const DEFAULT_QPS = 16;
 /** "0000:QPN:PSN:GID" in hexadecimal and a NUL. RoCE has no LIDs. */
@@ -72,11 +71,11 @@ function parseDestination(text: string): Destination {
   return { qpn: Number.parseInt(qpn, 16), psn: Number.parseInt(psn, 16), gid: Buffer.from(gid, 'hex') };
 }
 
-/** The state of one queue pair: what it waits for before its next message. */
+/** The state of one queue pair: the events it waits for before its next message. */
 abstract class Player {
-  /** The peer's message has not arrived yet. */
+  /** Whether the peer's message has not arrived yet. */
   awaiting = true;
-  /** This side's message has not completed yet. */
+  /** Whether this side's message has not completed yet. */
   sending = false;
   abstract readonly own: Destination;
 
@@ -169,7 +168,7 @@ class DatagramPlayer extends Player {
   }
 }
 
-/** Creates the players, and the function that posts a receive. */
+/** Creates the players and the function that posts a receive. */
 function players(game: Game): { all: Player[]; postReceive: () => void } {
   const { type, numQp, rxDepth } = game.values;
   if (type === 'srq') {
@@ -184,7 +183,7 @@ function players(game: Game): { all: Player[]; postReceive: () => void } {
   return { all: [player], postReceive: () => player.qp.postReceive('receive', game.incoming.sge()) };
 }
 
-/** Sends the players' addresses and receives those of the peer's; both are connected when it ends. */
+/** Exchanges the players' addresses with the peer. Afterwards, both sides are connected. */
 async function meet({ type, peer, port }: Options, all: readonly Player[]): Promise<void> {
   const meetings = type === 'srq' ? SRQ_MEETINGS : 1;
   const none: Destination = { qpn: 0, psn: 0, gid: new Uint8Array(16) };

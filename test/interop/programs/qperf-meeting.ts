@@ -1,6 +1,6 @@
 /**
- * How the two sides of qperf 0.4 agree: the client's request, the port of the server's RDMA listener, each side's
- * memory, and the server's results, all over TCP. Numbers are little endian.
+ * The handshake of qperf 0.4: the client's request, the port of the server's RDMA listener, each side's memory, and the server's results,
+ * all over TCP. Numbers are little endian.
  */
 
 import type { Socket } from 'node:net';
@@ -26,7 +26,7 @@ export type TestName = keyof typeof TESTS;
 export const TEST_NAMES = Object.keys(TESTS) as [TestName, ...TestName[]];
 
 const VERSION = { major: 0, minor: 4, increment: 11 } as const;
-/** Byte offsets of the request; the omitted ones are always 0 here. */
+/** Byte offsets of the request. Omitted fields are always 0 here. */
 const RequestAt = {
   major: 0,
   minor: 2,
@@ -39,7 +39,7 @@ const RequestAt = {
   useCm: 68,
   end: 200,
 } as const;
-/** Byte offsets of a side's description; the rest is for connections without RDMA CM, which need LIDs, and RoCE has none. */
+/** Byte offsets of a side's description. The rest is for connections without RDMA CM, which need LIDs. RoCE has none. */
 const NodeAt = { address: 0, rkey: 24, depth: 32, end: 40 } as const;
 /** Byte offsets of the results: times at the start and at the end, then bytes, messages and errors, sent and received. */
 const ResultAt = {
@@ -60,7 +60,7 @@ const TIMEOUT = 5;
 /** A client's request. */
 export interface Request {
   readonly test: TestName;
-  /** Bytes of a message; not for an atomic. */
+  /** Bytes of a message; undefined for atomics. */
   readonly bytes: number;
   readonly seconds: number;
 }
@@ -132,7 +132,7 @@ export class Meeting {
     return (await this.reader.bytes(4)).readUInt32LE();
   }
 
-  /** Sends a side's memory, and receives the other's. */
+  /** Exchanges the descriptions of both sides' memory. */
   async exchange({ address, rkey }: Node): Promise<Node> {
     const own = Buffer.alloc(NodeAt.end);
     own.writeBigUInt64LE(address, NodeAt.address);
@@ -155,12 +155,12 @@ export class Meeting {
     if (text !== expected) throw new Error(`The peer says '${text}' instead of '${expected}'.`);
   }
 
-  /** Sends the server's results; ends when the client has them. `bytes` are those of a message. */
+  /** Sends the server's results and waits until the client has them. `bytes`: those of a message. */
   async report(counted: Counted, bytes: number, seconds: number): Promise<void> {
     const results = Buffer.alloc(ResultAt.end);
     results.writeUInt32LE(availableParallelism(), ResultAt.processors);
     results.writeUInt32LE(TICKS_PER_SECOND, ResultAt.ticks);
-    // Of the times, only the wall-clock time, from 0 on.
+    // The only time is the wall-clock time, which starts at 0.
     results.writeBigUInt64LE(BigInt(Math.round(seconds * TICKS_PER_SECOND)), ResultAt.ended);
     for (const [count, at] of [
       [counted.sent, ResultAt.sent],

@@ -43,11 +43,11 @@ const DEPTH = 64;
 const RECEIVES = 512;
 const WORD = 8;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
-/** A client stops this much earlier than the server, which still receives the last messages. */
+/** Time by which a client stops earlier than the server, which still receives the last messages. */
 const LEAD_MS = 100;
 /** Maximum time of outstanding requests. */
-const PATIENCE_MS = 5000;
-/** First and last byte of a message that is polled for. */
+const TIMEOUT_MS = 5000;
+/** The first and last byte of a message that is detected by polling. */
 const Watched = { client: 0x55, server: 0xaa } as const;
 
 const ip4 = ipAddress.refine((text) => isIPv4(text), 'must be an IPv4 address: qperf connects over no other');
@@ -63,14 +63,14 @@ const options = z
   .refine(({ peer, test }) => peer === undefined || test !== undefined, 'a client needs --test');
 type Options = z.output<typeof options>;
 
-/** As in qperf: one read or atomic at a time, and sends that wait for receives. */
+/** As in qperf, one read or atomic at a time, and sends wait for receives. */
 const param: WvConnectParam = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 };
 
-/** The content of memory before any data arrives; qperf sends zeros, this program {@link pattern}. */
+/** The content of memory before data arrives. qperf sends zeros, this program sends {@link pattern}. */
 const UNTOUCHED = 0xff;
 const pattern = (length: number) => Uint8Array.from({ length }, (_, i) => 1 + ((i * 7) % 254));
 
-/** The measured queue pair, with memory that the peer reads and writes, and memory of its own. */
+/** The measured queue pair, with memory that the peer reads and writes, and private memory. */
 class Link implements Disposable {
   readonly queue: Queue;
   readonly qp;
@@ -123,7 +123,7 @@ class Link implements Disposable {
     for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.shared.sge());
   }
 
-  /** The next completion; undefined: `over` resolved first, or the connection has ended. */
+  /** Waits for the next completion. Returns undefined if `over` resolved first or the connection has ended. */
   async next(over: Promise<undefined>): Promise<Completion | undefined> {
     this.pending ??= this.queue.any();
     const first = await Promise.race([this.pending, over]);
@@ -137,18 +137,18 @@ class Link implements Disposable {
     return first;
   }
 
-  /** The next completion. @throws Error if there is none within the time limit */
+  /** Waits for the next completion. @throws Error if none arrives within the time limit */
   async soon(what: string): Promise<Completion> {
-    const patience = new AbortController();
-    const over = delay(PATIENCE_MS, undefined, patience).catch(() => undefined);
+    const timer = new AbortController();
+    const over = delay(TIMEOUT_MS, undefined, timer).catch(() => undefined);
     const completion = await this.next(over);
-    patience.abort();
+    timer.abort();
     if (completion === undefined) throw new Error(`The peer does not answer ${what}.`);
     return completion;
   }
 }
 
-/** One side of a test. Each method ends when the time is over, with its counts of sent and received messages. */
+/** One side of a test. Each method ends when the time has elapsed, and returns its counts of sent and received messages. */
 class Test {
   private readonly begin = performance.now();
   private readonly end: number;
@@ -169,7 +169,7 @@ class Test {
     this.over = delay(ms, undefined);
   }
 
-  /** Duration in seconds; {@link stop} ends it. */
+  /** Duration in seconds. {@link stop} ends the test earlier. */
   get seconds(): number {
     return (this.stopped - this.begin) / 1000;
   }
@@ -193,7 +193,7 @@ class Test {
     } else this.sent += 1;
   }
 
-  /** Keeps `depth` requests outstanding; checks each on completion. */
+  /** Keeps `depth` requests outstanding and checks each on completion. */
   async pump(depth: number, post: (n: number) => void, done: (n: number) => void = () => {}): Promise<void> {
     for (; this.posted < depth; this.posted += 1) post(this.posted);
     while (this.running) {
@@ -224,7 +224,7 @@ class Test {
     }
   }
 
-  /** Messages back and forth; the client's is the first. Each side returns the other's message. */
+  /** Sends messages back and forth, the client first. Each side returns the other's message. */
   async echo(post: () => void): Promise<void> {
     const { own, shared } = this.link;
     let idle = 1;
@@ -249,7 +249,7 @@ class Test {
     }
   }
 
-  /** Writes back and forth: the waiting side polls the first and the last byte. */
+  /** Sends writes back and forth. The waiting side polls the first and the last byte. */
   async watch(): Promise<void> {
     const { qp, queue, shared } = this.link;
     const { bytes } = shared;
@@ -263,7 +263,7 @@ class Test {
         this.sent += 1;
       }
       while (this.running && (bytes[0] !== theirs || bytes[last] !== theirs)) {
-        // Polling makes progress.
+        // Polling processes packets.
         const count = queue.cq.poll(batch, 16);
         for (const { status } of batch.slice(0, count))
           if (status !== WcStatus.SUCCESS) throw new Error(`The write failed: ${wcName(status)}.`);
@@ -297,7 +297,7 @@ class Test {
 
 const word = (memory: Memory) => new DataView(memory.bytes.buffer).getBigUint64(0, true);
 
-/** Every atomic must find the previous one's value, the first one zero. */
+/** Every atomic must find the previous one's value, and the first one must find zero. */
 function atomics({ qp, own }: Link, test: Test, kind: 'swap' | 'add', remote: RemoteMemory): Promise<void> {
   const [sge] = own.sge(0, WORD);
   const post = (n: number) => {
@@ -323,14 +323,14 @@ async function measure(link: Link, test: Test, name: TestName, first: boolean, r
   if (kind === 'send') return test.pump(DEPTH, send);
   if (kind === 'write') return test.pump(DEPTH, write);
   if (kind !== 'read') return atomics(link, test, kind, remote);
-  // Data that is read has to be known.
+  // Data that is read must be known.
   qp.write('write', own.sge(), SIGNALED, remote, 0);
   await link.soon('a write');
   const depth = name.endsWith('_lat') ? 1 : DEPTH;
   return test.pump(depth, () => qp.read('read', shared.sge(), SIGNALED, remote, 0));
 }
 
-/** Checks of the data after the test. */
+/** Checks the data after the test. */
 async function inspect(link: Link, test: TestName, first: boolean, remote: RemoteMemory): Promise<void> {
   const { qp, own, shared } = link;
   const { kind } = TESTS[test];
@@ -347,7 +347,7 @@ async function inspect(link: Link, test: TestName, first: boolean, remote: Remot
     throw new Error("The client's atomics have changed nothing.");
 }
 
-/** Prints a result line as qperf does: from the data that has arrived on either side, otherwise from acknowledged data. */
+/** Prints a result line like qperf, computed from the data that has arrived on either side, otherwise from acknowledged data. */
 function print({ test, bytes }: Request, own: Counted, theirs: Counted, seconds: number): void {
   const messages = own.received + theirs.received || own.sent;
   if (messages === 0) throw new Error('Nothing was transferred.');
@@ -357,7 +357,7 @@ function print({ test, bytes }: Request, own: Counted, theirs: Counted, seconds:
   console.log(`${test}: ${messages} of ${bytes} bytes, ${result}`);
 }
 
-/** Both sides from the connection to the end of the test. */
+/** Runs a side from the connection to the end of the test. */
 async function perform(meeting: Meeting, link: Link, request: Request, first: boolean): Promise<Test> {
   link.prepare(request, first);
   const remote = new RemoteMemory(await meeting.exchange(link.node));
@@ -388,7 +388,8 @@ async function client({ peer, local, port, test: name, size, time }: Options): P
 }
 
 async function server({ local, port }: Options): Promise<void> {
-  // Before a client can connect: it waits for five seconds, and opening takes longer on a busy machine.
+  // The device is opened before a client can connect, because a client waits for five seconds, and opening may take longer on a busy
+  // machine.
   const provider = openProvider();
   using listener = new Listener(provider, socketAddress(local ?? '0.0.0.0', 0));
   const meeting = new Meeting(await answer(port, () => console.log(`listening on TCP port ${port}`)));

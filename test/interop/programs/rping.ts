@@ -1,6 +1,6 @@
 /**
- * rping: the client advertises a buffer; the server reads it, and writes it into a second one that the client then
- * advertises. A message of 16 bytes announces each step to the other side.
+ * rping: the client advertises a buffer, the server reads it, and writes the data to a second buffer that the client then advertises. A
+ * message of 16 bytes announces each step to the other side.
  */
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -49,7 +49,7 @@ const options = z
 type Options = z.output<typeof options>;
 
 const ADVERT_BYTES = 16;
-/** One read in each direction; the peer always has a receive posted, so RNR does not matter. */
+/** One read in each direction. The peer always has a receive posted, so RNR retries do not matter. */
 const connectParam: WvConnectParam = {
   responderResources: 1,
   initiatorDepth: 1,
@@ -104,7 +104,7 @@ class Link {
     this.qp.send('send', this.outgoing.sge(), SIGNALED);
   }
 
-  /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may precede it. */
+  /** Waits for the peer's message, which completions of own sends may precede. Returns undefined if the connection has ended. */
   async heard(): Promise<Advert | undefined> {
     for (;;) {
       const { context, status, length } = await this.queue.any();
@@ -121,7 +121,7 @@ class Link {
     }
   }
 
-  /** Waits for an own request. */
+  /** Waits for the completion of an own request. */
   async done(context: string): Promise<void> {
     while ((await this.queue.next()).context !== context);
   }
@@ -196,7 +196,7 @@ async function server(values: Options): Promise<void> {
     const connection = serve(endpoint, side, values)
       .catch((error: unknown) => {
         if (!values.persistent) throw error;
-        // A client that ends during a ping ends its own connection only.
+        // A client that ends during a ping only ends its own connection.
         console.log(`a connection has ended: ${error instanceof Error ? error.message : String(error)}`);
       })
       .finally(() => {

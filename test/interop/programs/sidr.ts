@@ -9,7 +9,7 @@ const peer = socketAddress(peerAddress, Number(portText));
 const NOBODY_THERE = 1;
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** Without a listener: refused with the kernel's reason, not timed out. */
+  /** Without a listener, lookups must be refused with the kernel's reason and not time out. */
   async refused() {
     const provider = openProvider();
     const endpoint = provider.createDatagramEndpoint();
@@ -38,7 +38,7 @@ const behaviours: Record<string, () => Promise<void>> = {
     endpoint.reject(new TextEncoder().encode('not today'));
     endpoint.release();
     listener.release();
-    // Released in order, so that the rejection is sent.
+    // Objects are released in order, so that the rejection is sent.
     provider.release();
   },
 };

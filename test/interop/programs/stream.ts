@@ -1,6 +1,6 @@
 /**
  * Messages in one direction over UC or UD, to or from rig/stream.py in the guest: `stream TYPE ROLE OWN-ADDRESS
- * GUEST-ADDRESS`. Each contains its number and bytes derived from it; the receiver counts the complete ones. Prints a
+ * GUEST-ADDRESS`. Each contains its number and bytes derived from it. The receiver counts the complete ones. Prints a
  * JSON report.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -34,13 +34,13 @@ const QKEY = 0x1111_1111;
 /** The message that ends the stream. */
 const MARK = 0xffff_ffff;
 const MARK_BYTES = 8;
-/** How long a report waits for the mark. */
+/** Time that a report waits for the mark, in ms. */
 const MARK_MS = 200;
 const COUNT = 400;
-/** Messages sent before the two sides synchronize: only the link loses them. */
+/** Number of messages between two synchronizations, small enough that only the link loses messages. */
 const BATCH = 25;
 const MTU = 1024;
-/** Three packets, and a part of one. */
+/** Message sizes: three packets for UC, less than one for UD. */
 const BYTES = { uc: 2500, ud: 1000 } as const;
 
 const word = z.number().int().min(0);
@@ -51,7 +51,7 @@ const nothing = z.object({});
 /** The report of a receiver. */
 type Report = z.output<typeof report>;
 
-/** The guest's queue pair and memory. */
+/** The guest's queue pair and its memory. */
 interface Peer extends Destination {
   readonly addr: number;
   readonly rkey: number;
@@ -68,7 +68,7 @@ function message(number: number, size: number): Uint8Array {
 }
 
 /**
- * Memory in the layout of stream.py: a buffer for each written number, one to send from, one for each receive.
+ * Memory with the layout of stream.py: a buffer for each written number, one to send from, and one for each receive.
  */
 abstract class StreamEnd {
   protected readonly receives = 2 * COUNT + 64;
@@ -149,7 +149,7 @@ abstract class StreamEnd {
     this.seen.add(number);
   }
 
-  /** The messages received so far, after a moment for the mark. */
+  /** Returns the messages received so far, after a short wait for the mark. */
   async report(): Promise<Report> {
     const batch: WvCompletion[] = [];
     const end = performance.now() + MARK_MS;
@@ -180,7 +180,7 @@ class UcEnd extends StreamEnd {
   }
 
   protected post(number: number, piece: ReturnType<Memory['sge']>): void {
-    // No WRITEs: rxe accepts nothing more after one whose start alone it has received (cases-uc.ts).
+    // WRITEs are omitted, because rxe accepts nothing more after a WRITE of which it has only received the start (cases-uc.ts).
     this.qp.send(number, piece, SIGNALED);
   }
 }
@@ -212,7 +212,7 @@ class UdEnd extends StreamEnd {
   }
 }
 
-/** We send all messages, and the mark until it has arrived twice: the first one may overtake the last message. */
+/** We send all messages, and then the mark until it has arrived twice, because the first mark may overtake the last message. */
 async function sending(end: StreamEnd, guest: GuestPeer): Promise<Report> {
   for (let number = 0; number < COUNT; number += 1) {
     await end.send(number);

@@ -1,8 +1,8 @@
-/** TCP connections for tools that connect their queue pairs by hand. */
+/** TCP connections for tools that connect their queue pairs without RDMA CM. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Connects to a server. @throws Error with its name if there is none */
+/** Connects to a server. @throws Error with its name if it is not listening */
 export async function dial(host: string, port: number): Promise<Socket> {
   const socket = connect({ host, port, noDelay: true });
   try {
@@ -57,12 +57,12 @@ export class Reader {
     }
   }
 
-  /** Exactly `length` bytes. */
+  /** Reads exactly `length` bytes. */
   bytes(length: number): Promise<Buffer> {
     return this.until(() => (this.held.length >= length ? length : 0));
   }
 
-  /** A line, including its end. */
+  /** Reads a line, including its end. */
   async line(): Promise<string> {
     return (await this.until(() => this.held.indexOf(10) + 1)).toString();
   }

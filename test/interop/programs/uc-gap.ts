@@ -1,5 +1,5 @@
 /**
- * UC messages of three packets to rig/stream.py, one of which the link makes incomplete: `uc-gap OPERATION OWN-ADDRESS
+ * Sends UC messages of three packets to rig/stream.py. The link makes one of them incomplete: `uc-gap OPERATION OWN-ADDRESS
  * GUEST-ADDRESS`. Prints the messages that arrived before and after it, as JSON.
  */
 import * as z from 'zod';
@@ -16,7 +16,7 @@ const PLACE = SIZE + 40;
 const COUNT = 8;
 const MARK = 0xffff_ffff;
 const MARK_BYTES = 8;
-/** Messages of one packet after the incomplete one; the first of them may be lost with it. */
+/** Messages of one packet after the incomplete one. The first of them may also be lost. */
 const MARKS = 5;
 
 const word = z.number().int().min(0);
@@ -60,7 +60,7 @@ async function post(number: number, how: typeof operation, size = SIZE): Promise
   await queue.next();
 }
 
-// Of the other kind, so that the link lets it pass.
+// A message of the other kind, so that the link does not drop it.
 await post(0, operation === 'send' ? 'write-imm' : 'send');
 const { whole: before } = await guest.ask({ do: 'report' }, report);
 await post(1, operation);

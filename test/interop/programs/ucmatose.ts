@@ -1,6 +1,6 @@
 /**
- * ucmatose: any number of simultaneous connections; the server sends messages over each, the client replies with as
- * many, and both disconnect.
+ * ucmatose: any number of simultaneous connections. The server sends messages over each, the client replies with the same number, and both
+ * disconnect.
  */
 import { Command } from 'commander';
 import * as z from 'zod';

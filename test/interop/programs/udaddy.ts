@@ -1,6 +1,6 @@
 /**
- * udaddy: a client looks up a server's queue pair (SIDR) and sends it messages; the server replies with as many to the
- * source of the first one.
+ * udaddy: a client looks up a server's queue pair (SIDR) and sends it messages. The server replies with the same number to the source of
+ * the first one.
  */
 import { Command } from 'commander';
 import * as z from 'zod';

@@ -1,19 +1,22 @@
 /**
- * Requests over a stream whose replies are known to the byte. It counts both directions, so it knows where the next byte goes in the
- * buffer of either peer, and can bring a message to any distance from the buffer's end.
+ * Requests over a stream whose replies are known to the byte. The bytes of both directions are counted, which determines the position of
+ * the next byte in either peer's buffer. So a message can be placed at any distance from the buffer's end.
  */
 import type { Duplex } from 'node:stream';
 import { requestOf } from '../../helpers/resp-client.js';
 
 const CRLF = Buffer.from('\r\n');
 
-/** Bytes as RESP's bulk string. */
+/** Encodes bytes as a RESP bulk string. */
 export const bulk = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF]);
 
 export const OK = Buffer.from('+OK\r\n');
 
-/** The length of a value whose bulk string has this many bytes; undefined: there is none, because the length has one more digit. */
+/**
+ * The length of a value whose bulk string has this many bytes. Undefined if no such value exists, because its length would need another
+ * digit.
+ */
 export function lengthOfBulk(total: number): number | undefined {
   for (let digits = 1; digits <= 8; digits += 1) {
     const length = total - digits - 5;
@@ -22,13 +25,13 @@ export function lengthOfBulk(total: number): number | undefined {
   return undefined;
 }
 
-/** One direction of a stream: its bytes go to buffers of this size, one after another. */
+/** One direction of a stream. Its bytes are written to buffers of this size, one after another. */
 export class Direction {
   private count = 0;
 
   constructor(readonly size: number) {}
 
-  /** Bytes that are left in the current buffer, from 1 to its size. */
+  /** Bytes left in the current buffer, from 1 to its size. */
   get room(): number {
     return this.size - (this.count % this.size);
   }
@@ -37,7 +40,7 @@ export class Direction {
     return this.count;
   }
 
-  /** @returns Whether these bytes went into more than one buffer */
+  /** @returns Whether these bytes were written to more than one buffer */
   add(bytes: number): boolean {
     const crosses = bytes > this.room;
     this.count += bytes;
@@ -102,7 +105,10 @@ const firstDifference = (one: Uint8Array, other: Uint8Array): number => {
   return at < 0 ? one.length : at;
 };
 
-/** The length of the value that a bulk string must have, after this many other bytes, to leave this room; undefined: that room is left already. */
+/**
+ * The length of the value in a bulk string that leaves this room after the given number of other bytes. Undefined if that room is already
+ * left.
+ */
 function lengthFor(direction: Direction, room: number, overhead: number): number | undefined {
   const missing = direction.room - room;
   if (missing === 0) return undefined;

@@ -1,4 +1,7 @@
-/** Clients of a Valkey server that lose their connection: the server is killed, ends it, or sends what the HCA does not support; and many clients at once. */
+/**
+ * Clients of a Valkey server that lose their connection, because the server is killed, ends it, or uses requests that the HCA does not
+ * support. Also many clients at once.
+ */
 import { once } from 'node:events';
 import { Status, StatusError } from '../../../winverbs/index.js';
 import { requestOf } from '../../helpers/resp-client.js';
@@ -7,13 +10,13 @@ import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey 
 const CLIENTS = 100;
 const COUNTS = 100;
 
-/** For the client's buffers and so for the server's for it, of which there are a hundred. */
+/** Bytes of each client's buffers, and so of the server's buffers for it, of which there are a hundred. */
 const small = { receiveBytes: 65_536, sendBytes: 65_536 };
 
 const clientsOf = async (valkey: Valkey): Promise<number> =>
   Number(/connected_clients:(\d+)/.exec(String(await valkey.call('INFO', 'clients')))?.[1]);
 
-/** A hundred clients connect at once and count together. */
+/** A hundred clients connect at once and increment a common counter. */
 export async function manyClients(target: Target): Promise<void> {
   using judge = await openValkey(target);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => openValkey(target, small)));
@@ -27,12 +30,12 @@ export async function manyClients(target: Target): Promise<void> {
   const counter = await judge.call('GET', 'counter');
   check(counter === String(CLIENTS * COUNTS), `They have counted to ${counter}.`);
   for (const valkey of clients) valkey.disconnect();
-  // The server sees the end of each.
+  // The server detects the end of each.
   while ((await clientsOf(judge)) !== 1);
   console.log(`${CLIENTS} clients at once`);
 }
 
-/** How a client reconnects: at once, as often as needed, with the commands that have no reply yet. */
+/** Options for reconnecting: at once, as often as needed, and with the commands that have no reply yet. */
 const comesBack = { retryStrategy: () => 200, maxRetriesPerRequest: null };
 
 /** Works while the server is killed and restarted, until a round has started and ended on the new connection. */
@@ -54,7 +57,7 @@ export async function survive(target: Target): Promise<void> {
     const value = `${round} `.repeat(10_000);
     await valkey.call('SET', 'round', value);
     const read = await valkey.call('GET', 'round');
-    // Between both the server may have forgotten everything.
+    // In between, the server may have lost all data.
     check(read === value || (read === null && !last), `Round ${round} reads another value.`);
   }
   console.log(`came back; ${round} rounds`);
@@ -62,8 +65,8 @@ export async function survive(target: Target): Promise<void> {
 
 const KILLED = 20;
 /**
- * The server ends connections on CLIENT KILL: a blocked one, and then all except the one that requests it. None has
- * waiting replies, because valkey-server 8.1.1 may crash then (docs/interop.md).
+ * The server ends connections on CLIENT KILL: a blocked one, and then all except the requesting one. None has waiting replies, because
+ * valkey-server 8.1.1 may then crash (docs/reference/interop.md).
  */
 export async function killedClients(target: Target): Promise<void> {
   using judge = await openValkey(target);
@@ -96,7 +99,7 @@ export async function killedClients(target: Target): Promise<void> {
   console.log(`${KILLED} clients came back`);
 }
 
-/** The HCA does not support Write with immediate data: the stream fails at its first one, and reports why. */
+/** The HCA does not support Write with immediate data. The stream fails at its first Write and reports the reason. */
 export async function refused(target: Target): Promise<void> {
   const stream = await openStream(target, 65_536);
   stream.write(requestOf('PING'));

@@ -8,7 +8,7 @@ const RECEIVE_BYTES = 1 << 20;
 const REPLY_BYTES = 1 << 20;
 const REPLIES = 16;
 
-/** A connection that has requested more than its buffer holds, and reads nothing. */
+/** A connection that has requested more than fits in its buffer, and reads nothing. */
 async function unread(target: Target, valkey: Valkey): Promise<Duplex> {
   await valkey.call('SET', 'long', Buffer.alloc(REPLY_BYTES, 'long'));
   const stream = await openStream(target, RECEIVE_BYTES);
@@ -29,8 +29,8 @@ async function goesOn(valkey: Valkey): Promise<void> {
 const noReturn = { retryStrategy: () => null };
 
 /**
- * The client disconnects. valkey-server 8.1.1 ends by SIGSEGV then, because its list of connections with such replies
- * keeps a closed one (rdma.c, pending_list).
+ * The client disconnects. valkey-server 8.1.1 then crashes with SIGSEGV, because its list of connections with such replies keeps a closed
+ * one (rdma.c, pending_list).
  */
 export async function leaves(target: Target): Promise<void> {
   using valkey = await openValkey(target, noReturn);
@@ -39,7 +39,7 @@ export async function leaves(target: Target): Promise<void> {
   await goesOn(valkey);
 }
 
-/** The server gives the client up, because it may keep only little for it. */
+/** The server drops the client, because it may only keep few replies for it. */
 export async function givenUp(target: Target): Promise<void> {
   using valkey = await openValkey(target, noReturn);
   valkey.on('error', () => {});

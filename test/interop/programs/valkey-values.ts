@@ -1,4 +1,4 @@
-/** Values against a Valkey server: many commands in one pipeline, and values that cross the end of a buffer. */
+/** Commands with values to a Valkey server: many commands in one pipeline, and values that cross the end of a buffer. */
 import { randomBytes } from 'node:crypto';
 import { requestOf } from '../../helpers/resp-client.js';
 import { check, inOnePipeline, openStream, openValkey, type Target, type Words } from './iovalkey.js';
@@ -6,10 +6,10 @@ import { bulk, Exchange, OK } from './valkey-exchange.js';
 
 const COMMANDS = 10_000;
 
-/** Its length and its bytes differ from those of its neighbours. */
+/** A value whose length and bytes differ from those of its neighbours. */
 const bytesOf = (n: number): Buffer => Buffer.alloc(n % 257, `${n}.`);
 
-/** Sets, counts and gets, each in one pipeline of 10,000 commands. */
+/** SET, INCR and GET, each in one pipeline of 10,000 commands. */
 export async function pipelines(target: Target): Promise<void> {
   using valkey = await openValkey(target);
   const run = async (wordsOf: (n: number) => Words, right: (reply: unknown, n: number) => boolean) => {
@@ -37,10 +37,10 @@ export async function pipelines(target: Target): Promise<void> {
 
 /** Size of our own buffer in bytes: the smallest that Valkey's server permits for its own. */
 const OURS = 65_536;
-/** From the first byte of a message to the end of the buffer there are 1 to this many bytes. */
+/** Maximum number of bytes from the first byte of a message to the end of the buffer. */
 const ALIGNMENTS = 64;
 const MEBI = 1 << 20;
-/** Sizes of values in bytes, and the step of these distances at which they are tried. */
+/** Sizes of values in bytes, and the step between the distances to the end of the buffer. */
 const VALUES = [
   [1, 1],
   [100, 1],
@@ -51,8 +51,8 @@ const VALUES = [
 ] as const;
 
 /**
- * Values that cross the end of the server's buffer on the way there, and the end of ours on the way back, at every distance modulo 64 from
- * the message's first byte. A value of one byte has a shorter message: what of it can cross, does.
+ * Values that cross the end of the server's buffer when they are sent, and the end of ours when they are received, at every distance modulo
+ * 64 from the message's first byte. The message of a one-byte value is shorter, and only crosses the end if it is long enough.
  */
 export async function crossings(target: Target): Promise<void> {
   const stream = await openStream(target, OURS);
@@ -79,7 +79,7 @@ export async function crossings(target: Target): Promise<void> {
 
 const mebi = (bytes: number): number => Math.round(bytes / MEBI);
 
-/** 1 if the message crossed the end, according to its length; 0 if not. */
+/** Checks whether the message crossed the end, according to its length. Returns 1 if it did, otherwise 0. */
 function expected(
   message: Buffer,
   room: number,

@@ -1,4 +1,4 @@
-/** Clients of a Valkey server that wait: for a list, for published messages, or as readers that are slower than their server. */
+/** Clients of a Valkey server that wait for a list or for published messages, or that read more slowly than the server writes. */
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ const BLOCKED = 20;
 /** Three times the interval of keep-alives. */
 const IDLE_MS = 9000;
 
-/** Clients that block on a list get a value each, in the order of their requests, after a time in which no data is sent. */
+/** Clients that block on a list each get a value, in the order of their requests, after a time without data. */
 export async function blockedPops(target: Target): Promise<void> {
   using pushing = await openValkey(target);
   check((await pushing.call('BLPOP', 'list', '0.1')) === null, 'A pop of an empty list has a value.');
@@ -19,7 +19,7 @@ export async function blockedPops(target: Target): Promise<void> {
     const valkey = await openValkey(target);
     waiting.push(valkey);
     popped.push(valkey.call('BLPOP', 'list', '0'));
-    // There is no other sign that the server has this one.
+    // Nothing else shows that the server has received this request.
     while (!String(await pushing.call('INFO', 'clients')).includes(`blocked_clients:${popped.length}\r`));
   }
   await sleep(IDLE_MS);
@@ -50,7 +50,7 @@ export async function publications(target: Target): Promise<void> {
       valkey.on('pmessage', (_pattern, _channel, text) => hear(text));
     });
   });
-  // iovalkey knows these only by their lower-case names.
+  // iovalkey only has lower-case names for these.
   await byName.call('subscribe', 'news');
   await byPattern.call('psubscribe', 'n?ws');
   const receivers = await inOnePipeline(publisher, MESSAGES, (n) => ['PUBLISH', 'news', textOf(n)]);
@@ -64,9 +64,12 @@ export async function publications(target: Target): Promise<void> {
 
 const RECEIVE_BYTES = 1 << 20;
 const FLOOD = 20_000;
-/** Commands that are awaited one by one, so that each is a separate Write to the monitor: more than it has Receives. */
+/** Commands that are awaited one by one, so that each is a separate Write to the monitor. These are more than its Receives. */
 const ALONE = 3000;
-/** Bytes that a stream may hold for its reader, in addition to the buffer that the server writes to: as many again, and its high-water mark. */
+/**
+ * Bytes that a stream may hold for its reader, in addition to the buffer that the server writes to: the size of that buffer plus the
+ * high-water mark.
+ */
 const MOST_HELD = RECEIVE_BYTES + 65_536;
 
 /** Sends as many commands as a monitor is to see. */
@@ -84,7 +87,7 @@ async function readSlowly(stream: Duplex): Promise<number> {
     rest = lines.pop()!;
     for (const line of lines) {
       const [, n, text] = /"SET" "flood:(\d+)" "(.*)"$/.exec(line) ?? [];
-      // Otherwise it is that reply, or a command of the client library.
+      // Other lines are that reply, or commands of the client library.
       if (n === undefined) continue;
       check(Number(n) === count && text === textOf(count), `Command ${count} came as ${line}`);
       count += 1;
@@ -95,12 +98,15 @@ async function readSlowly(stream: Duplex): Promise<number> {
   return count;
 }
 
-/** A connection that sees all commands of another one, and reads them only after the reply to the last one. The server keeps them. */
+/**
+ * A connection that monitors all commands of another one, but only reads them after the last one has got its reply. The server keeps them
+ * until then.
+ */
 export async function monitor(target: Target): Promise<void> {
   using valkey = await openValkey(target);
   const stream = await openStream(target, RECEIVE_BYTES);
   stream.write(requestOf('MONITOR'));
-  // The reply, which means that it sees what follows.
+  // After the reply, the connection monitors all commands.
   await once(stream, 'readable');
   await flood(valkey);
   check(stream.readableLength <= MOST_HELD, `The stream holds ${stream.readableLength} bytes.`);

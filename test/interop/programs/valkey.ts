@@ -1,4 +1,4 @@
-/** Clients of a Valkey server over RDMA, one behaviour a run: `valkey BEHAVIOUR ADDRESS PORT BYTES-OF-ITS-BUFFER`. */
+/** Clients of a Valkey server over RDMA, one behaviour per run: `valkey BEHAVIOUR ADDRESS PORT BYTES-OF-ITS-BUFFER`. */
 
 import type { Target } from './iovalkey.js';
 import { killedClients, manyClients, refused, survive } from './valkey-losses.js';

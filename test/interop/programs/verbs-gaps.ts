@@ -1,4 +1,4 @@
-/** Requests that lose packets: the responder's NAK of a PSN out of sequence causes the requester to retransmit them. */
+/** Requests that lose packets. The responder's NAK (PSN sequence error) makes the requester retransmit them. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { readCounters } from '../../../kernel-bridge/index.js';
@@ -7,11 +7,11 @@ import { SIGNALED } from './interop-side.js';
 import { type Hosts, IbvWc, pattern } from './verbs-guest.js';
 
 const SIZE = 60_001;
-/** Required number of such NAKs, and maximum of messages for them. */
+/** Required number of such NAKs. */
 const NAKS = 5;
 const MESSAGES = 300;
 
-/** For {@link gapsOfOurs}: packets of this side are lost. */
+/** Options of {@link gapsOfOurs}, where packets of this side are lost. */
 export const lossyOptions: KernelOptionsInput = { faults: { drop: 0.03, seed: 11 } };
 
 const counter = (name: string): number => readCounters().hca[name] ?? 0;
@@ -22,7 +22,7 @@ async function untilRefused(naks: string, message: (seed: number) => Promise<voi
   assert.ok(counter(naks) - before >= NAKS, `${naks}: ${counter(naks) - before} in ${MESSAGES} messages`);
 }
 
-/** Our packets are lost: the guest reports it. */
+/** Our packets are lost, and the guest reports it. */
 export async function gapsOfOurs(hosts: Hosts): Promise<void> {
   const { qp, queue, memory } = await hosts.pair({ size: SIZE });
   await untilRefused('rcvd_seq_err', async (seed) => {
@@ -36,7 +36,7 @@ export async function gapsOfOurs(hosts: Hosts): Promise<void> {
   });
 }
 
-/** The guest's packets are lost: we report it. */
+/** The guest's packets are lost, and we report it. */
 export async function gapsOfTheirs(hosts: Hosts): Promise<void> {
   const { qp, queue, memory } = await hosts.pair({ size: SIZE });
   await untilRefused('out_of_seq_request', async (seed) => {

@@ -1,4 +1,4 @@
-/** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours that are connected to them by hand. */
+/** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours, which are connected to them without RDMA CM. */
 import { randomInt } from 'node:crypto';
 import * as z from 'zod';
 import { gidOfAddress, type IWVConnectQueuePair, RemoteMemory, WvAccess } from '../../../winverbs/index.js';
@@ -44,7 +44,7 @@ const guestCompletion = z.object({ status: word, opcode: word, len: word, flags:
 export type GuestCompletion = z.output<typeof guestCompletion>;
 
 const guestHeader = z.object({ version: word, class: word, label: word, hops: word });
-/** The routing fields of an IP header; `label` is 0 for IPv4. */
+/** The routing fields of an IP header. `label` is 0 for IPv4. */
 export type GuestHeader = z.output<typeof guestHeader>;
 
 const tallied = z.object({
@@ -55,7 +55,7 @@ const tallied = z.object({
   nosum: z.boolean(),
   count: word,
 });
-/** Packets of one kind on the guest's link; `out`: sent by the guest; `nosum`: without a UDP checksum. */
+/** Packets of one kind on the guest's link. `out`: sent by the guest. `nosum`: without a UDP checksum. */
 export type Tallied = z.output<typeof tallied>;
 
 /** A request that the guest posts. `at` is an offset in its own memory, `addr` an address in ours. */
@@ -70,14 +70,14 @@ export interface GuestRequest {
   readonly swap?: number;
 }
 
-/** Parameters of two fresh queue pairs. */
+/** Parameters of two new queue pairs. */
 export interface PairOptions {
   readonly mtu?: number;
   /** Bytes of memory on each side. */
   readonly size?: number;
-  /** Reads and atomics in flight, in both directions. */
+  /** Maximum number of reads and atomics in flight, in both directions. */
   readonly depth?: number;
-  /** Retries of either side's requests. */
+  /** Maximum retries of either side's requests. */
   readonly rnrRetry?: number;
   readonly retry?: number;
   /** Code of both sides' ACK timers; 0: no retransmission. */
@@ -94,7 +94,7 @@ export interface PairOptions {
   readonly route?: Route;
 }
 
-/** A queue pair of ours, connected to one of the guest; each has memory for the other. */
+/** A queue pair of ours, connected to one of the guest. Each has memory for the other. */
 export interface Pair {
   readonly qp: IWVConnectQueuePair;
   readonly queue: Queue;
@@ -106,7 +106,7 @@ export interface Pair {
 
 const BLOCK_BYTES = 4093;
 
-/** The same bytes as from `fill` of verbs-peer.py. */
+/** Bytes equal to those of `fill` in verbs-peer.py. */
 export function pattern(length: number, seed: number): Uint8Array {
   const block = Uint8Array.from({ length: BLOCK_BYTES }, (_, i) => (i * i * 7 + i + seed) & 0xff);
   const bytes = new Uint8Array(length);
@@ -116,7 +116,7 @@ export function pattern(length: number, seed: number): Uint8Array {
   return bytes;
 }
 
-/** The two hosts of a behaviour. */
+/** The two hosts in a behaviour. */
 export class Hosts implements Disposable {
   private constructor(
     readonly side: Side,
@@ -132,7 +132,7 @@ export class Hosts implements Disposable {
     return new Hosts(Side.open(own), own, gidIndex, peer);
   }
 
-  /** Two fresh queue pairs; the guest's previous ones end. */
+  /** Creates two new queue pairs. The guest's previous ones are destroyed. */
   async pair(options: PairOptions = {}): Promise<Pair> {
     const { mtu = 1024, size = 65_536, depth = 4, rnrRetry = 7, retry = 7 } = options;
     const { pd } = this.side;
@@ -183,7 +183,7 @@ export class Hosts implements Disposable {
     return { qp, queue, memory, remote, size };
   }
 
-  /** The guest's queue pair and memory end without notice; fresh unconnected ones replace them. */
+  /** Destroys the guest's queue pair and memory without notice. New unconnected ones replace them. */
   async drop(): Promise<void> {
     const wish = { do: 'qp', mtu: 1024, size: 64, depth: 1, retry: 7, rnr: 7, gid: this.gidIndex };
     await this.peer.ask({ ...wish, mr: 1, access: 0, minrnr: 12, timeout: 14 }, made);
@@ -193,26 +193,26 @@ export class Hosts implements Disposable {
     await this.peer.ask({ do: 'recv', at, len }, z.object({}));
   }
 
-  /** The guest posts requests; {@link completions} returns their results. */
+  /** Makes the guest post requests. {@link completions} returns their results. */
   async post(...ops: readonly GuestRequest[]): Promise<void> {
     await this.peer.ask({ do: 'post', ops }, z.object({}));
   }
 
-  /** The guest's next `count` completions. @throws Error if they do not arrive */
+  /** Returns the guest's next `count` completions. @throws Error if they do not arrive */
   async completions(count: number): Promise<GuestCompletion[]> {
     const { wcs } = await this.peer.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
     if (wcs.length < count) throw new Error(`The guest has ${wcs.length} completions instead of ${count}.`);
     return wcs;
   }
 
-  /** The guest's status of one request. */
+  /** Returns the guest's status of one request. */
   async status(request: GuestRequest): Promise<number> {
     await this.post(request);
     const [{ status }] = (await this.completions(1)) as [GuestCompletion];
     return status;
   }
 
-  /** The guest binds a type 2 window; returns its rkey. */
+  /** Makes the guest bind a type 2 window. Returns its rkey. */
   async window(at: number, len: number, access: number): Promise<number> {
     const { rkey, status } = await this.peer.ask(
       { do: 'window', at, len, access },
@@ -222,24 +222,24 @@ export class Hosts implements Disposable {
     return rkey;
   }
 
-  /** The guest itself invalidates a window. */
+  /** Makes the guest itself invalidate a window. */
   async invalidate(rkey: number): Promise<void> {
     const { status } = await this.peer.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
     if (status !== IbvWc.SUCCESS)
       throw new Error(`The guest's window was not invalidated: status ${status}.`);
   }
 
-  /** The guest captures packets from now on. */
+  /** Makes the guest capture packets from now on. */
   async watch(): Promise<void> {
     await this.peer.ask({ do: 'watch' }, z.object({}));
   }
 
-  /** The IP headers of the next RC packets that arrived at the guest since {@link watch}. */
+  /** Returns the IP headers of the next RC packets that the guest has received since {@link watch}. */
   async seen(count: number): Promise<GuestHeader[]> {
     return (await this.peer.ask({ do: 'seen', count }, z.object({ seen: z.array(guestHeader) }))).seen;
   }
 
-  /** All RoCE packets on the guest's link since {@link watch}. */
+  /** Returns all RoCE packets on the guest's link since {@link watch}. */
   async tally(): Promise<Tallied[]> {
     return (await this.peer.ask({ do: 'tally' }, z.object({ tally: z.array(tallied) }))).tally;
   }
@@ -248,12 +248,12 @@ export class Hosts implements Disposable {
     await this.peer.ask({ do: 'fill', at, len, seed }, z.object({}));
   }
 
-  /** CRC-32 of the guest's memory, as in zlib. */
+  /** Returns the CRC-32 of the guest's memory, as in zlib. */
   async crc(at: number, len: number): Promise<number> {
     return (await this.peer.ask({ do: 'crc', at, len }, z.object({ crc: word }))).crc;
   }
 
-  /** IBV_QPS_* of the guest's queue pair. */
+  /** Returns the state of the guest's queue pair, IBV_QPS_*. */
   async guestState(): Promise<number> {
     return (await this.peer.ask({ do: 'state' }, z.object({ state: word }))).state;
   }

@@ -1,4 +1,4 @@
-/** Every NAK, in both roles: the refused request, both sides' statuses, and their final states. */
+/** Every NAK, in both roles: the rejected request, both sides' statuses, and their final states. */
 import assert from 'node:assert/strict';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { QpState, RemoteMemory, WcStatus, WvAccess, WvSend, type WvSge } from '../../../winverbs/index.js';
@@ -34,7 +34,7 @@ const OPERATIONS = ['READ', 'WRITE', 'WRITE_IMM', 'CMP_SWAP', 'FETCH_ADD'] as co
 type Operation = (typeof OPERATIONS)[number];
 const ATOMICS = ['CMP_SWAP', 'FETCH_ADD'] as const;
 const IMMEDIATE = 0x1234_5678;
-/** Nothing is retransmitted because of a late report of a missing receive. */
+/** Options that prevent retransmissions because of a late report of a missing receive. */
 const THREE_TRIES = { rnrRetry: 2, ackTimeout: 0 } as const;
 
 function post(
@@ -81,7 +81,7 @@ const ourRights: Record<Operation, number> = {
 };
 const EVERY = Ibv.LOCAL_WRITE | Ibv.REMOTE_READ | Ibv.REMOTE_WRITE | Ibv.REMOTE_ATOMIC;
 const OUR_EVERY = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
-/** Remote write includes local write, which the others need as well. */
+/** Remote write includes local write, which the others also need. */
 const withoutOurs = (kind: Operation): number => (OUR_EVERY & ~ourRights[kind]) | WvAccess.LOCAL_WRITE;
 
 function refusalsOfTheirs(): RefusalOfTheirs[] {
@@ -164,8 +164,7 @@ function refusalsOfOurs(): RefusalOfOurs[] {
         request: (pair) => request(pair, kind, SIZE - WORD + 1),
       }),
     ),
-    // A misaligned atomic never leaves the guest, because its library refuses it. Native tests cover that NAK of this
-    // package.
+    // A misaligned atomic never leaves the guest, because its library rejects it. Native tests cover this package's NAK for it.
     ...ATOMICS.map(
       (kind): RefusalOfOurs => ({
         ...denied,
@@ -185,7 +184,7 @@ async function step(name: string, run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The guest refuses our requests: we get the reason, and both queue pairs fail. */
+/** The guest rejects our requests. We get the reason, and both queue pairs fail. */
 export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   for (const { name, pair: options, status, post: run } of refusalsOfTheirs()) {
     await step(name, async () => {
@@ -240,7 +239,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     const pair = await hosts.pair({ rnrRetry: 7 });
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
     pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
-    // More often than any finite count permits.
+    // More retries than any finite count permits.
     while ((readCounters().hca.rcvd_rnr_err ?? 0) - before < 10) await hosts.guestState();
     assert.equal(pair.queue.cq.peek(), 0);
     await hosts.receive(0, WORD);
@@ -258,7 +257,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   });
 }
 
-/** We refuse the guest's requests: its library reports the reason, and both queue pairs fail. */
+/** We reject the guest's requests. Its library reports the reason, and both queue pairs fail. */
 export async function naksOfOurs(hosts: Hosts): Promise<void> {
   for (const { name, pair: options, status, request: make } of refusalsOfOurs()) {
     await step(name, async () => {

@@ -1,17 +1,17 @@
-/** Continuous data in both directions on one connection until SIGTERM; prints each round's rate. */
+/** Transfers data continuously in both directions on one connection until SIGTERM, and prints each round's rate. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { SIGNALED } from './interop-side.js';
 import { type GuestRequest, type Hosts, IbvWc, pattern } from './verbs-guest.js';
 
-/** Bytes that a round moves in each direction, in requests of a quarter. */
+/** Bytes that a round transfers in each direction, in four requests. */
 const BYTES = 256 * 1024;
 const REQUESTS = 4;
 const PIECE = BYTES / REQUESTS;
 const MTU = 4096;
 
-/** Rounds until SIGTERM. `round` moves the data, checks it, and returns the seconds that moving took. */
+/** Runs rounds until SIGTERM. `round` transfers and checks the data, and returns the seconds that the transfer took. */
 async function rounds(round: (seed: number) => Promise<number>): Promise<void> {
   let over = false;
   process.once('SIGTERM', () => {

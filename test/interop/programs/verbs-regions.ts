@@ -1,4 +1,6 @@
-/** Regions that requests register and invalidate, and addresses from 0 on: the guest's requests to ours, and ours to the guest's. */
+/**
+ * Regions that are registered and invalidated by requests, and zero-based addresses: the guest's requests to ours, and ours to the guest's.
+ */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { RemoteMemory, WcStatus, WvAccess, WvWc } from '../../../winverbs/index.js';
@@ -32,7 +34,7 @@ export async function regionsOfOurs(hosts: Hosts): Promise<void> {
     });
     return { ...pair, register, invalidate, through };
   };
-  /** The region's registration outlives its queue pair: the next one ends it. */
+  /** The region's registration outlives its queue pair. The next one ends it. */
   const ended = async () => {
     const { qp, queue } = await hosts.pair();
     qp.invalidateRegion(region, 'invalidate', SIGNALED);
@@ -113,7 +115,7 @@ export async function regionsOfOurs(hosts: Hosts): Promise<void> {
   region.release();
 }
 
-/** We access a zero-based window of the guest, and name a region of the guest's that cannot be invalidated. */
+/** We access a zero-based window of the guest, and try to invalidate a region of the guest that does not permit it. */
 export async function regionsOfTheirs(hosts: Hosts): Promise<void> {
   {
     const { qp, queue, memory } = await hosts.pair();
@@ -130,7 +132,7 @@ export async function regionsOfTheirs(hosts: Hosts): Promise<void> {
   }
   console.log('ok  zero based');
   {
-    // The architecture requires the request to be refused; rxe acknowledges it, and reports the error to its receiver.
+    // The architecture requires the request to be rejected. rxe acknowledges it and reports the error to its receiver.
     const { qp, queue, memory, remote } = await hosts.pair();
     await hosts.receive(0, 64);
     qp.sendAndInvalidate('send', memory.sge(0, 20), SIGNALED, remote.rkey);

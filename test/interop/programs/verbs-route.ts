@@ -1,4 +1,4 @@
-/** Traffic class, flow label and hop limit of a queue pair's address vector, as they arrive on the guest's link. */
+/** Traffic class, flow label and hop limit of a queue pair's address vector, as found on the guest's link. */
 import assert from 'node:assert/strict';
 import { SIGNALED } from './interop-side.js';
 import { type Hosts, IbvWc } from './verbs-guest.js';

@@ -1,4 +1,4 @@
-/** Messages, writes and reads of all sizes, with many outstanding, in both roles; windows of both sides. */
+/** Messages, writes and reads of all sizes, with many outstanding, in both roles, and windows of both sides. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { RemoteMemory, WcStatus, WvAccess } from '../../../winverbs/index.js';
@@ -7,7 +7,7 @@ import { type GuestRequest, type Hosts, Ibv, IbvWc, type Pair, pattern } from '.
 
 const MOST = 8 << 20;
 const SIZES = [0, 1, 1024, 1025, 4096, 65_537, (1 << 20) + 3, MOST];
-/** Requests that are posted at once, and their distance in memory. */
+/** Number of requests that are posted at once. */
 const MANY = 32;
 const DISTANCE = 65_536 + 512;
 const PIECE = 65_537;
@@ -64,7 +64,7 @@ async function theirsOfSize(hosts: Hosts, pair: Pair, size: number): Promise<voi
   await same(`READ of ${size} bytes`, hosts.crc(0, size), crc(6));
 }
 
-/** Many of our requests at once: reads among writes, so that the depth delays some. */
+/** Many of our requests at once, with reads among writes, so that the read depth delays some. */
 async function manyOfOurs(hosts: Hosts, pair: Pair): Promise<void> {
   const { qp, queue, memory, remote } = pair;
   for (let i = 0; i < MANY; i += 1) {
@@ -144,7 +144,7 @@ export async function windowsOfOurs(hosts: Hosts): Promise<void> {
     return { ...pair, window, key, through };
   };
 
-  // The whole window, and no byte before or after it.
+  // Accesses the whole window, but no byte before or after it.
   for (const [at, expected] of [
     [0, IbvWc.SUCCESS],
     [1, IbvWc.REM_ACCESS_ERR],
@@ -229,7 +229,7 @@ export async function windowsOfTheirs(hosts: Hosts): Promise<void> {
     return { ...pair, rkey, write, read };
   };
   {
-    // rxe checks the region's bounds only, not the window's, so accesses beyond the window cannot be tested here.
+    // rxe only checks the region's bounds and not the window's, so accesses beyond the window cannot be tested here.
     const { qp, memory, write } = await bound();
     memory.bytes.set(pattern(WINDOW, 11));
     assert.equal(await write(0, WINDOW), 'SUCCESS');

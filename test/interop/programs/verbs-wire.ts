@@ -15,9 +15,9 @@ const PIECE = BYTES / PIECES;
 /** Maximum of rounds until the queue has marked a packet. */
 const ROUNDS = 12;
 /**
- * Code of the guest's ACK timeout, 4.3 s: everything posted may wait in the queue, which passes 1 MB/s and loses
- * nothing. With a shorter one rdma_rxe retransmits its requests, and when it retransmits one whose last packet has just
- * been acknowledged, it sends an empty WRITE_ONLY and shifts the PSNs of all that follows by one.
+ * Code of the guest's ACK timeout, 4.3 s. All requests may wait in the queue, which passes 1 MB/s and loses nothing. With a shorter
+ * timeout, rdma_rxe retransmits its requests. If the last packet of such a request has just been acknowledged, it sends an empty WRITE_ONLY
+ * and shifts the PSNs of everything that follows by one.
  */
 const PATIENT = 20;
 const SIZE = 10_001;
@@ -26,7 +26,7 @@ const counter = (name: string): number => readCounters().hca[name] ?? 0;
 const sum = (all: readonly Tallied[], of: (one: Tallied) => boolean): number =>
   all.filter(of).reduce((total, { count }) => total + count, 0);
 
-/** The guest's writes pass a queue that marks them; each mark is received, and causes a CNP. */
+/** The guest's writes pass a queue that marks them. Each mark is received and causes a CNP. */
 export async function marksOfTheirs(hosts: Hosts): Promise<void> {
   const { memory } = await hosts.pair({ size: BYTES, mtu: 1024, guestClass: ECT0, ackTimeout: PATIENT });
   const { address, rkey } = memory.region;
@@ -59,8 +59,8 @@ export async function marksOfTheirs(hosts: Hosts): Promise<void> {
 }
 
 /**
- * Both sides write to each other. rxe sends without UDP checksums, also over IPv6, and its data arrives; ours arrives
- * with a checksum over IPv6, which a socket computes.
+ * Both sides write to each other. rxe sends without UDP checksums, even over IPv6, and its data arrives. Ours arrives with a checksum over
+ * IPv6, which the socket computes.
  */
 export async function checksums(hosts: Hosts): Promise<void> {
   const { qp, queue, memory, remote } = await hosts.pair({ size: SIZE });

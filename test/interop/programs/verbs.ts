@@ -1,4 +1,4 @@
-/** Requests between our queue pairs and the guest's, one behaviour a run: `verbs BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
+/** Requests between our queue pairs and the guest's, one behaviour per run: `verbs BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { openProvider } from '../../../winverbs/index.js';
 import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-# The guest's rdma_cm, driven by the other side: librdmacm's calls by name over TCP port 18517, one JSON object per line
-# in each direction. One client; ends when it disconnects. Needs a guest with Python.
+# The guest's rdma_cm, driven by the other side: librdmacm's calls by name over TCP port 18517, one JSON object per line in each direction.
+# It serves one client and ends when that disconnects. Needs a guest with Python.
 #
 #   {"do": "listen", "ps", "addr", "port"}      "ps" is tcp or udp: {"id"}
 #   {"do": "connect", "ps", "own", "addr", "port", "private", "qp"}
-#        resolves and asks; the answer is an event: {"id"}
+#        resolves the address and connects; the reply is an event: {"id"}
 #   {"do": "request", "id"}                     the next request of a listener: {"id", "private"}
-#   {"do": "event", "id", "seconds"}            waits for what happens next:
+#   {"do": "event", "id", "seconds"}            waits for the next event:
 #        {"event", "status", "private", "qpn", "qkey"}
-#   {"do": "accept", "id", "private", "qp"}     with "qp" a queue pair of its own, else a mere number
-#   {"do": "reject", "id", "private", "ece"}    with "ece" for a vendor option, else by the consumer
+#   {"do": "accept", "id", "private", "qp"}     with "qp" its own queue pair, otherwise only a number
+#   {"do": "reject", "id", "private", "ece"}    with "ece" for a vendor option, otherwise by the consumer
 #   {"do": "establish", "id"}  {"do": "disconnect", "id"}  {"do": "destroy", "id"}
-#   {"do": "counters"}                          what ib_cm has counted: {"cm_tx_msgs": {"req", ...}, ...}
+#   {"do": "counters"}                          counters of ib_cm: {"cm_tx_msgs": {"req", ...}, ...}
 #   {"do": "drop", "attribute", "family", "count"}
-#        the next CM messages of this attribute id do not leave the guest, then one does, and so on
-#   {"do": "dropped", "attribute"}              how many were dropped since: {"count"}
-#   {"do": "pass", "attribute"}                 all of them leave it again
+#        drops the next CM messages of this attribute id, then passes one, and so on
+#   {"do": "dropped", "attribute"}              number of dropped messages since: {"count"}
+#   {"do": "pass", "attribute"}                 stops dropping them
 #
-# "private" is hexadecimal. A call that librdmacm refuses returns {"error"}.
+# "private" is hexadecimal. A failed call of librdmacm returns {"error"}.
 import ctypes as c, glob, ipaddress, os, re, select, socket, struct, subprocess
 from lines import serve
 
@@ -26,7 +26,7 @@ WAIT = 30
 MS = 5000
 SPACES = dict(tcp=0x0106, udp=0x0111)
 QP_TYPES = dict(tcp=2, udp=4)
-# A queue pair that does not exist: ib_cm only passes the number on.
+# A queue pair that does not exist, because ib_cm only passes the number on.
 NUMBER = 0x7ead
 ETHERNET = dict([(4, 'ip'), (6, 'ipv6')])
 HEADER = dict([(4, 20), (6, 40)])
@@ -98,7 +98,7 @@ class Id:
     def make_qp(self):
         init = QpInit(max_send_wr=4, max_recv_wr=4, max_send_sge=1, max_recv_sge=1,
                       type=QP_TYPES[self.ps], signal_all=1)
-        # Without a PD and CQs the library creates them.
+        # Without a PD and CQs, the library creates them.
         call('rdma_create_qp', self.handle, None, c.byref(init))
         self.qp = True
 
@@ -221,7 +221,7 @@ class Peer:
     def do_drop(self, m):
         if not self.dropping:
             subprocess.run(['modprobe', '-a', 'sch_ingress', 'cls_u32', 'act_gact'], check=True)
-            # One may be left over from a run that was stopped.
+            # It may be left over from a stopped run.
             subprocess.run(['tc', 'qdisc', 'del', 'dev', 'eth0', 'clsact'], capture_output=True)
             tc('qdisc', 'add', 'dev', 'eth0', 'clsact')
             self.dropping = True

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-# Sends to an IPv6 multicast group as mckey -s does, or waits for its messages as mckey does, whose
-# groups rdma_cm does not join on RoCEv2: datagrams with the queue pair number as immediate data.
-# Needs a guest with Python.
+# Sends to an IPv6 multicast group like mckey -s, or waits for its messages like mckey. rdma_cm does not join such groups on RoCEv2. The
+# datagrams have the queue pair number as immediate data. Needs a guest with Python.
 #
 #   group.py [--member] GROUP COUNT BYTES
 import argparse, ipaddress, os, socket, struct, sys, time
@@ -37,13 +36,13 @@ qp = QP(pd, init, attr)
 
 
 def attach():
-    """The group's datagrams come to the queue pair: as ibv_attach_mcast asks, which pyverbs lacks."""
+    """Attaches the queue pair to the group like ibv_attach_mcast, which pyverbs lacks."""
     listener = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     member = ipaddress.ip_address(opt.group).packed + struct.pack('=I', socket.if_nametoindex('eth0'))
     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, member)
     ATTACH_MCAST = 30
     for handle in range(16):
-        # One of the handles of this process is the queue pair's.
+        # The queue pair has one of this process's handles.
         command = struct.pack('=IHH', ATTACH_MCAST, 8, 0) + ipaddress.ip_address(opt.group).packed
         try:
             os.write(ctx.cmd_fd, command + struct.pack('=IHH', handle, 0, 0))

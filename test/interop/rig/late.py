@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# A connection of the guest's rdma_cm that sends, or posts its receive, on command: the other side sends one JSON object
-# per line in each direction over TCP port 18521. Needs a guest with Python.
+# A connection of the guest's rdma_cm that sends or posts its receive on command. The other side controls it with one JSON object per line
+# in each direction over TCP port 18521. Needs a guest with Python.
 #
-#   {"do": "listen", "addr", "port"}  {"do": "accept"}     a server takes one connection
+#   {"do": "listen", "addr", "port"}  {"do": "accept"}     a server accepts one connection
 #   {"do": "connect", "own", "addr", "port"}               a client
-#        Peers of theirs may find no receive "rnr" times: both ask for six retries.
+#        Both sides announce six RNR retries.
 #   {"do": "receive"}  {"do": "send", "text"}              post one
 #   {"do": "received"}  {"do": "sent"}                     wait for its completion: {"status", "text"}
 import pyverbs.cm_enums as ce

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # Messages in one direction over UC or UD, each with its number and bytes derived from it, so that a receiver can
-# distinguish whole messages from broken ones. The other side controls this script with one JSON object per line in each
+# distinguish complete messages from broken ones. The other side controls this script with one JSON object per line in each
 # direction over TCP port 18520. Needs a guest with Python.
 #
 #   {"do": "open", "type": "uc" or "ud", "count", "size", "mtu", "gid"}   {"qpn", "psn", "gid", "addr", "rkey"}
 #   {"do": "connect", "qpn", "psn", "gid", "addr", "rkey"}
 #   {"do": "send", "from", "count"}    sends messages; over UC every second one is a WRITE with immediate data
 #   {"do": "mark"}                     sends the message that ends the stream, once the link's queue (netem) is empty
-#   {"do": "sync"}                     nothing
-#   {"do": "report"}                   takes what has arrived, up to a mark: {"whole", "distinct", "broken", "marked"}
+#   {"do": "sync"}                     does nothing
+#   {"do": "report"}                   consumes received messages up to a mark: {"whole", "distinct", "broken", "marked"}
 import socket, struct, subprocess, time
 from lines import serve
 import pyverbs.enums as e
@@ -25,7 +25,7 @@ QKEY = 0x11111111
 GRH = 40
 MARK = 0xffffffff
 MARK_BYTES = 8
-# How long a report waits for the mark.
+# Time that a report waits for the mark.
 WAIT = 0.2
 MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 BLOCK = bytes((i * i * 7 + i) & 0xff for i in range(4093))
@@ -47,7 +47,7 @@ class Stream:
         gr.hop_limit = 64
         return AHAttr(port_num=1, is_global=1, gr=gr)
 
-    # Memory: a slot for each written number, the one that is sent from, a slot for each receive.
+    # Memory: a slot for each written number, one to send from, and one for each receive.
     def do_open(self, m):
         self.m = m
         self.uc = m['type'] == 'uc'
@@ -111,7 +111,7 @@ class Stream:
         return {}
 
     def do_mark(self, m):
-        # A message that netem delays would arrive after the mark.
+        # A message delayed by netem would arrive after the mark.
         while b'backlog 0b 0p' not in subprocess.check_output(['tc', '-s', 'qdisc', 'show', 'dev', 'eth0']):
             pass
         self.post(MARK, MARK_BYTES)

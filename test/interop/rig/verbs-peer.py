@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 # The guest's queue pairs, driven by the other side: verbs by name over TCP port 18516, one JSON object per line in each
-# direction. One client; ends when it disconnects. Needs a guest with Python.
+# direction. It serves one client and ends when that disconnects. Needs a guest with Python.
 #
 #   {"do": "qp", "mtu", "gid", "size", "mr", "access", "depth", "retry", "rnr", "minrnr", "timeout"}
-#        a fresh RC queue pair, CQ and memory in place of the last ones; "mr" and "access" are
+#        replaces the RC queue pair, CQ and memory by new ones; "mr" and "access" are
 #        access flags of libibverbs: {"qpn", "psn", "gid", "addr", "rkey"}
-#   {"do": "connect", "qpn", "psn", "gid", "tclass"}    to RTS
+#   {"do": "connect", "qpn", "psn", "gid", "tclass"}    moves the queue pair to RTS
 #   {"do": "recv", "at", "len"}                 posts a receive
 #   {"do": "post", "ops": [{"op", "at", "len", "addr", "rkey", "imm", "want", "swap"}, ...]}
 #        posts requests; "op" is send, send_imm, send_inv, write, write_imm, read, cas or add
 #   {"do": "wc", "count"}                       waits for completions: {"wcs": [{"status", "opcode", "len", "flags", "imm"}]}
-#   {"do": "window", "at", "len", "access"}     binds a fresh type 2 window: {"rkey", "status"}
+#   {"do": "window", "at", "len", "access"}     binds a new type 2 window: {"rkey", "status"}
 #   {"do": "invalidate", "rkey"}                local invalidate: {"status"}
-#   {"do": "watch"}                             what comes by eth0 from now on is looked at; {"do": "seen", "count"}
+#   {"do": "watch"}                             captures packets on eth0 from now on; {"do": "seen", "count"}
 #        the IP headers of the next RC packets: {"seen": [{"version", "class", "label", "hops"}]}
 #   {"do": "tally"}                             all RoCE packets since "watch", in both directions:
 #        {"tally": [{"out", "version", "opcode", "ecn", "nosum", "count"}]}; nosum: the UDP checksum is 0
 #   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
 #
-# An operation that the library refuses returns {"error"}.
+# A failed operation of the library returns {"error"}.
 import argparse, socket, struct, time, zlib
 from lines import serve
 import pyverbs.enums as e
@@ -37,7 +37,7 @@ OPS = dict(send=e.IBV_WR_SEND, send_imm=e.IBV_WR_SEND_WITH_IMM, send_inv=e.IBV_W
            write=e.IBV_WR_RDMA_WRITE, write_imm=e.IBV_WR_RDMA_WRITE_WITH_IMM, read=e.IBV_WR_RDMA_READ,
            cas=e.IBV_WR_ATOMIC_CMP_AND_SWP, add=e.IBV_WR_ATOMIC_FETCH_AND_ADD)
 ETH_P_ALL, ROCE, RC = 3, 4791, 0x20
-# Not in Python's socket module; the watched packets may be megabytes.
+# Python's socket module lacks this. The captured packets may be megabytes.
 SO_RCVBUFFORCE, TAP_BYTES = 33, 64 << 20
 MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
@@ -51,7 +51,7 @@ class Peer:
         self.tap = None
 
     def close(self):
-        # A bound window keeps its queue pair: rxe waits 50 s for it if the queue pair is to be destroyed first.
+        # A bound window keeps its queue pair. If the queue pair is destroyed first, rxe waits 50 s for the window.
         for it in [*self.windows, self.qp, self.mr, self.cq]:
             if it is not None:
                 it.close()

@@ -1,7 +1,6 @@
 /**
- * Events of a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON:
- * the events that the program received, how its requests ended when the device was removed, and whether it works when
- * it is back.
+ * Events of a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON: the events that the
+ * program received, the statuses of its requests when the device was removed, and whether the device works after its return.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +22,7 @@ import { system } from './lossy-link.js';
 const [address = '', link = '', name = '', type = ''] = process.argv.slice(2);
 const EXTRA = address.replace(/\d+$/, '77');
 
-/** For anyone who investigates why the program hangs. */
+/** Helps to find out why the program hangs. */
 const step = (text: string): void => console.log(`${(performance.now() / 1000).toFixed(1)} s: ${text}`);
 
 /** Waits until the device has reported these events, in one result or several. */
@@ -43,7 +42,7 @@ const hasGid = (device: IWVDevice, ip: string): boolean => {
   }
 };
 
-/** Addresses come and go, the link goes down and up. */
+/** Addresses are added and removed, and the link goes down and up. */
 async function portEvents(device: IWVDevice): Promise<object> {
   const told: Record<string, unknown> = {};
   const added = device.notify(1);
@@ -88,7 +87,7 @@ async function works(provider: IWVProvider): Promise<boolean> {
   return came;
 }
 
-/** The OS removes the device while requests of every kind wait. */
+/** The OS removes the device while requests of every kind are pending. */
 async function removal(provider: IWVProvider): Promise<object> {
   const [a, b] = [openSide(provider, {}, 8192, address), openSide(provider, {}, 8192, address)];
   await connect(provider, a, b, address);
@@ -107,7 +106,7 @@ async function removal(provider: IWVProvider): Promise<object> {
   const ends = Object.entries(waiting).map(
     async ([kind, request]) => [kind, await outcomeName(request)] as const,
   );
-  // It ends when the program has released the device.
+  // The command ends when the program has released the device.
   const deletion = once(spawn('rdma', ['link', 'del', name], { stdio: 'ignore' }), 'exit');
   const ended = Object.fromEntries(await Promise.all(ends));
   step('all requests have ended');
@@ -120,7 +119,7 @@ async function removal(provider: IWVProvider): Promise<object> {
   return { ended, gone };
 }
 
-/** The device comes back while the program runs. */
+/** The device is added again while the program runs. */
 async function again(provider: IWVProvider): Promise<boolean> {
   system(`rdma link add ${name} type ${type} netdev ${link}`);
   const translated = async (): Promise<unknown> => provider.translateAddress(address);

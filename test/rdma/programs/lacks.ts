@@ -1,6 +1,6 @@
 /**
- * The capabilities that a device reports, and the results of requesting the rest: `lacks ADDRESS`. Prints a line of JSON: the capabilities,
- * and for each request SUCCESS or the error's status and text.
+ * The capabilities that a device reports, and the results of using those that it lacks: `lacks ADDRESS`. Prints a line of JSON: the
+ * capabilities, and for each request SUCCESS or the error's status and text.
  */
 import { AtomicCapability, DeviceType, WvCapability } from '../../../kernel-bridge/index.js';
 import {

@@ -1,5 +1,5 @@
 /**
- * Every operation over a link that loses packets or delivers them twice: `loss server ADDRESS` serves, and `loss client
+ * Every operation over a link that loses or duplicates packets: `loss server ADDRESS` serves, and `loss client
  * ADDRESS OWN-ADDRESS` sends requests, disturbs its own link, and prints a line of JSON for each case.
  */
 
@@ -20,12 +20,12 @@ type Operation = (typeof OPERATIONS)[number];
 const LINKS = ['loss 2%', 'loss 8%', 'duplicate 8%'] as const;
 const DIRECTIONS = ['out', 'in'] as const;
 
-/** Messages of a case, each of a few packets; and atomics, which have one packet. */
+/** Number of messages in a case, each of a few packets. */
 const [COUNT, ATOMICS] = [100, 300];
 const BYTES = 3000;
 /** Requests in flight. */
 const WINDOW = 8;
-/** Where this many losses are expected, none at all is not chance. */
+/** If this many losses are expected, none at all cannot be chance. */
 const SURE = 9;
 /** Slots for received messages. */
 const SLOTS = 16;
@@ -40,7 +40,7 @@ function pattern(n: number): Buffer {
 }
 const patterns = Array.from({ length: COUNT }, (_, n) => pattern(n));
 
-/** Messages in a memory that differ from the pattern. */
+/** Number of messages in memory that differ from the pattern. */
 const wrongOf = (memory: Uint8Array): number =>
   patterns.filter((bytes, n) => bytes.compare(memory, n * BYTES, (n + 1) * BYTES) !== 0).length;
 
@@ -72,7 +72,7 @@ class End {
   }
 }
 
-/** Echoes messages; the reply to an empty one reports what is wrong in the open memory, and the counter. */
+/** Echoes messages. The reply to an empty one reports wrong messages in the open memory, and the counter. */
 async function serve(end: End, endpoint: IWVConnectEndpoint): Promise<void> {
   const { qp, queue, open, slots } = end;
   const over = endpoint.notifyDisconnect().then(
@@ -133,7 +133,7 @@ async function window(queue: Queue, count: number, post: (n: number) => void, do
   }
 }
 
-/** What the echo of an empty message reports: wrong messages in the server's memory, and the counter there. */
+/** The report in the reply to an empty message: wrong messages in the server's memory, and its counter. */
 async function ask({ qp, queue, slots }: End): Promise<{ wrong: number; counter: number }> {
   qp.send('ask', [], WvSend.SIGNALED);
   await queue.take(2);

@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process';
 
 const LINK = 'eth0';
-/** The device that incoming packets pass on their way. */
+/** The device that incoming packets pass. */
 const INWARDS = 'ifb0';
 
-/** Runs a program of the guest; returns its output. @throws Error if it fails */
+/** Runs a program of the guest. Returns its output. @throws Error if it fails */
 export function system(line: string): string {
   const [file = '', ...args] = line.split(' ');
   const { status, stdout, stderr, error } = spawnSync(file, args, { encoding: 'utf8' });
@@ -14,13 +14,13 @@ export function system(line: string): string {
   return stdout;
 }
 
-/** Which packets are disturbed: those that this guest sends, or those that it receives. */
+/** The disturbed packets: those that this guest sends, or those that it receives. */
 export type Direction = 'out' | 'in';
 
 /** Creates the link for incoming packets, once. */
 export function prepareInwards(): void {
   system('modprobe -a ifb act_mirred cls_u32 sch_ingress sch_netem');
-  // The module creates such devices itself.
+  // Loading the module would create such devices itself.
   if (spawnSync('ip', ['link', 'show', INWARDS]).status !== 0) system(`ip link add ${INWARDS} type ifb`);
   system(`ip link set ${INWARDS} up`);
 }
@@ -36,13 +36,13 @@ export function disturb(direction: Direction, netem: string): void {
   );
 }
 
-/** What netem has done since {@link disturb}. */
+/** Counters of netem since {@link disturb}. */
 export interface Disturbed {
   readonly packets: number;
   readonly dropped: number;
 }
 
-/** Ends it. */
+/** Ends the disturbance. */
 export function calm(direction: Direction): Disturbed {
   const text = system(`tc -s qdisc show dev ${deviceOf(direction)}`);
   const [, packets = '0', dropped = '0'] = /netem[\s\S]*? (\d+) pkt \(dropped (\d+)/.exec(text) ?? [];
