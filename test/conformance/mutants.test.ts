@@ -1,4 +1,4 @@
-/** The suite works: at least one case fails for every broken provider, and the same cases pass for the unbroken one. */
+/** The suite detects errors: at least one case fails for every broken provider, and the same cases pass for the unbroken one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { spiVersions } from '../../nd/conformance/index.js';

@@ -1,4 +1,4 @@
-/** Runs with a provider that misbehaves outside the steps of a case. */
+/** Runs of the suite with a provider that misbehaves outside the steps of a case. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -3,11 +3,11 @@ import * as assert from 'uvu/assert';
 import type { WvCompletion } from '../../winverbs/index.js';
 import { type FakeQp, noCompletion } from './fake-winverbs.js';
 
-/** Bytes that a round leaves on the heap. Stops when less than `enough`, or after 40 runs of `rounds` at the latest. */
+/** Returns the bytes that a round leaves on the heap. Stops when these are fewer than `enough`, or after 40 runs of `rounds`. */
 export function bytesPerRound(round: () => void, enough: number, rounds = 20_000): number {
   for (let i = 0; i < 4 * rounds; i += 1) round();
-  // The lowest of several runs, because the engine may compile or collect garbage in any of them. On a busy machine it compiles late, and
-  // code that is not compiled yet allocates numbers.
+  // The lowest of several runs counts, because V8 may compile or collect garbage in any of them. On a busy machine it compiles late, and
+  // code that is not yet compiled allocates numbers.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 40 && least >= rounds * enough; run += 1) {
     const before = process.memoryUsage().heapUsed;
@@ -24,8 +24,8 @@ export function allocatesNothing(round: () => void): void {
 }
 
 /**
- * Completes a Receive and all other requests of a round except the first, on an in-memory WinVerbs queue pair, without the logging of the
- * fakes, which must not be measured. Returns the function that begins a round.
+ * Makes an in-memory WinVerbs queue pair complete the Receive and all requests of a round except the first. The logging of the fakes is
+ * off, because it must not be measured. Returns the function that begins a round.
  */
 export function completing(qp: FakeQp): () => void {
   const sent: unknown[] = [undefined, undefined, undefined];

@@ -60,7 +60,7 @@ function block(way: string): void {
   wait();
 }
 
-/** A script with a timeout ends alone; its thread and the request continue. */
+/** A timeout ends only the script. Its thread and the request continue. */
 function blockInScript(way: string): string {
   const wait = waits[way]!();
   Reflect.set(globalThis, 'wait', wait);

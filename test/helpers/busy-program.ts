@@ -1,7 +1,7 @@
 /**
  * A program that waits for a completion and computes meanwhile. It prints its port, then `connected` with the address and rkey of its
- * memory. For each line `callback` or `immediate` it spins, in the callback of the line or in one of the next turn, until its memory has
- * the value of the next multiple of 20, and prints `served`. It polls nothing else.
+ * memory. For each line `callback` or `immediate`, it spins until its memory contains the next multiple of 20, and then prints `served`. It
+ * spins in the callback of the line or in a setImmediate() callback. It polls nothing else.
  */
 import { openProvider, QpAttr, QpState, type SocketAddress, WvAccess } from '../../winverbs/index.js';
 

@@ -1,4 +1,4 @@
-/** Packets of a capture file, by their headers. */
+/** Decodes the headers of packets in a capture file. */
 import { setTimeout } from 'node:timers/promises';
 import { readPcapng } from './pcapng.js';
 import { HANG_MS } from './within.js';
@@ -44,8 +44,8 @@ export function rcPackets(file: string): CapturedPacket[] {
 }
 
 /**
- * The packets of reliable connections after the first `from`, once the file contains an acknowledgment of them, sent and received. The file
- * is written with a delay. The other end must be in the same process.
+ * Returns the packets of reliable connections after the first `from`. Waits until the file contains their acknowledgment, both as sent and
+ * as received, because it is written with a delay. Both sides must be in this process.
  */
 export async function acknowledged(file: string, from: number): Promise<CapturedPacket[]> {
   for (const timeout = AbortSignal.timeout(HANG_MS); ; ) {

@@ -36,7 +36,7 @@ interface ClockEntry {
 /** Timers ordered by time, and by creation if that is equal. */
 export class VirtualClock {
   now = 0;
-  /** The next one last. Canceled ones remain until their time. */
+  /** Sorted so that the next timer is the last element. Canceled timers remain until their time. */
   readonly #entries: ClockEntry[] = [];
   #pending = 0;
 
@@ -102,10 +102,10 @@ export interface Passing {
 export class Network {
   readonly clock = new VirtualClock();
   readonly hosts: Host[] = [];
-  /** All sent messages, as `client REQ`, including lost ones. */
+  /** Log of all sent messages, such as `client REQ`, including lost ones. */
   readonly log: string[] = [];
   readonly sent: Passing[] = [];
-  /** The delays of a message's copies: an empty list loses it, two delays duplicate it. */
+  /** The delays of a message's copies. An empty list loses the message, two delays duplicate it. */
   route: (passing: Passing) => number[] = () => [1];
 
   add(name: string, gid: Gid, options: Partial<CmOptions> = {}, firstId = 0x0100_0000): Host {
@@ -179,7 +179,7 @@ export class Host {
   readonly gid: Gid;
   readonly cm: ConnectionManager;
   readonly ids = new Set<number>();
-  /** Number of ids left; lowered by tests of exhaustion. */
+  /** Number of free ids. Tests of exhaustion lower it. */
   idsLeft = Number.POSITIVE_INFINITY;
   caGuid: bigint;
   maxPathMtu = 5;
@@ -295,7 +295,7 @@ export class Side {
   reply: CmReply | undefined;
   rejection: CmReject | undefined;
   request: CmRequest | undefined;
-  /** Called from within the events. */
+  /** Called for each event. */
   on: Partial<Record<keyof CmEvents, () => void>> = {};
 
   readonly listenTo: CmEvents = {
@@ -323,7 +323,7 @@ export class Side {
   }
 }
 
-/** A client and a listening server on a network, with a queue of sides for the requests. */
+/** A client and a listening server on a network. The server's sides are queued. */
 export class Pair {
   readonly network = new Network();
   readonly client: Host;
@@ -333,7 +333,7 @@ export class Pair {
   readonly taken: Side[] = [];
   /** Called by the server for each request that it receives, if set. */
   onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
-  /** Whether requests are taken when they arrive. */
+  /** Whether the server takes requests when they arrive. */
   taking = true;
 
   constructor(options: Partial<CmOptions> = {}, backlog = 0) {
@@ -372,7 +372,7 @@ export class Pair {
     return side;
   }
 
-  /** Establishes a connection, so that both sides consider it established. */
+  /** Establishes a connection on both sides. */
   established(more: Partial<CmConnectParameters> = {}): { active: Side; passive: Side } {
     const active = this.connect(more);
     this.network.clock.advance(20);
@@ -425,7 +425,7 @@ export class SidrPair {
   /** Called by the server for each request that it receives, if set. */
   onTaken: ((received: ReceivedLookup) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
-  /** Whether requests are taken when they arrive. */
+  /** Whether the server takes requests when they arrive. */
   taking = true;
 
   constructor(options: Partial<CmOptions> = {}, backlog = 0) {
@@ -451,7 +451,7 @@ export class SidrPair {
     return received;
   }
 
-  ask(more: Partial<SidrLookupParameters> = {}): PendingLookup {
+  lookUp(more: Partial<SidrLookupParameters> = {}): PendingLookup {
     const pending = new PendingLookup();
     pending.lookup = this.client.cm.lookup(
       {

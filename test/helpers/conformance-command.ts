@@ -25,7 +25,7 @@ export interface Place {
 /** A process that serves the other half. */
 export interface Serving {
   readonly child: ChildProcess;
-  /** Its instructions for starting the other side. */
+  /** Its printed instructions for starting the other side. */
   readonly peer: string;
   readonly token: string;
 }

@@ -1,6 +1,6 @@
 /**
- * The rules between two processes with memory from allocate(): with direct access, where each side executes its one-sided requests directly
- * in the other's memory, or with all of them over the link. The counters show which path was used.
+ * The conformance cases between two processes with memory from allocate(). With direct access, each side executes one-sided requests in the
+ * other's memory. Without it, all requests use the link. The counters show which path was used.
  */
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
@@ -23,7 +23,7 @@ const GROUPS = ['memory', 'transfer', 'disconnect', 'state', 'v2', 'srq', 'scale
 const ADDRESS = '127.0.0.1';
 const STEP_TIMEOUT_MS = 10_000;
 
-/** Runs the cases with one path for both processes. This thread keeps the option. */
+/** Runs the cases with one path for both processes. The option remains set for this thread. */
 export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
   const { child, peer, token } = await serving(
     { by: [], kernel: { direct } },
@@ -60,7 +60,7 @@ export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
       assert.equal([writes, reads], [0, 0]);
       return;
     }
-    // Most requests of this side. Others wait behind a Send, are not permitted, or are the first in their memory.
+    // This applies to most requests of this side. The others follow a Send, are not permitted, or are the first in their memory.
     assert.ok(writes >= 30 && reads >= 90, `${writes} Writes and ${reads} Reads were direct`);
   } finally {
     child.kill();

@@ -1,11 +1,11 @@
 /**
  * A process with honest clients of `networkdirect/net`, which executes {@link CrowdOrder}s received over IPC. It sends `ready` once its
- * adapter is open, so that later connections do not include that time.
+ * adapter is open, so that opening it does not count as connection time.
  */
 import { once } from 'node:events';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
 
-/** The clients' operation, its count, and the port. */
+/** An order: what the clients do, how many of them, and the server's port. */
 export interface CrowdOrder {
   /**
    * `channels`, `streams`: connects all at once, then closes them; `hasty`: connects streams and destroys them at once; `endless`: connects

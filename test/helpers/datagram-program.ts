@@ -2,8 +2,8 @@
  * A process that replies to lookups or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready` with its port, and
  * every datagram that it receives.
  *
- * - `serve`: a lookup whose first byte is 1 is rejected, 2 is left waiting; all others are accepted and their bytes returned. Datagrams are
- * echoed.
+ * - `serve`: rejects lookups whose first byte is 1, and does not reply if it is 2. Accepts all others and returns their bytes. Echoes
+ * datagrams.
  * - `ask`: looks up the queue pair behind the port given instead of the group, and reports its number and the time in ms.
  * - `join`: attaches its queue pair to the group.
  */

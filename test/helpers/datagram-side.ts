@@ -1,4 +1,4 @@
-/** A UD queue pair with an endpoint, as in a program: sends, receives, replies. */
+/** A UD queue pair with an endpoint, as in a program. It sends, receives and replies. */
 import {
   GRH_BYTES,
   type IWVProvider,
@@ -81,7 +81,7 @@ export function openDatagramSide(provider: IWVProvider, address: string, qkey: n
       }
       handle.release();
     },
-    /** The next datagram. */
+    /** Returns the next datagram. */
     async arrived(): Promise<Arrived> {
       const { context, length, sourceQpn } = await next();
       const slot = context as number;

@@ -43,7 +43,7 @@ export const noPath: PathParameters = {
   scopeId: 0,
 };
 
-/** An HCA that only keeps records: it rejects what a real one rejects, counts live objects, and records operations. */
+/** An HCA that only records operations and counts live objects. It rejects the same requests as a real one. */
 export class FakeHca implements SoftHca, UserHca {
   readonly kernelId = 1;
   readonly slot = 3;
@@ -101,7 +101,7 @@ export class FakeHca implements SoftHca, UserHca {
   readonly mads: Uint8Array[] = [];
   /** P_Keys of {@link mads}. */
   readonly madPkeys: number[] = [];
-  /** The status that a command returns instead, by name. */
+  /** The statuses with which commands fail, by command name. */
   readonly refuse = new Map<keyof SoftHca, number>();
   /** A state whose modify fails with this status. */
   refuseState: { state: number; status: number } | undefined;
@@ -247,7 +247,7 @@ export class FakeHca implements SoftHca, UserHca {
     if ((mask & 1) !== 0) qp.attributes.state = state ?? 0;
     return Status.SUCCESS;
   }
-  /** In single steps, which tests can observe and reject. */
+  /** Executes single steps, which tests can observe and reject. */
   connectQp(handle: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes): number {
     return (
       this.modifyQp(handle, QpMask.state | init, { ...attributes, state: QpState.INIT }) ||
@@ -336,7 +336,7 @@ export class FakeHca implements SoftHca, UserHca {
     this.waiters.set(cq, [...(this.waiters.get(cq) ?? []), { type, server, slot, serial }]);
     return Status.SUCCESS;
   }
-  /** No request bypasses the kernel here. */
+  /** With this HCA, no request bypasses the kernel. */
   endCqEvents(): void {}
 
   removeCqWaiter(cq: number, slot: number, serial: number): number {
@@ -345,7 +345,7 @@ export class FakeHca implements SoftHca, UserHca {
     this.waiters.set(cq, after);
     return after.length < before.length ? Status.SUCCESS : Status.INVALID_HANDLE;
   }
-  /** A completion event: completes all waiters natively, like the engine's thread. */
+  /** Simulates a completion event: completes all waiters natively, like the engine's thread. */
   fireCq(cq: number, status: number = Status.SUCCESS): void {
     for (const { server, slot, serial } of this.waiters.get(cq) ?? []) {
       server.complete(slot, serial, status, 0, null);

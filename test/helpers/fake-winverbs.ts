@@ -1,6 +1,6 @@
 /**
- * In-memory WinVerbs for tests of the layer above. It records calls and ends requests when the test requests it. It does not check states;
- * the ND layer must not rely on that.
+ * In-memory WinVerbs for tests of the layer above. It records calls, and completes requests when the test says so. It does not check
+ * states, because the ND layer must not rely on that.
  */
 
 import type {
@@ -35,7 +35,7 @@ const notSupported = (): never => {
   throw new StatusError(Status.NOT_SUPPORTED);
 };
 
-/** An overlapped request that the test ends. */
+/** An overlapped request that the test completes. */
 export class FakeRequest<T> {
   #outcome: { value: T } | { error: StatusError } | undefined;
   canceled = false;
@@ -62,7 +62,7 @@ export class FakeRequest<T> {
     return this.#outcome === undefined;
   }
 
-  /** Ends the request outside the event loop, as between two turns. */
+  /** Completes the request without its delivery, as between two turns of the event loop. */
   succeed(value: T): void {
     this.#outcome ??= { value };
   }
@@ -190,7 +190,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
   maxMessageSize = 2 ** 31;
   readonly devices: FakeDevice[] = [];
   readonly endpoints: FakeEndpoint[] = [];
-  /** Statuses to be thrown by the next call with a name. */
+  /** Statuses thrown by the next call with a name. */
   readonly failures = new Map<string, number>();
 
   constructor(readonly addresses: readonly string[] = ['10.0.0.1', 'fd00::1']) {
@@ -332,7 +332,7 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
   /** Regions that were registered by a blocking call. */
   readonly registered: WvMemoryRegion[] = [];
 
-  /** The ND layer measures memory with it. */
+  /** The ND layer calls this to determine the size of memory. */
   registerMemory({ byteLength }: ArrayBufferLike | ArrayBufferView): WvMemoryRegion {
     this.provider.trip('registerMemory');
     const region = { lkey: 0x66, rkey: 0x66, address: 0x20000, length: byteLength } as WvMemoryRegion;
@@ -421,7 +421,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     readonly provider: FakeProvider,
   ) {
     super();
-    // Less than requested, because the layer above must use the queue pair's granted size.
+    // Less than requested, because the layer above must use the granted size.
     this.maxInlineSend = Math.min(create.maxInlineSend ?? 0, 64);
     // More than requested.
     this.sendSge = create.sendSge + 3;
@@ -503,7 +503,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     this.batches.push('submit');
   }
 
-  /** Adds a completion of a posted request to its queue. */
+  /** Adds the completion of a posted request to its queue. */
   complete(posted: Posted, completion: Partial<WvCompletion> = {}): void {
     posted.queue.waiting.push({
       ...noCompletion,
@@ -532,7 +532,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     queue: FakeCq,
   ): void {
     this.provider.trip('post');
-    // A copy, because the lists belong to the caller and are reused.
+    // Copies the list, because the caller owns and reuses it.
     this.posted.push({ name, context, sgl: sgl.map((sge) => ({ ...sge })), flags, detail, queue });
   }
 }

@@ -1,4 +1,4 @@
-/** The cost of a stranger's flood of connection requests for two processes of this host: for connecting, and for an existing connection. */
+/** Measures how a stranger's flood of connection requests affects two processes of this host: new connections and an existing one. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';
@@ -12,7 +12,7 @@ const NOBODY = 9;
 const MOST_SECONDS = 120;
 
 export interface Flooded {
-  /** Connections established and ended per second, and round trips per second on an existing connection. */
+  /** Connections established and ended per second. */
   readonly connects: number;
   readonly echoes: number;
 }
@@ -83,7 +83,7 @@ export class FloodScene {
     return { echoes: await this.echo(count), connects: await this.connect(count) };
   }
 
-  /** MADs that both have dropped because there were too many for unknown services or from one source. */
+  /** MADs dropped by both processes, because too many were for unknown services or from one source. */
   async dropped(): Promise<number> {
     let sum = 0;
     for (const peer of [this.server, this.client]) {

@@ -13,7 +13,7 @@ const UD_SEND_ONLY = 0x64;
 const DEFAULT_PKEY = 0xffff;
 const GSI_QPN = 1;
 const GSI_QKEY = 0x8001_0000;
-/** The RDMA IP CM service for reliable connections; the port is its low half. */
+/** Service ID of the RDMA IP CM service for reliable connections. Its low half is the port. */
 const RC_SERVICE = 0x0106_0000n;
 const PATH_MTU_1024 = 3;
 
@@ -78,7 +78,7 @@ export class Forger {
     return this.sendPacket(this.packet(mad));
   }
 
-  /** The datagram of a MAD, which can be sent any number of times. */
+  /** Creates the datagram of a MAD, which can be sent any number of times. */
   packet(mad: Uint8Array): Uint8Array {
     return this.#packet(mad).subarray(IP_BYTES + UDP_BYTES);
   }
@@ -93,7 +93,7 @@ export class Forger {
     this.#socket.close();
   }
 
-  /** Starts at the IP header, because the ICRC covers fields of it. */
+  /** The packet starts at the IP header, because the ICRC covers some of its fields. */
   #packet(mad: Uint8Array): Buffer {
     const length = IP_BYTES + UDP_BYTES + BTH_DETH_BYTES + MAD_BYTES + ICRC_BYTES;
     const ip = Buffer.alloc(length);

@@ -1,4 +1,4 @@
-/** The programs of the guides: fenced blocks of their pages, each with its expected output. */
+/** The programs of the guides, from fenced blocks of their pages, with their expected output. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transformSync } from 'esbuild';
@@ -13,7 +13,7 @@ export interface GuideProgram {
   readonly page: string;
   /** Its file name; blocks of one page with the same name are one program. */
   readonly file: string;
-  /** A program to start first, whose first output is awaited. */
+  /** A program to start first. The test waits for its first output. */
   readonly with?: string;
   /** The expected output; undefined for files that other programs import. */
   readonly output?: string;
@@ -76,7 +76,7 @@ export function compiledFile({ file }: { readonly file: string }): string {
   return join(guidesFolder, sourceName(file).replace(/\.ts$/, '.js'));
 }
 
-/** The name under which a program is compiled: JavaScript with `import` is valid TypeScript. */
+/** The file name for compiling a program. JavaScript with `import` is valid TypeScript. */
 export function sourceName(file: string): string {
   return file.replace(/\.js$/, '.ts');
 }

@@ -16,17 +16,17 @@ export const streaming: Hello = {
   ringBytes: 2 ** 22,
 };
 
-/** Timing that a stranger's side announces: the server repeats its REP after the timeout, this many times. */
+/** Timing announced by the stranger. The server repeats its REP after the timeout, up to `retries` times. */
 export interface HalfOpenTiming {
   readonly localResponseTimeout: number;
   readonly maxCmRetries: number;
 }
 
-/** The maximum of the specification: minutes. */
+/** The maximum that the specification allows, which takes minutes. */
 const patient: HalfOpenTiming = { localResponseTimeout: 20, maxCmRetries: 15 };
 /** The server gives up at once. */
 export const hasty: HalfOpenTiming = { localResponseTimeout: 8, maxCmRetries: 0 };
-/** The server waits for 0.3 s, so that as many as it admits are half open at the same time. */
+/** The server waits for 0.3 s, so that as many connections as it admits are half open at the same time. */
 export const brief: HalfOpenTiming = { localResponseTimeout: 16, maxCmRetries: 0 };
 
 /** Packets with requests to a server, each for another connection, and the sender's addresses. */
@@ -41,14 +41,14 @@ export async function halfOpenReqs(
   const privateData = new Uint8Array(REQ_DATA);
   privateData.set(ipCmHeaderOf(source, address).subarray(0, HEADER_BYTES));
   privateData.set(encodeHello(kind === 'stream' ? streaming : honest), HEADER_BYTES);
-  // A separate CA: these requests do not repeat those of an earlier stranger and do not name its queue pairs.
+  // A new CA GUID, so that these requests neither repeat those of an earlier stranger nor refer to its queue pairs.
   const localCaGuid = randomBytes(8).readBigUInt64BE();
   const packetOf = (n: number): Uint8Array =>
     forger.packet(
       forgedReq(
         address,
         port,
-        // A queue pair of no process: those of this host contain the number of their slot.
+        // A QPN that no process owns, because QPNs of this host contain the number of a slot.
         {
           localCommId: 0x7e00_0000 + n,
           localQpn: 0xfe_0000 + (n & 0xffff),

@@ -1,4 +1,4 @@
-/** The text that a stream has produced so far, for tests that wait for part of it. */
+/** Collects the text of a stream, for tests that wait for part of it. */
 export class Heard {
   text = '';
   #look: (() => void)[] = [];

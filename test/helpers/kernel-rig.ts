@@ -75,7 +75,7 @@ export class FakeServer implements NativeChannelServer {
 
 // ── Interfaces ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** An interface with a name as the OS assigns it. */
+/** An interface with a name of the kind that the OS assigns. */
 export function hostInterface(
   name: string,
   index: number,
@@ -106,7 +106,7 @@ export class FakeNetwork implements HostNetwork {
     hostInterface('ifb0', 2, []),
     hostInterface('eth0', 4, ['192.0.2.2/24', 'fd00::2/64', 'fe80::fc:ff:fe00:1/64']),
   ];
-  /** Routes by destination; others do not exist. */
+  /** Routes by destination. Other destinations have no route. */
   readonly routes = new Map<string, HostRoute>([
     ['192.0.2.9', { source: gidOfAddress('192.0.2.2'), interfaceIndex: 4, mtu: 0 }],
     ['fd00::9', { source: gidOfAddress('fd00::2'), interfaceIndex: 4, mtu: 0 }],
@@ -187,7 +187,7 @@ export class KernelRig {
   readonly network = new FakeNetwork();
   readonly cm = new FakeCm();
   readonly faults: Error[] = [];
-  /** How often the kernel has invalidated the caches of the user side. */
+  /** Number of times that the kernel has invalidated the caches of the user side. */
   cacheEpochs = 0;
   readonly kernel: Kernel;
   file: number;
@@ -400,7 +400,7 @@ export function expect(request: Submitted, status: number, what = ''): void {
   assert.is(statusName(request.status), statusName(status), what);
 }
 
-/** Ends a test: no rule of the I/O manager was broken. */
+/** Ends a test and checks that no rule of the I/O manager was broken. */
 export function sound(rig: KernelRig): void {
   assert.equal(rig.faults, []);
   assert.is(rig.kernel.filter.counters.cleanupFailures, 0);

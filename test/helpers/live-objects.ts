@@ -1,6 +1,5 @@
 /**
- * One live kernel object of every kind, created by IOCTLs only, and for every IOCTL a valid input that uses them, from which fuzzing
- * starts.
+ * Live kernel objects of every kind, created only by IOCTLs. They are used in a valid input for every IOCTL, from which fuzzing starts.
  */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -44,13 +43,13 @@ export interface Live {
   ah: bigint;
   qp: bigint;
   endpoints: LiveEndpoints;
-  /** Every id. */
+  /** All ids. */
   ids: bigint[];
   /** Memory that may be registered; all other memory must be rejected. */
   pinned: { address: bigint; length: number };
   lkey: number;
   listenAddress: ioctl.SocketAddress;
-  /** A path record to it. */
+  /** A path record to `listenAddress`. */
   path: Uint8Array;
   ring: (bytes: number) => bigint;
   /** Releases the memory. Call it after the file is closed. */
@@ -98,7 +97,7 @@ function srqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
   );
 }
 
-/** A group in which the live UD queue pair is, and another one. */
+/** The group to which the live UD queue pair is attached. */
 const liveGroup = ioctl.gidOfAddress('239.77.0.1');
 const otherGroup = ioctl.gidOfAddress('239.77.0.2');
 
@@ -166,7 +165,7 @@ function routeInput(id: bigint, path: Uint8Array): Uint8Array {
   return ioctl.withProviderData(ioctl.WvIoId.encode({ id, data: ioctl.EpOption.ROUTE }), path);
 }
 
-/** Creates the objects on two open files. Every step must succeed. */
+/** Creates the objects on two open files. All requests must succeed. */
 export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: MemoryAddon): Live {
   const rings: number[] = [];
   const ring = (bytes: number): bigint => {
@@ -354,7 +353,7 @@ export const datagramForms = [
 ] as const satisfies readonly IoctlName[];
 type DatagramForm = (typeof datagramForms)[number];
 
-/** The same for IOCTLs of datagram endpoints, some of them in another form. */
+/** The same for IOCTLs of datagram endpoints, some of which have another layout. */
 export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, () => Uint8Array> {
   return {
     EP_ACCEPT: () =>
@@ -368,7 +367,7 @@ export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, 
   };
 }
 
-/** For every IOCTL that only an HCA's file has, an input that is valid for an instance of it. */
+/** A valid input for every IOCTL that only files of an HCA support. */
 export function hcaFileExamples(id: bigint): Record<HcaFileName, () => Uint8Array> {
   return {
     CA_QUERY: () => ioctl.WvIoObject.encode({ id }),

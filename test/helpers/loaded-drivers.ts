@@ -19,14 +19,14 @@ export class DriverFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'drivers-'));
   private files = 0;
 
-  /** A driver file with this source; each has a unique name. */
+  /** Creates a driver file with this source and a unique name. */
   source(text: string, ending = 'mjs'): string {
     const path = join(this.path, `driver${++this.files}.${ending}`);
     writeFileSync(path, text);
     return path;
   }
 
-  /** A driver with a device `\\.\Box` and these statements in its entry. */
+  /** A driver that creates the device `\\.\Box` and executes these statements in its entry. */
   box(body = ''): string {
     return this.source(`export const driverEntry = async (driver, kernel) => {
       const device = driver.createDevice('\\\\Device\\\\Box', ['\\\\DosDevices\\\\Box']);
@@ -49,7 +49,7 @@ export function openBox(): DeviceFile {
   return openDeviceFile('\\\\.\\Box');
 }
 
-/** The error of a request or a call. */
+/** The error of a failed request or call. */
 export async function failure(asked: (() => unknown) | PromiseLike<unknown>): Promise<StatusError> {
   try {
     await (typeof asked === 'function' ? asked() : asked);

@@ -1,5 +1,5 @@
-// Listens under a name, as a process, a thread or a worker of a cluster, and replies to requests with its process id; or calls such a server.
-// Uses IPC messages.
+// A server that listens under a name, as a process, a thread or a worker of a cluster, and replies to requests with its process id. Or a
+// client of such a server. Both use IPC messages.
 import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { createChannelServer } from '../../nd/net/index.js';

@@ -136,7 +136,7 @@ export abstract class ConnectorRig {
   }
 }
 
-/** v1: Connect includes Bind, and GetConnectionData is one method for two of v2. */
+/** v1: Connect includes Bind, and GetConnectionData corresponds to two methods of v2. */
 export class RigV1 extends ConnectorRig {
   static readonly spi = 'v1';
   readonly fake = openFake();

@@ -54,7 +54,7 @@ export function registered(adapter: INDAdapter, pd: FakePd, length = 4096): NdMe
   return request.getResult();
 }
 
-/** An endpoint, by default connected from the viewpoint of WinVerbs. */
+/** An endpoint, by default in the connected state of WinVerbs. */
 export function endpointOf(
   adapter: INDAdapter,
   pd: FakePd,

@@ -1,6 +1,6 @@
 /**
- * Both SPI versions behind a common interface, for tests of what they share: the sides of nd/cli/sides, with windows, read limits and the
- * statuses that differ between the versions.
+ * Both SPI versions behind a common interface, for tests of their common behavior. Extends the sides of nd/cli/sides by windows, read
+ * limits and the statuses that differ between the versions.
  */
 import {
   type Done,
@@ -26,12 +26,12 @@ export type AnyHost = HostV1 | HostV2;
 type AnySide = SideV1 | SideV2;
 type Window = INDMemoryWindow | IND2MemoryWindow;
 
-/** A side's own inbound and outbound Reads. */
+/** A side's limits of inbound and outbound Reads. */
 type Limits = readonly [inbound: number, outbound: number];
 
 interface Version {
   readonly spi: string;
-  /** Statuses that differ between the versions: of a Send without a Receive, and of a Read with an outbound limit of 0. */
+  /** Status of a Send without a Receive. */
   readonly says: { readonly unreceived: string; readonly noReads: string };
   open(): AnyHost;
 }
@@ -41,10 +41,10 @@ export const versions: readonly Version[] = [
   { spi: 'v2', says: { unreceived: 'IO_TIMEOUT', noReads: 'INTERNAL_ERROR' }, open: () => new HostV2() },
 ];
 
-/** The read limits of sides, which v1 takes from the endpoint and v2 from Connect. */
+/** The read limits of sides. In v1 they belong to the endpoint, in v2 to Connect. */
 const limitsOf = new WeakMap<AnySide, { inboundReadLimit: number; outboundReadLimit: number }>();
 
-/** A side without inline data if that is configurable. */
+/** A side without inline data, if that is configurable. */
 export function newSide(host: AnyHost, limits?: Limits): AnySide {
   const reads = limits && { inboundReadLimit: limits[0], outboundReadLimit: limits[1] };
   const side = host instanceof HostV1 ? host.newSide({ ...reads }) : host.newSide({ inlineDataSize: 0 });
@@ -54,7 +54,7 @@ export function newSide(host: AnyHost, limits?: Limits): AnySide {
 
 const placed = new WeakSet<AnySide>();
 
-/** Connects from `own` or, if the side already has an address, from that. */
+/** Connects from `own`, unless the side already has an address. */
 export function connect(side: AnySide, peer: string | SocketAddress, own?: SocketAddress): Overlapped<void> {
   if (side instanceof SideV1)
     return side.connector.connect(side.endpoint, peer, { localPort: own?.port ?? 0 });
@@ -65,7 +65,7 @@ export function connect(side: AnySide, peer: string | SocketAddress, own?: Socke
   return side.connector.connect(side.queuePair, peer, { ...limitsOf.get(side) });
 }
 
-/** Two sides that are to connect. */
+/** Two unconnected sides. */
 export interface Two {
   active: AnySide;
   passive: AnySide;
@@ -99,17 +99,17 @@ async function released(run: Run, host: AnyHost, two: Two): Promise<void> {
   }
 }
 
-/** A test on two sides, released after it. */
+/** A test with two sides, which are released afterwards. */
 export function unconnected(run: Run): (context: { host: AnyHost }) => Promise<void> {
   return ({ host }) => released(run, host, twoSides(host));
 }
 
-/** A test on two connected sides. */
+/** A test with two connected sides. */
 export function connected(run: Run, limits?: Limits): (context: { host: AnyHost }) => Promise<void> {
   return async ({ host }) => released(run, host, await pair(host, limits));
 }
 
-/** The next `count` results of a queue. */
+/** Returns the next `count` results of a queue. */
 export async function results(side: AnySide, which: Which, count = 1): Promise<Done[]> {
   const taken: Done[] = [];
   while (taken.length < count) {
@@ -119,7 +119,7 @@ export async function results(side: AnySide, which: Which, count = 1): Promise<D
   return taken;
 }
 
-/** Their statuses. */
+/** Returns the statuses of the next `count` results. */
 export async function statuses(side: AnySide, which: Which, count = 1): Promise<string[]> {
   return (await results(side, which, count)).map(({ status }) => side.statusName(status));
 }
@@ -138,7 +138,7 @@ export function bind(
   if (side instanceof SideV1) {
     const handle = handleOf(memory) ?? side.memory;
     const bound = side.endpoint.bind(newResult('bind'), handle, to as INDMemoryWindow, 0, length, flags);
-    // In the form that messages carry.
+    // The descriptor as encoded in messages.
     return NdMwDescriptor.decode(bound.encode());
   }
   const region = regionOf(memory) ?? side.region;

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { programFile } from './programs.js';
 
-/** The program. */
+/** The file of the `nd` command. */
 export const ND = programFile(new URL('../../nd/cli/nd.js', import.meta.url));
 
 /** The result of a process. */

@@ -30,7 +30,7 @@ export function registered2(adapter: Adapter, pd: FakePd, flags: number, length 
   return region;
 }
 
-/** A queue pair, by default connected from the viewpoint of WinVerbs. */
+/** A queue pair, by default in the connected state of WinVerbs. */
 export function queuePairOf(
   adapter: Adapter,
   pd: FakePd,

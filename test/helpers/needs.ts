@@ -17,7 +17,7 @@ export const interfaceAddress = addresses.find(
   ({ family, internal }) => family === 'IPv4' && !internal,
 )?.address;
 
-/** Why a program cannot be used: it is not on the PATH. */
+/** The reason why a program cannot be used: it is not on the PATH. */
 function absent(program: string, debianPackage: string): string | undefined {
   const isThere = spawnSync(program, ['--version']).error === undefined;
   return isThere ? undefined : `${program} is not installed (apt-get install ${debianPackage})`;
@@ -31,17 +31,17 @@ function effectiveCapabilities(): bigint {
   return BigInt(`0x${bits ?? '0'}`);
 }
 
-/** Each requirement, and why this machine does not meet it, with a cure. */
+/** For each requirement, a function that returns why this machine does not meet it, with a cure. */
 const needs = {
-  /** Decodes captures. */
+  /** tshark, which decodes captures. */
   tshark: () => absent('tshark', 'tshark'),
-  /** Opens the sockets of an attack by packets. */
+  /** Python, which opens the sockets of packet attacks. */
   python3: () => absent('python3', 'python3'),
-  /** Shells whose command line is completed. */
+  /** Shells for tests of command-line completion. */
   bash: () => absent('bash', 'bash'),
   zsh: () => absent('zsh', 'zsh'),
   fish: () => absent('fish', 'fish'),
-  /** Removes privileges from a program. */
+  /** setpriv, which removes privileges from a program. */
   setpriv: () => absent('setpriv', 'util-linux'),
   /** Simulated hosts: network namespaces with a cable between them. */
   namespaces: () => {
@@ -58,14 +58,14 @@ const needs = {
       : existsSync('/dev/net/tun')
         ? undefined
         : 'there is no /dev/net/tun (modprobe tun; docker run --device /dev/net/tun)',
-  /** The privilege to receive packets unchanged. */
+  /** CAP_NET_RAW, which permits receiving unmodified packets. */
   'raw sockets': () =>
     (effectiveCapabilities() & CAP_NET_RAW) === 0n
       ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
       : undefined,
-  /** A shell that limits the resources of a program. */
+  /** A shell, which limits the resources of a program. */
   limits: () => (onWindows ? 'process limits require a Linux shell (run it on Linux)' : undefined),
-  /** Peers that write to memory from `allocate()` directly. */
+  /** Direct access of peers to memory from `allocate()`. */
   'direct access': () =>
     onWindows ? 'mapped sections cannot be protected from writes (run it on Linux)' : undefined,
   '127.0.0.1': () => undefined,
@@ -93,8 +93,7 @@ export function lacking(...names: readonly Need[]): string | undefined {
 }
 
 /**
- * The suite, for tests with needs: unchanged if the machine meets them; otherwise each test is skipped, and no hook
- * runs.
+ * Returns the suite for tests with needs. If the machine meets them, it is unchanged. Otherwise each test is skipped, and no hook runs.
  */
 export function needing<T>(test: Test<T>, ...names: readonly Need[]): Test<T> {
   const reason = lacking(...names);

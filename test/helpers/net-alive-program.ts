@@ -5,7 +5,7 @@ import { connected, HOST, layers, listening, type Socket } from './net-layers.js
 
 const [, , layer, which] = process.argv;
 const net = layers[layer!]!;
-/** Runs if something else keeps the process alive until then. */
+/** Only runs if something else keeps the process alive until then. */
 const later = (ms: number, run: () => void): void => void setTimeout(run, ms).unref();
 
 /** Two ends of a connection. The server does not keep the process alive. */
@@ -15,7 +15,7 @@ async function pair(): Promise<[Socket, Socket]> {
   return [client, other];
 }
 
-/** Sockets that are opened and closed meanwhile must not leave anything that keeps the process alive. */
+/** Sockets opened and closed here must not leave anything that keeps the process alive. */
 async function used(): Promise<void> {
   const [client, other] = await pair();
   client.end('x');
@@ -67,7 +67,7 @@ const cases: Readonly<Record<string, () => Promise<void>>> = {
     const [client, other] = await pair();
     client.unref();
     other.unref();
-    // More than can be in flight, so that it waits for its reader.
+    // More data than can be in flight, so that the write waits for the reader.
     client.write(Buffer.alloc(20_000_000), () => console.log('written'));
     later(200, () => other.resume());
     later(20_000, () => console.log('alive'));

@@ -21,7 +21,7 @@ export interface ServerOptions {
 export interface Net {
   createServer(handler: (socket: Socket) => void, options?: ServerOptions): Server;
   connect(port: number, host: string, connected?: () => void): Socket;
-  /** A client that stays writable when the server has ended. */
+  /** Options of a client that stays writable after the server has ended. */
   connectHalfOpen(port: number): Socket;
 }
 
@@ -40,7 +40,7 @@ export const layers: Readonly<Record<string, Net>> = {
   },
 };
 
-/** The port at which the server listens now. */
+/** The port at which the server listens. */
 export async function listening(server: Server): Promise<number> {
   server.listen(0, HOST);
   await once(server, 'listening');
@@ -69,12 +69,12 @@ export async function connected(net: Net, options?: ServerOptions): Promise<[Soc
   return [client, accepted[0]!, server];
 }
 
-/** A turn of the event loop. */
+/** Waits for a turn of the event loop. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Tests each case over each layer. */
+/** Runs each test with each layer. */
 export function testEach(cases: Readonly<Record<string, (net: Net) => Promise<void>>>): void {
   for (const [name, run] of Object.entries(cases))
     for (const [layer, net] of Object.entries(layers)) test(`${name}: ${layer}`, () => run(net));

@@ -15,7 +15,7 @@ import {
 
 const open = new Set<{ destroy(): unknown } | Server>();
 
-/** Ends what tests have left open. */
+/** Ends everything that tests have left open. */
 export async function endAll(): Promise<void> {
   const all = [...open];
   open.clear();
@@ -31,7 +31,7 @@ export async function listening(server: Server, host: string | null = '127.0.0.1
   return server.address()!.port;
 }
 
-/** Two ends of a channel: the client's and the server's. */
+/** Both ends of a channel: the client's and the server's. */
 export async function channels(
   options: ChannelOptions = {},
   serverOptions: ChannelOptions = options,
@@ -44,7 +44,7 @@ export async function channels(
   return [client, await accepted, server];
 }
 
-/** Two ends of a stream: the client's and the server's. */
+/** Both ends of a stream: the client's and the server's. */
 export async function sockets(
   options: SocketOptions = {},
   serverOptions: ServerOptions = { socket: options },

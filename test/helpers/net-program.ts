@@ -1,5 +1,5 @@
-// A process for tests of `networkdirect/net` that can be killed. It serves requests, or is a client that sends requests, one that writes a
-// long stream, or many that write a little and leave. Uses IPC messages.
+// A process for tests of `networkdirect/net` that kill it. It serves requests or is a client: one that sends requests, one that writes a
+// long stream, or many that write a little and disconnect. Uses IPC messages.
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';

@@ -1,4 +1,4 @@
-// A peer of `networkdirect/net` that uses ND v2 directly and sends arbitrary bytes.
+// A peer of `networkdirect/net` that uses ND v2 directly and can send arbitrary bytes.
 import {
   type IND2Adapter,
   type IND2CompletionQueue,
@@ -34,7 +34,7 @@ const DEPTH = 512;
 /** Maximum Sends of a {@link Hoarder} in flight. They do not share memory. */
 const HOARDED = 16;
 const HOARDED_BYTES = SLOT / HOARDED;
-/** Contents of memory that no Read has written, and of Writes to other memory. */
+/** Fills memory that no Read has written yet, and the source of Writes to the peer's memory. */
 export const MARK = 0xa5;
 
 /** The hello of an honest peer. */
@@ -56,7 +56,7 @@ export class RawPeer implements Disposable {
   readonly #queuePair: IND2QueuePair;
   readonly connector: IND2Connector;
   #listener: IND2Listener | undefined;
-  /** Payloads with headers, as received. */
+  /** Received messages, with headers. */
   readonly received: Buffer[] = [];
   /** Sends that have not completed. */
   sending = 0;
@@ -99,7 +99,7 @@ export class RawPeer implements Disposable {
     }
   }
 
-  /** The same, but does not complete the connection, for which the server waits. */
+  /** Like {@link connect}, but leaves the connection half open, so that the server waits. */
   static async connectHalfOpen(port: number, hello: Uint8Array): Promise<RawPeer> {
     const peer = new RawPeer();
     try {
@@ -150,7 +150,7 @@ export class RawPeer implements Disposable {
     this.sendAt(0, Buffer.concat(frames));
   }
 
-  /** As {@link send}, from a part of its memory below SLOT. */
+  /** Like {@link send}, from a part of its memory below SLOT. */
   sendAt(offset: number, bytes: Uint8Array): void {
     this.#memory.set(bytes, offset);
     this.#queuePair.send('send', [{ memory: this.#region, offset, length: bytes.length }]);
@@ -182,12 +182,12 @@ export class RawPeer implements Disposable {
     }
   }
 
-  /** Reads or writes memory of the peer, at most a slot. Resolves with the status and the bytes read. */
+  /** Reads or writes up to a slot of the peer's memory. Resolves with the status and the bytes read. */
   async access(
     right: 'read' | 'write',
     { address, token, length }: MemoryDescription,
   ): Promise<{ status: number; bytes: Buffer }> {
-    // The last part, because Sends may be in flight from the first one.
+    // Uses the last part of the memory, because Sends from the first one may be in flight.
     const offset = (RECEIVES + 1) * SLOT;
     const bytes = Buffer.from(this.#memory.buffer, offset, Math.min(length, SLOT));
     bytes.fill(MARK);
@@ -249,7 +249,7 @@ export function frameOf(
   return Buffer.concat([header, payload]);
 }
 
-/** A peer that counts its credits and returns only those that it wants to. */
+/** A peer that counts its credits and returns only the chosen kinds. */
 export class Hoarder {
   readonly peer: RawPeer;
   readonly #returns: { readonly data: boolean; readonly control: boolean };
@@ -288,7 +288,7 @@ export class Hoarder {
     }
   }
 
-  /** Sends these frames as one Send if there is a credit. */
+  /** Sends these frames as one Send if it has a credit. */
   #send(bytes: Buffer): boolean {
     if (this.peer.sending >= HOARDED) return false;
     const isControl = bytes[0] === Frame.CONTROL || (this.#stream && bytes[0] === Frame.RING);
@@ -316,23 +316,23 @@ export class Hoarder {
     });
   }
 
-  /** Sends these frames as one Send, as soon as there is a credit. */
+  /** Sends these frames as one Send as soon as it has a credit. */
   async say(bytes: Buffer): Promise<void> {
     await this.hear(() => this.#send(bytes));
   }
 
   /**
-   * Sends the results of `next` up to `times` times, as far as it gets credits. Returns the number of Sends, which is lower if no more
-   * credits arrive.
+   * Sends the results of `next` up to `times` times, as long as it gets credits. Returns the number of Sends, which is lower if credits run
+   * out.
    *
-   * @param turn - resolves when the victim has had a turn, that is, when an honest peer's request was answered
+   * @param turn - resolves when the victim has had a turn of its event loop, that is, when an honest peer has got a reply
    */
   async flood(times: number, next: (n: number) => Buffer, turn: () => Promise<unknown>): Promise<number> {
     let sent = 0;
     for (let idle = 0; sent < times && idle < 5; idle += 1) {
       this.#take();
       for (; sent < times && this.#send(next(sent)); sent += 1) idle = 0;
-      // The victim's turns only count when it has received everything.
+      // The victim's turns only count after it has received everything.
       if (this.peer.sending > 0) idle = 0;
       await turn();
     }

@@ -1,7 +1,7 @@
-// A process that others observe: two connected queue pairs, which exchange as many messages as an IPC message requests.
+// A process that others observe. Its two connected queue pairs exchange as many messages as an IPC message requests.
 import { connectedPair, take } from './loopback.js';
 
-/** Data that must not be visible from outside. */
+/** Data that observers must not see. */
 const SECRET = 'held by the observed process';
 
 const { a, b } = await connectedPair(

@@ -1,6 +1,6 @@
 /**
- * A process of this user that owns the names and the port of a process with another version of this package, and sends nothing unsolicited.
- * It uses Python, because Node.js cannot create such sockets.
+ * A process of this user that owns the names and the port like a process with another version of this package. It only sends packets on
+ * request. It uses Python, because Node.js cannot create such sockets.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,8 +11,8 @@ const ROCE_PORT = 4791;
 const LOOPBACK = '127.0.0.1';
 
 /**
- * Arguments: `join` to share the port or `alone` not to, and names. Each input line contains the source of a datagram (`port`, `beside`)
- * and its bytes.
+ * Arguments: `join` to share the port or `alone` to own it exclusively, followed by names. Each input line contains the source of a
+ * datagram (`port`, `beside`) and its bytes.
  */
 const HOLDER = `
 import socket, sys
@@ -39,7 +39,7 @@ for line in sys.stdin:
     print('ready', flush=True)
 `;
 
-/** A steering probe (udp/steering.h) that a process with this magic sends to an index of the port's group. */
+/** A steering probe (udp/steering.h) with this magic number, for an index of the port's socket group. */
 function probe(magic: number, slot: number, index: number, from: number): Buffer {
   const [ipBytes, udpBytes, bthBytes, icrcBytes] = [20, 8, 12, 4];
   const length = ipBytes + udpBytes + bthBytes + 16 + icrcBytes;

@@ -1,4 +1,4 @@
-/** Reads classic pcap files of Ethernet frames, as far as the RoCEv2 captures of the fixtures require. */
+/** Reads classic pcap files of Ethernet frames, as far as the fixtures' RoCEv2 captures require. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Relative to dist/test/helpers, where this file runs. */
@@ -6,13 +6,13 @@ const folder = new URL('../../../test/fixtures/captures/', import.meta.url);
 
 export interface CapturedPacket {
   readonly file: string;
-  /** Starting at 1, as in packet analyzers. */
+  /** Number of the packet in its file, starting at 1 as in packet analyzers. */
   readonly number: number;
-  /** From the IP header to the end of the IP packet. */
+  /** The whole IP packet. */
   readonly ip: Uint8Array;
   readonly source: Uint8Array;
   readonly destination: Uint8Array;
-  /** From the base transport header up to the ICRC. */
+  /** From the base transport header to the byte before the ICRC. */
   readonly transport: Uint8Array;
 }
 
@@ -81,7 +81,7 @@ export function expectedIcrc(ip: Uint8Array): number {
   for (const at of isV4 ? [1, 8, 10, 11] : [1, 2, 3, 7]) masked[at] = 0xff;
   if (!isV4) masked[0] = (masked[0] ?? 0) | 0x0f;
   for (const at of [udp + 6, udp + 7, udp + 12]) masked[at] = 0xff;
-  // The register after the eight bytes of ones that replace the missing local route header.
+  // The CRC register after eight bytes of ones, which replace the missing local route header.
   let crc = 0xdebb20e3;
   for (const byte of masked) crc = (crcTable[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
   return ~crc >>> 0;

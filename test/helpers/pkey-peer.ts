@@ -7,7 +7,7 @@ import { ADDRESS, openListener, openSide, take } from './loopback.js';
 import { outcomeName } from './outcome.js';
 
 export interface PkeyReport {
-  /** The results of the connection and of the message as names of statuses, WV_WC_STATUS. */
+  /** The results of the connection and of the message, as names of statuses (WV_WC_STATUS). */
   readonly connected: string;
   readonly message?: number;
   readonly pkeyIndex?: number;

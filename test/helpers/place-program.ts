@@ -1,6 +1,6 @@
 /**
- * The other process of place.test.ts, which receives its results in messages. `memory BYTES` gives its peer access to the memory of one
- * queue pair and reports where that differs from the pattern. `expose BYTES` exposes memory through `networkdirect/net` and replies with
+ * The other process of place.test.ts. It reports its results in messages. `memory BYTES` gives its peer access to the memory of one queue
+ * pair, and reports where the memory differs from the pattern. `expose BYTES` exposes memory through `networkdirect/net` and replies with
  * its handle and its bytes. `pour PORT BYTES SEED` sends a pattern through `networkdirect/net` in pieces of random length.
  */
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ async function memory(length: number): Promise<void> {
   process.send!({ port: host.listening.address.port });
   await acceptSide(host.listening, side);
   process.send!({ address: String(side.region.address), token: side.region.getRemoteToken() });
-  // Each order: this many bytes must match the pattern, and all others must be unchanged.
+  // For each order, this many bytes must match the pattern, and all others must be unchanged.
   process.on('message', ({ at, count }: { at: number; count: number }) => {
     const expected = Buffer.alloc(length);
     patternOf(count).copy(expected, at);

@@ -37,7 +37,7 @@ function linkUp(name: string): void {
 }
 
 ip('link add nd0 address 02:00:00:00:00:01 type veth peer name nd1');
-// Without an automatic link-local address, which would cause an additional event.
+// Disables the automatic link-local address, which would cause an additional event.
 for (const name of ['nd0', 'nd1']) ip(`link set ${name} addrgenmode none`);
 ip('address add 10.98.0.1/24 dev nd0');
 ip('link set nd0 up');
@@ -108,7 +108,7 @@ linkUp('nd1');
 told.up = await until(watched, 2);
 ip('address del 10.98.0.2/24 dev nd0');
 await until(watched, 4);
-// All events since it was opened, in one reply.
+// All events since the device was opened, in one reply.
 told.accumulated = await notify(silent);
 told.withCarrier = port();
 

@@ -1,6 +1,6 @@
 /**
- * A model of connections between processes: random concurrent sessions, each between two places (a process's main thread or one of its
- * Workers). The status and order of each request and all received data must match the model.
+ * A model of connections between processes. It runs random concurrent sessions, each between two threads (the main thread of a process or
+ * one of its Workers). The status and order of each request and all received data must match the model.
  */
 import fc from 'fast-check';
 import { connectTo, type Peer, PeerError, type PeerLink } from './peer/peer.js';
@@ -146,7 +146,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
       () => 'SUCCESS',
       (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
     );
-    // Either half may be the first to report it: no listener, or an unused port.
+    // Either side may be the first to report the failure, as a missing listener or an unused port.
     if (!/CONNECTION_REFUSED|does not have 'listener/.test(refused))
       fail(`A connect without a listener ended in ${refused}.`);
     return;
@@ -171,7 +171,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
   await finish(plan, sides, ends);
   for (const side of SIDES) {
     const [own, peer] = [sides[side], sides[other(side)]];
-    // Acknowledged messages have arrived, whichever side ended the connection.
+    // Acknowledged messages have arrived, no matter which side ended the connection.
     if (!(plan.end === 'release' && other(side) === ender) && own.sendsDone > peer.received) {
       fail(`${own.sendsDone} sends succeeded, and ${peer.received} messages were received.`);
     }
@@ -216,7 +216,7 @@ async function endedIn(end: Promise<string>, allowed: readonly string[]): Promis
   if (!allowed.includes(status)) fail(`NotifyDisconnect must end in ${allowed.join(' or ')}; got ${status}.`);
 }
 
-/** Runs rounds until the time is over. Returns the number of sessions. Throws with the seed if one fails. */
+/** Runs rounds until the time has elapsed. Returns the number of sessions. Throws with the seed if one fails. */
 export async function runRounds(
   places: readonly Place[],
   seed: number,

@@ -1,4 +1,4 @@
-/** Files of tests and of programs that they start. scripts/run-tests.mjs has bundled each, which halves its startup time. */
+/** Files of tests and of the programs that they start. scripts/run-tests.mjs bundles each, which halves its startup time. */
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

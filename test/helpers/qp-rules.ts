@@ -1,4 +1,4 @@
-/** Modify QP according to IBA 1 §11.2.5.2, written independently of the product's tables, as the expectation of tests. */
+/** Rules of Modify QP according to IBA 1 §11.2.5.2, which tests expect. They were written independently of the product's tables. */
 import { QpMask } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import type { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 

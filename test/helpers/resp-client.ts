@@ -1,14 +1,14 @@
-/** Requests in RESP, and their replies, over any stream: what a client library does, in a few lines. */
+/** A minimal RESP client over any stream. */
 import type { Duplex } from 'node:stream';
 
-/** A request as it is sent. */
+/** Encodes a request. */
 export function requestOf(...strings: readonly (string | Buffer)[]): Buffer {
   const parts = strings.map((string) => (typeof string === 'string' ? Buffer.from(string) : string));
   const pieces = parts.flatMap((part) => [Buffer.from(`$${part.length}\r\n`), part, Buffer.from('\r\n')]);
   return Buffer.concat([Buffer.from(`*${parts.length}\r\n`), ...pieces]);
 }
 
-/** A line with its first character, or the bytes of a string, or null. */
+/** A line including its type character, the bytes of a string, or null. */
 export type RespReply = string | Buffer | null;
 
 export class RespClient {
@@ -29,12 +29,12 @@ export class RespClient {
     stream.on('close', () => this.#fail(new Error('closed')));
   }
 
-  /** Sends a request; the reply to it. */
+  /** Sends a request and resolves with its reply. */
   request(...strings: readonly (string | Buffer)[]): Promise<RespReply> {
     return this.send(requestOf(...strings));
   }
 
-  /** Sends bytes that make one request. */
+  /** Sends the bytes of one request and resolves with its reply. */
   send(bytes: Buffer): Promise<RespReply> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     this.stream.write(bytes);

@@ -4,7 +4,7 @@
  */
 import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 
-/** Connections between the two. */
+/** Number of connections between the two. */
 const CONNECTIONS = 3;
 /** Far less than the duration of the test, so that probes of idle connections would be noticed. */
 const KEEP_ALIVE_MS = 400;
@@ -49,7 +49,7 @@ if (role === 'listen') {
   }
 }
 console.log('ready');
-// A thread that waits for a completion, and requests that wait for the end of a connection, must not cost anything either.
+// Threads that wait for a completion and requests that wait for the end of a connection must not use CPU time either.
 const waiting = cq.notify('any');
 await Promise.allSettled(endpoints.map((endpoint) => endpoint.notifyDisconnect()));
 waiting.cancel();

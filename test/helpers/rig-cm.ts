@@ -63,7 +63,7 @@ export class FakeConnection implements CmConnection {
   }
 }
 
-/** A listener whose requests come from the test. */
+/** A listener whose requests are created by the test. */
 export class FakeListener implements CmListenerControl {
   readonly requests: { connection: FakeConnection; request: CmRequest }[] = [];
   closed = false;
@@ -79,7 +79,7 @@ export class FakeListener implements CmListenerControl {
   close(): void {
     this.closed = true;
   }
-  /** A REQ arrives. */
+  /** Simulates the arrival of a REQ. */
   arrive(request: Partial<CmRequest> = {}): FakeConnection {
     const connection = new FakeConnection();
     this.requests.push({ connection, request: cmRequest(request) });
@@ -134,7 +134,7 @@ export class FakeInquiry implements SidrInquiry {
   }
 }
 
-/** A listener whose lookups come from the test. */
+/** A listener whose lookups are created by the test. */
 export class FakeSidrListener implements SidrListener {
   readonly requests: { inquiry: FakeInquiry; request: SidrRequest }[] = [];
   closed = false;
@@ -150,7 +150,7 @@ export class FakeSidrListener implements SidrListener {
   close(): void {
     this.closed = true;
   }
-  /** A SIDR_REQ arrives. */
+  /** Simulates the arrival of a SIDR_REQ. */
   arrive(request: Partial<SidrRequest> = {}): FakeInquiry {
     const inquiry = new FakeInquiry();
     const { serviceId } = this.parameters;
@@ -180,7 +180,7 @@ export class FakeCm implements ConnectionManager {
   readonly sidrListeners: FakeSidrListener[] = [];
   /** Thrown by listen() and listenForLookups(). */
   listenError: Error | undefined;
-  /** Called by connect() and lookup(), for platforms whose MADs are not sent. */
+  /** Called by connect() and lookup(), to simulate platforms that cannot send MADs. */
   onConnect: () => void = () => {};
   closed = false;
 

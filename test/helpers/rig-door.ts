@@ -1,4 +1,4 @@
-/** WinVerbs on a rig. Its requests go to the kernel unless the test handles them. */
+/** WinVerbs on a rig. Requests are passed to the kernel unless the test handles them. */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { type IbatCode, IoctlCode, type IoctlName, ioctlName } from '../../kernel-bridge/ioctl/codes.js';
@@ -13,14 +13,14 @@ import { type Answer, ethGuid, KernelRig, type Submitted } from './kernel-rig.js
 
 export const NO_BYTES = new Uint8Array(0);
 
-/** A reply of the test instead of the kernel's: output bytes, or that the test ends the request later. */
+/** A reply of the test instead of the kernel's: output bytes, or a mark that the test completes the request later. */
 export type Handler = (input: Uint8Array, outputLength: number, file: RigFile) => Uint8Array | 'pend';
 
 export function failWith(status: number): never {
   throw new StatusError(status);
 }
 
-/** An overlapped request: that of the kernel or, without `submitted`, one that the test ends. */
+/** An overlapped request of the kernel or, without `submitted`, one that the test completes. */
 class Request<T> {
   #answer: Pick<Answer, 'status' | 'output'> | undefined;
   readonly overlapped: Overlapped<T>;
@@ -108,7 +108,7 @@ export class RigFile implements DeviceFile {
     door.log.push(name);
     door.inputs.push({ name, input: bytes.slice() });
     const handler = door.handlers.get(code);
-    // The kernel does not know the requests that the test ends.
+    // The kernel does not know the requests that the test completes.
     if (/^(EP_CANCEL|EP_DESTROY|SRQ_CANCEL)$/.test(name))
       for (const one of door.held()) one.complete(Status.CANCELED);
     if (handler === undefined) return new Request(name, this.pass(code, bytes, outputLength), decode);
@@ -184,7 +184,7 @@ export class RigDoor implements ProviderDoors {
     return found.input;
   }
 
-  /** Outstanding requests that the test ends. */
+  /** Outstanding requests that the test completes. */
   held(): Request<unknown>[] {
     return this.pending.filter(({ submitted, done }) => submitted === undefined && !done);
   }
@@ -197,7 +197,7 @@ export class RigDoor implements ProviderDoors {
   }
 }
 
-/** One of each WinVerbs object over a {@link RigDoor}. */
+/** One WinVerbs object of each kind over a {@link RigDoor}. */
 export function openPair() {
   const door = new RigDoor();
   const provider = new WVProvider(door);
@@ -241,7 +241,7 @@ export function openPair() {
     ep,
     setState,
     sendWord,
-    /** Parents first. */
+    /** The objects, with parents first. */
     all: [provider, device, pd, cq, mw, qp, ep],
   };
 }

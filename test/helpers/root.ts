@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** The folder of the sources. */
+/** The root folder of the sources. */
 export const root = fileURLToPath(new URL('../../../', import.meta.url));

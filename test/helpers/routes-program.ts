@@ -12,7 +12,7 @@ function ip(line: string): void {
   if (status !== 0) throw new Error(`ip ${line}: ${String(stderr).trim()}`);
 }
 
-/** A cable with both ends here, so that it has a carrier. */
+/** A cable with both ends in this namespace, so that it has a carrier. */
 function cable(name: string, addresses: readonly string[], mtu = 1500): void {
   ip(`link add ${name} mtu ${mtu} type veth peer name other-${name}`);
   for (const address of addresses)

@@ -1,7 +1,7 @@
 /**
- * A second HCA of a kernel: one device with records instead of hardware, connections that the test plays, and a user side that logs its
- * calls. Unlike the software HCA, it requires a doorbell for every Receive, completes no pending request for CQ events, and has neither
- * MADs nor cleanup after a process dies.
+ * A second HCA of a kernel. Its device only records operations, the test plays its connections, and its user side logs calls. Unlike the
+ * software HCA, it requires a doorbell for every Receive, completes no pending request for CQ events, and has neither MADs nor cleanup
+ * after a process dies.
  */
 
 import type {
@@ -29,7 +29,7 @@ import { FakeHca } from './fake-hca.js';
 import { hostInterface } from './kernel-rig.js';
 import { FakeCm } from './rig-cm.js';
 
-/** The second HCA's reply to LIBRARY_QUERY. */
+/** The reply of the second HCA to LIBRARY_QUERY. */
 export const SECOND_LIBRARY = 'second_uvp';
 export const secondGuid = 0x5ec0_0000_0000_0001n;
 export const secondPortGuid = 0x5ec0_0000_0000_0101n;
@@ -38,7 +38,7 @@ export const secondAddress = '198.51.100.7';
 /** Flag of a handle in a doorbell: a shared receive queue. */
 export const SHARED = 0x8000_0000;
 
-/** Logs each call with its object. The header of a ring requests receive doorbells from the start. */
+/** Logs each call with its object. The header of its rings requests doorbells for Receives. */
 class SecondBooks extends FakeHca {
   override ringReceiveDoorbell(): void {
     this.log.push(`receive doorbell ${this.doorbell[0]}`);
@@ -73,7 +73,7 @@ class SecondBooks extends FakeHca {
 class SecondConnections implements HcaConnections {
   readonly cm = new FakeCm();
   readonly claims = new Map<number, number>();
-  /** Ports owned by others. */
+  /** Ports owned by other processes. */
   readonly taken = new Set<number>();
   private nextClaim = 1;
 
@@ -113,7 +113,7 @@ export class SecondHca implements HcaBackend {
   readonly events: HcaEvent[] = this.books.events;
   /** Log of calls to its devices. */
   readonly devices: string[] = [];
-  /** Called when the devices have changed, as long as the kernel watches. */
+  /** Set by the kernel while it watches. Called when the devices have changed. */
   changed: (() => void) | undefined = undefined;
   /** The device; undefined if it was removed. */
   port: HcaPort | undefined;

@@ -18,7 +18,7 @@ function onOrder(listener: (order: MapOrder) => void): void {
   else process.on('message', listener as (message: unknown) => void);
 }
 
-/** A value whose consistency can be checked: its turn, repeated. `scale` sets its length. */
+/** A value whose consistency can be checked, because it repeats the turn. `scale` sets its length. */
 export function valueAt(turn: number, scale = 1): Buffer {
   const value = Buffer.alloc(scale * (8 + (turn % 61) * 8));
   for (let at = 0; at < value.length; at += 4) value.writeInt32LE(turn, at);
@@ -50,7 +50,7 @@ async function own(): Promise<SharedMap<Uint8Array | string, Buffer>> {
   };
   let replacing: NodeJS.Timeout | undefined;
   const replace = (scale: number): void => {
-    // Always the same length, so that the value is replaced in place.
+    // The length is constant, so that the value is replaced in place.
     turn += 61 - (turn % 61);
     map.set('key', valueAt(turn, scale));
   };
@@ -87,7 +87,7 @@ async function view(): Promise<SharedMapView<Uint8Array | string, Buffer>> {
       for (let n = 0; n < Number(value); n += 1) opened.add(key, 1);
       post(opened.add(key, 0));
     } else if (what === 'check') {
-      // Counts the values that are not consistent and those that were found.
+      // Counts the inconsistent values and all values that were found.
       let [torn, found] = [0, 0];
       for (let n = 0; n < Number(value); n += 1) {
         const one = opened.get(`key ${n % Number(key)}`);

@@ -8,8 +8,8 @@ interface Cell<State extends string> {
 const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
 
 /**
- * Compares a state machine with its hand-written table: a header line of events, then a line for each state. Its cells contain the short
- * form of the next state, or `.` ignored, `?` misused by the owner, `!` impossible.
+ * Compares a state machine with a hand-written table, which has a header line of events and a line for each state. A cell contains the
+ * short form of the next state, or `.` (ignored), `?` (misuse by the owner) or `!` (impossible).
  */
 export function sameTable<State extends string, Event extends string>(
   machine: Readonly<Record<State, Readonly<Record<Event, Cell<State>>>>>,

@@ -1,4 +1,4 @@
-/** Another user's process, which owns names and ports that belong to this user's processes. Only root can start one. */
+/** A process of another user that owns names and ports which processes of this user need. Only root can start one. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
@@ -54,7 +54,7 @@ export function askBySocket(
   return stdout.trim().split('\n');
 }
 
-/** Why another user is not possible here; undefined if it is. */
+/** Why processes of another user are not possible here; undefined if they are. */
 export function strangerProblem(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can start a process of another user';
   const { status } = spawnSync('setpriv', [...AS_NOBODY, 'python3', '-c', 'pass'], { cwd: '/', env });

@@ -1,5 +1,5 @@
 /**
- * Tests of the second tier: longer ones, about behavior that tests of the first tier cover in part. `npm test` omits them, `npm run
+ * Tests of the second tier. They are longer, and the first tier covers their subject in part. `npm test` omits them, `npm run
  * test:all` runs both tiers (scripts/run-tests.mjs).
  */
 import type { Test } from 'uvu';
@@ -23,5 +23,5 @@ export function firstIf<T>(
   return isFirst ? suite : (name, run) => long(suite, name, run);
 }
 
-/** Runs of a random test, or its milliseconds or seed: `few` if only the first tier runs, otherwise `many`. */
+/** Parameter of a random test, such as runs or milliseconds: `few` if only the first tier runs, otherwise `many`. */
 export const perTier = (few: number, many: number): number => (firstAlone ? few : many);

@@ -3,9 +3,9 @@ import { handleCount, threadNames } from './windows-process.js';
 
 /** OS resources that the HCAs of this process use. */
 export interface Traces {
-  /** One for each HCA. */
+  /** The number of HCAs. */
   readonly engineThreads: number;
-  /** Those of the whole process; on Windows its handles, which Wine does not count. */
+  /** File descriptors of the whole process; on Windows, its handles (always 0 under Wine). */
   readonly descriptors: number;
   /** Resident memory of the whole process, in bytes. */
   readonly resident: number;

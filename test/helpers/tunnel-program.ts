@@ -1,8 +1,8 @@
 /**
  * One end of a connection through a tunnel. `server ADDRESS` prints its port and accepts all connections. `client ADDRESS PEER PORT` reads
- * lines and replies to each: to `connect` with the path MTU of its new connection; to `write BYTES` with the completion's status of a Write
- * that is read back and compared; to `device` with the device's GUID; to `packets` with the number of packets that this side sent for the
- * last Write and Read, without retransmissions.
+ * lines and replies to each. `connect` returns the path MTU of a new connection. `write BYTES` performs a Write, reads it back, compares,
+ * and returns the completion's status. `device` returns the device's GUID. `packets` returns the number of packets that this side sent for
+ * the last Write and Read, without retransmissions.
  */
 import { createInterface } from 'node:readline';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -19,7 +19,7 @@ import {
 const BYTES = 1 << 20;
 const ADVERT_BYTES = 12;
 
-// Retries end after half a second.
+// Retries are exhausted after half a second.
 const host = HostWv.open(process.argv[3]!, { rc: { ackTimeoutCode: 14 } });
 const cq = host.device.createCompletionQueue(64);
 const shape = { sendDepth: 16, sendSge: 1, receiveDepth: 16, receiveSge: 1 };

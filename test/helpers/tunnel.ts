@@ -1,4 +1,4 @@
-/** Two simulated hosts with a point-to-point link of TUN interfaces between them, whose relay may drop large packets. */
+/** Two simulated hosts, connected by a point-to-point link of TUN interfaces. Its relay may drop large packets. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -80,7 +80,7 @@ export class Tunnel {
     for (const [i, host] of two.hosts.entries()) {
       const [own, peer] = [ENDS[i]!, ENDS[1 - i]!];
       const ip = (...args: string[]) => two.run(host, ['ip', ...args]);
-      // Bring the interface up first: Linux creates no route to an IPv6 peer if the interface is down.
+      // Brings the interface up first, because Linux does not create a route to an IPv6 peer while the interface is down.
       ip('link', 'set', TUNNEL, 'mtu', `${mtu}`, 'up');
       ip('address', 'add', own.v4, 'peer', peer.v4, 'dev', TUNNEL);
       ip('address', 'add', own.v6, 'peer', peer.v6, 'dev', TUNNEL, 'nodad');

@@ -1,4 +1,4 @@
-/** The test's side of ud-program.ts: processes with a datagram socket each. */
+/** The test's side of ud-program.ts, which has a datagram socket per process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { readCounters } from '../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -18,10 +18,10 @@ export interface UdArrival {
   ipVersion: number;
 }
 
-/** The operations of a process. Statuses are names: of a completion for sends, of a call for attach and detach. */
+/** The operations of a process. Statuses are returned as names: of the completion for sends, of the call for attach and detach. */
 export interface UdOperations {
   open(args: { local: string; qkey: number }): Promise<{ qpn: number; mtu: number }>;
-  /** `length`: sends that many bytes instead of a text. */
+  /** `length`: sends this many bytes instead of a text. */
   send(args: { to: string; qpn: number; text?: string; length?: number; qkey?: number }): Promise<string>;
   receive(args: object): Promise<UdArrival>;
   /** Replies to the last received datagram. */
@@ -29,7 +29,7 @@ export interface UdOperations {
   attach(args: { group: string }): Promise<string>;
   detach(args: { group: string }): Promise<string>;
   state(args: object): Promise<number>;
-  /** SQERROR → RTS. */
+  /** Moves the queue pair from SQERROR to RTS. */
   recover(args: object): Promise<number>;
   close(args: object): Promise<null>;
   counters(args: object): Promise<ReturnType<typeof readCounters>>;

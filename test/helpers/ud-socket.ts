@@ -21,11 +21,11 @@ import {
 export interface Received {
   readonly payload: Buffer;
   readonly status: number;
-  /** The sender's address and QPN, and the address vector for a reply. */
+  /** The sender's address and QPN. */
   readonly address: string;
   readonly qpn: number;
   readonly way: WvAddressVector;
-  /** WV_WC_* */
+  /** Status of the completion (WV_WC_*). */
   readonly flags: number;
   readonly immediateData: number;
   readonly ipVersion: number;
@@ -33,7 +33,7 @@ export interface Received {
 
 const RECEIVES = 8;
 
-/** Waits for the next completion of a queue by notification. */
+/** Waits for the next completion of a queue, using notifications. */
 export async function nextCompletion(cq: IWVCompletionQueue): Promise<WvCompletion> {
   const one: WvCompletion[] = [];
   while (cq.poll(one, 1) === 0) await cq.notify('any');

@@ -18,7 +18,7 @@ function lookedUp(): string {
   return thrownName(() => provider.translateAddress(ADDRESS));
 }
 
-// DREQs get no DREP, so that a disconnect waits.
+// The peer does not reply to DREQs, so that a disconnect stays pending.
 process.env.ND_OPTIONS = JSON.stringify({ faults: { dropMads: { [DREP]: 100_000 } } });
 const pair = await connectedPair();
 const { provider, a, b } = pair;
@@ -30,7 +30,7 @@ const { listener: silent, peer: silentPeer } = openListener(provider);
 const leaving = openSide(provider);
 const deserted = openSide(provider);
 await connect(provider, leaving, deserted);
-// A peer that has the reply and never confirms it.
+// A peer that never confirms the reply it has received.
 const accepting = openSide(provider);
 const mute = openSide(provider);
 const { listener: third, peer: thirdPeer } = openListener(provider);
@@ -41,7 +41,7 @@ const answered = mute.ep.connect(mute.qp, thirdPeer, {});
 await requested;
 const accept = accepting.ep.accept(accepting.qp, {});
 await answered;
-// A lookup without a reply.
+// A lookup that gets no reply.
 const asked = provider.createDatagramEndpoint();
 asked.bindAddress({ family: 4, address: ADDRESS, port: 0 });
 asked.listen(64);
@@ -89,7 +89,7 @@ lookups.push(lookedUp());
 const { port } = peer;
 pair.release();
 const { objects, devices, io } = readCounters();
-// The device is back, and so is the listener's port.
+// The device is present again, and the listener's port is free again.
 const again = await connectedPair();
 const heir = again.provider.createConnectEndpoint();
 heir.bindAddress({ family: 4, address: ADDRESS, port });

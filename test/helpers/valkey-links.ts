@@ -1,4 +1,4 @@
-/** The behavior of the client and the server of examples/valkey over either link of the software HCA. */
+/** Tests of the client and the server of examples/valkey, over either link of the software HCA. */
 import { once } from 'node:events';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -41,7 +41,7 @@ export function overAnyLink(test: Test): void {
     const sizes = { receiveBytes: size, sendBytes: 3 * 4096 + 1 };
     const { port } = serving(sizes);
     const one = clientOf(port, sizes);
-    // Bytes of both directions so far, which determine where the next ones go.
+    // Bytes sent in each direction so far. They determine where the next ones are placed.
     let [there, back] = [0, 0];
     const echo = async (bytes: number): Promise<void> => {
       const value = Buffer.from(patternOf(bytes).map((byte) => byte + there));
@@ -50,7 +50,7 @@ export function overAnyLink(test: Test): void {
       back += `$${bytes}\r\n`.length + bytes + 2;
       assert.equal(await one.send(request), value);
     };
-    /** The value, of more than 1000 bytes, that moves a position to `left` bytes before the end of a buffer. */
+    /** The length of a value (at least 1000 bytes) that moves a position to `left` bytes before the end of a buffer. */
     const filler = (at: number, left: number, around: number) => {
       const wanted = (((size - left - at - around) % size) + size) % size;
       return wanted < 1000 ? wanted + size : wanted;
@@ -68,7 +68,7 @@ export function overAnyLink(test: Test): void {
 
   test('values of 8 MiB through small buffers', async () => {
     const value = patternOf(8 << 20);
-    // A send buffer that is smaller than the peer's buffer is the limit, and vice versa.
+    // The smaller one of the send buffer and the peer's buffer is the limit.
     for (const [receiveBytes, sendBytes] of [[1 << 16, 1 << 16] as const, [1 << 20, 1 << 14] as const]) {
       const sizes = { receiveBytes, sendBytes };
       const { port } = serving(sizes);
@@ -89,7 +89,7 @@ export function overAnyLink(test: Test): void {
     );
   });
 
-  test(`a client that does not read delays no others`, async () => {
+  test(`a client that does not read does not delay others`, async () => {
     const [receiveBytes, sendBytes] = [1 << 16, 1 << 16];
     const { port } = serving({ receiveBytes, sendBytes });
     const other = clientOf(port);
@@ -97,12 +97,12 @@ export function overAnyLink(test: Test): void {
     const slow = connecting(port, { receiveBytes, sendBytes });
     await once(slow, 'connect');
     const requests = Buffer.from('GET k\r\n'.repeat(1000));
-    // Its requests are read as long as there is room for replies: in the buffers of both sides, and in their streams.
+    // The server reads its requests as long as there is room for replies in the buffers of both sides and in their streams.
     const most = 2 * (receiveBytes + sendBytes) + slow.writableHighWaterMark + requests.length;
     let written = 0;
     for (let stands = false; !stands; ) {
       written += requests.length;
-      assert.ok(written <= most, 'the server reads on and on');
+      assert.ok(written <= most, 'the server does not stop reading');
       if (slow.write(requests)) continue;
       const drained = once(slow, 'drain').then(() => true);
       const others = (async () => {
@@ -121,7 +121,7 @@ export function overAnyLink(test: Test): void {
     assert.is(come, wanted);
   });
 
-  test('what was written before end() arrives', async () => {
+  test('data written before end() arrives', async () => {
     const { port } = serving({ receiveBytes: 1 << 16 });
     const one = connecting(port, { sendBytes: 1 << 16 });
     const value = patternOf(3 << 20);
@@ -131,7 +131,7 @@ export function overAnyLink(test: Test): void {
     assert.ok(value.equals((await request('GET', 'last')) as Buffer));
   });
 
-  test('a server that is killed is noticed', async () => {
+  test('a client detects that the server was killed', async () => {
     const { child, port } = await servingProcess();
     const one = connecting(port, { keepAliveMs: 20 });
     const resp = new RespClient(one);

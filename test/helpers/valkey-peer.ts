@@ -1,4 +1,4 @@
-/** A peer of Valkey's RDMA transport that sends what a test specifies, honest or not. Either role. */
+/** A peer of Valkey's RDMA transport, client or server, that sends whatever a test specifies, valid or not. */
 import {
   ALL_ACCESS,
   HostWv,
@@ -36,17 +36,17 @@ export function command(
   return bytes;
 }
 
-/** A received command or count. */
+/** A received command, or the byte count of a received Write. */
 export type Arrival = { readonly command: Buffer } | { readonly count: number };
 
 export class ValkeyPeer {
   readonly #queue: Queue;
   readonly qp: IWVConnectQueuePair;
-  /** The buffer that the other side writes to, as far as it was described. */
+  /** The buffer that the other side writes to, as far as {@link name} has described it. */
   readonly buffer: MemoryWv;
   readonly #sent: MemoryWv;
   readonly #commands: MemoryWv;
-  /** The other side's buffer, once it was named. */
+  /** The other side's buffer, once {@link named} has received its description. */
   remote: RemoteMemory | undefined;
   remoteBytes = 0;
 
@@ -65,7 +65,7 @@ export class ValkeyPeer {
     for (let slot = 0; slot < RECEIVES; slot += 1) this.#receive(slot);
   }
 
-  /** Listens; `next` is the next client that has connected. */
+  /** Listens. `next` accepts the next client. */
   static listen(bytes = 1 << 20): { port: number; next(): Promise<ValkeyPeer>; close(): void } {
     const host = HostWv.open();
     const listener: ListenerWv = host.listen();
@@ -84,7 +84,7 @@ export class ValkeyPeer {
     };
   }
 
-  /** Connects to a server, and waits for the name of its buffer. */
+  /** Connects to a server and waits for the description of its buffer. */
   static async connect(port: number, bytes = 1 << 20): Promise<ValkeyPeer> {
     const host = HostWv.open();
     const endpoint = host.provider.createConnectEndpoint();
@@ -102,13 +102,13 @@ export class ValkeyPeer {
     this.qp.postReceive(slot, this.#commands.sge(slot * COMMAND_BYTES, COMMAND_BYTES));
   }
 
-  /** The next command or count. `receive`: false leaves its Receive out from then on. */
+  /** Returns the next command or byte count. If `receive` is false, its Receive is not posted again. */
   async next(receive = true): Promise<Arrival> {
     for (;;) {
       const { opcode, context, status, length, immediateData } = await within(
         this.#queue.any(),
         HANG_MS,
-        () => new Error('nothing has come'),
+        () => new Error('nothing has arrived'),
       );
       if (status !== WcStatus.SUCCESS) throw new Error(`the queue pair has ended: status ${status}`);
       if (opcode < WvOpcode.RECEIVE) continue;
@@ -120,7 +120,7 @@ export class ValkeyPeer {
     }
   }
 
-  /** Waits until the other side names its buffer, past all else. */
+  /** Waits until the other side describes its buffer. Ignores everything else. */
   async named(): Promise<void> {
     for (;;) {
       const arrival = await this.next();
@@ -134,7 +134,7 @@ export class ValkeyPeer {
     }
   }
 
-  /** Waits for the queue pair's end. */
+  /** Waits for the end of the queue pair. */
   async ended(): Promise<void> {
     try {
       for (;;) await this.next();
@@ -149,13 +149,13 @@ export class ValkeyPeer {
     this.qp.send('message', this.#sent.sge(0, bytes.length), WvSend.SIGNALED);
   }
 
-  /** Describes one of its buffers: by default all of it. */
+  /** Sends a description of its buffer, by default of all of it. */
   name(length = this.buffer.bytes.length): void {
     const { address, rkey } = this.buffer.region;
     this.send(command(Opcode.REGISTER, { address: BigInt(address), length, rkey }));
   }
 
-  /** Writes bytes to the other side's buffer, with any count, or without one. */
+  /** Writes bytes to the other side's buffer, with any byte count or without one. */
   write(bytes: Buffer, at = 0, count: number | undefined = bytes.length, rkey = this.remote!.rkey): void {
     this.#sent.bytes.set(bytes);
     const remote = new RemoteMemory({ address: this.remote!.address, rkey });
@@ -163,7 +163,7 @@ export class ValkeyPeer {
     this.qp.write('data', this.#sent.sge(0, bytes.length), flags, remote, at, count);
   }
 
-  /** Ends the connection, as a program that exits does. */
+  /** Ends the connection like a program that exits. */
   async close(): Promise<void> {
     await Promise.resolve(this.endpoint.disconnect()).catch(() => {});
     this.endpoint.release();

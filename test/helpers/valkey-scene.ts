@@ -1,4 +1,4 @@
-/** Valkey servers and clients of a test (examples/valkey), which end with it. */
+/** Valkey servers and clients (examples/valkey), which are closed at the end of a test. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

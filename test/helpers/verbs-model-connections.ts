@@ -1,4 +1,4 @@
-/** Connections: establishing, rejecting, abandoning and ending them. */
+/** Establishes, rejects, abandons and ends connections. */
 import { type Overlapped, QpAttr, QpState, Status, statusName } from '../../winverbs/index.js';
 import { ADDRESS, openListener, toInit } from './loopback.js';
 import { Datagrams } from './verbs-model-datagrams.js';
@@ -32,7 +32,7 @@ export class Connections extends Datagrams {
     await this.connectPair(one, other, c);
   }
 
-  /** Connects two queue pairs, or makes it fail in one of many ways, depending on `c`. */
+  /** Connects two queue pairs, or makes this fail in one of many ways, depending on `c`. */
   protected async connectPair(one: Qp, other: Qp, c: number): Promise<void> {
     if (!this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
@@ -176,7 +176,7 @@ export class Connections extends Datagrams {
     this.endings.push({
       what: 'notifyDisconnect',
       request: done.value,
-      // ABORTED: its own queue pair had failed before.
+      // ABORTED: its own queue pair had already failed.
       allowed: [Status.CONNECTION_DISCONNECTED, Status.CONNECTION_ABORTED, Status.CANCELED],
     });
   }

@@ -24,7 +24,7 @@ const HALF_TOO_LONG = 3000;
 
 /** Sends datagrams to single peers and to groups. */
 export class Datagrams extends Requests {
-  /** Only for this run, so that datagrams of other runs and processes to the groups do not match. */
+  /** Unique for this run, so that datagrams of other runs and processes to the groups do not match. */
   private readonly qkey = randomInt(1, 0x8000_0000);
 
   private readyUds(): Ud[] {
@@ -128,7 +128,7 @@ export class Datagrams extends Requests {
     const to = ah?.group ?? pick(this.readyUds(), c) ?? pick(this.uds, c);
     if (ah === undefined || to === undefined) return;
     const hearers = typeof to === 'string' ? this.readyUds().filter(({ groups }) => groups.has(to)) : [to];
-    // In most cases there is a Receive for it.
+    // In most cases, the receiver has a Receive for it.
     for (const one of hearers)
       if (a % 16 !== 1 && one.receives.length === 0) this.postDatagramReceive(one, c);
     const tooLong = c % 32 === 1;
@@ -173,7 +173,7 @@ export class Datagrams extends Requests {
     const ud = pick(this.uds, a);
     if (ud === undefined) return;
     const group = pick(GROUPS, b)!;
-    // It may receive datagrams from the time of the call on.
+    // It may receive datagrams as soon as the call begins.
     ud.heard.add(group);
     const expected = ud.groups.has(group) ? Status.ADDRESS_ALREADY_EXISTS : Status.SUCCESS;
     if (!(await this.groupCall('attachMulticast', ud, expected, () => ud.real.attachMulticast(group))))

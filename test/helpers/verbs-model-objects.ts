@@ -23,7 +23,7 @@ import { type Pair, QueuePair, REQUEST_ERRORS, SharedReceives } from './verbs-mo
 
 export const REGION_BYTES = 4096;
 export const MESSAGE_BYTES = 64;
-/** Entries of every CQ, and the maximum of requests that may complete there without polling, so that none overruns. */
+/** Entries of every CQ. This is also the maximum number of requests that may complete there without polling, so that none overruns. */
 export const CQ_ENTRIES = 512;
 export const MOST_OBJECTS = 12;
 /** Maximum posted Receives of a shared queue that have not completed. */
@@ -43,7 +43,7 @@ export const REGION_ACCESS = [
   WvAccess.LOCAL_WRITE | WvAccess.MW_BIND,
   WvAccess.LOCAL_WRITE,
   0,
-  // Rejected: rights to write without LOCAL_WRITE; an unknown right.
+  // Access rights that are rejected: rights to write without LOCAL_WRITE, and an unknown right.
   WvAccess.REMOTE_ATOMIC,
   0x40,
 ] as const;
@@ -83,7 +83,7 @@ export class Pd extends Counted<IWVProtectionDomain> {
 export class Mw extends Counted<IWVMemoryWindow> {
   bound: 'no' | 'yes' | 'maybe' = 'no';
   region: Region | undefined;
-  /** Regions to which it may be bound while this is undetermined. */
+  /** Regions to which it may be bound, while this is not determined. */
   readonly candidates = new Set<Region>();
   /** Number of posted requests that change it. */
   changes = 0;
@@ -121,7 +121,7 @@ export class Ah extends Counted<IWVAddressHandle> {
   constructor(
     readonly pd: Pd,
     real: IWVAddressHandle,
-    /** The destination if that is a group. */
+    /** The group, if that is the destination. */
     readonly group: string | undefined,
   ) {
     super('address handle', real);
@@ -149,7 +149,7 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
   /** Groups to which it is attached now, and all groups to which it has ever been attached. */
   readonly groups = new Set<string>();
   readonly heard = new Set<string>();
-  /** A datagram may be too long. */
+  /** Whether a datagram may be too long. */
   protected override readonly errors = new Set([...REQUEST_ERRORS, WcStatus.LOCAL_LENGTH_ERROR]);
   private readonly qpn: number;
 
@@ -188,7 +188,7 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
 export class CountedQp extends Counted<WvUnknown> {
   constructor(readonly qp: AnyQp) {
     super('queue pair', qp.real);
-    // The queue pair itself has the number of its users.
+    // The number of its users is stored in the queue pair.
     Object.defineProperty(this, 'users', {
       get: () => qp.users,
       set: (users: number) => {
@@ -213,7 +213,7 @@ export function pick<T>(all: readonly T[], n: number): T | undefined {
   return all[n % Math.max(1, all.length)];
 }
 
-/** SUCCESS, or the status of a call on a released object. */
+/** Returns SUCCESS, or the status of a call on a released object. */
 export function handle({ users }: { users: number }): number {
   return users === 0 ? Status.INVALID_HANDLE : Status.SUCCESS;
 }

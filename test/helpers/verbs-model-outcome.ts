@@ -1,4 +1,4 @@
-/** Permitted results of calls, detection of hangs, and leftovers. */
+/** Permitted results of calls, detection of hangs, and checks for leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { statusName } from '../../winverbs/index.js';
 import { outcome as outcomeOf } from './outcome.js';
@@ -33,7 +33,7 @@ export function leftovers(): Record<string, number> {
   return { pd, mr, mw, cq, srq, qp, ah, connections: cm.connections ?? 0 };
 }
 
-/** Waits until nothing is left: connections end when the peer has confirmed it. */
+/** Waits until nothing is left. Connections only end after the peer's confirmation. */
 export async function nothingLeft(): Promise<void> {
   const began = performance.now();
   for (;;) {

@@ -73,10 +73,10 @@ export interface Step {
 /** A whole run. */
 export interface Plan {
   readonly steps: readonly Step[];
-  /** Everything is released in an order given by `order`, or the file is closed first. */
+  /** The number that determines the order in which everything is released, and whether the file is closed first. */
   readonly end: 'release' | 'closeFile';
   readonly order: number;
-  /** The initial objects: a connection, one whose ends share Receives, an unreliable one, datagram queue pairs. */
+  /** The initial objects: a connection, one whose ends use shared Receives, an unreliable one, and datagram queue pairs. */
   readonly begin: {
     readonly connected: boolean;
     readonly shared: boolean;

@@ -33,7 +33,7 @@ export interface Request {
   readonly serial: number;
   /** Whether an event has occurred that permits it to fail. */
   mayFail: boolean;
-  /** How often its queue pair's send queue had been resumed when it was posted. */
+  /** Number of times that the send queue had been resumed when it was posted. */
   epoch?: number;
   /** The effect of its success. */
   done?: () => void;
@@ -44,7 +44,7 @@ export interface Message {
   readonly immediate: number | undefined;
 }
 
-/** Messages of one direction, in order. */
+/** Messages in one direction, in order. */
 export class MessageLog {
   private readonly messages: Message[] = [];
 
@@ -74,14 +74,15 @@ export class Pair<Q> {
 }
 
 /**
- * Receives that several queue pairs share, with bounds for the number of waiting ones. Which queue pair has consumed one is known later.
+ * Receives shared by several queue pairs, with bounds for the number of waiting ones. Only completions show which queue pair has consumed a
+ * Receive.
  */
 export class SharedReceives {
-  /** Posted and not completed. */
+  /** Receives that were posted and have not completed. */
   readonly unreported = new Set<Request>();
   posted = 0;
   told = 0;
-  /** Number of messages that may have consumed one each. */
+  /** Number of messages that may each have consumed a Receive. */
   messages = 0;
   /** Capacity in Receives. */
   entries = 0;
@@ -107,7 +108,7 @@ export class SharedReceives {
 
 export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> {
   users = 1;
-  /** Posted and not known to be completed, in order. */
+  /** Posted requests that are not known to be complete, in order. */
   sends: Request[] = [];
   receives: Request[] = [];
   receivesPosted = 0;
@@ -117,12 +118,12 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
   pair: Pair<QueuePair<Pd, Cq>> | undefined;
   outgoing = new MessageLog();
   protected readonly errors: ReadonlySet<number> = REQUEST_ERRORS;
-  /** Messages of its connections so far that may still complete, and the position among them. */
+  /** Messages of its connections so far that may still complete. */
   private logs: MessageLog[] = [];
   private received = 0;
   /** Whether it shares Receives and had an earlier connection, whose messages may still complete or be lost. */
   private heardBefore = false;
-  /** How often its send queue was resumed, and when it last failed. */
+  /** Number of times that its send queue was resumed. */
   private epoch = 0;
   private failedEpoch = -1;
   private everTainted = false;
@@ -146,7 +147,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     return this.type !== QpType.RC;
   }
 
-  /** Lets it receive this peer's messages from now on. */
+  /** Makes it receive this peer's messages from now on. */
   hear(log: MessageLog): void {
     // Receives that were taken from a shared queue also complete after a reset.
     if (this.shared === undefined) this.logs = [log];
@@ -162,7 +163,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.sends.push(request);
   }
 
-  /** Called when SQError is over: requests posted from now on may succeed. */
+  /** Called at the end of SQError. Requests posted from now on may succeed. */
   resumed(): void {
     this.epoch++;
   }
@@ -185,7 +186,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     for (const request of [...this.sends, ...this.receives]) request.mayFail = true;
   }
 
-  /** RESET: both queues are empty, and their requests never complete. */
+  /** Models RESET: both queues become empty, and their requests never complete. */
   reset(): void {
     this.sends = [];
     this.receives = [];
@@ -197,7 +198,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.tainted = false;
     this.resumed();
     this.receiveFailed = false;
-    // The old connection's other end is no longer this queue pair's peer.
+    // The other end of the old connection is no longer this queue pair's peer.
     if (this.peer !== undefined && (this.peer.peer as unknown) === this) this.peer.peer = undefined;
     this.peer = undefined;
     this.outgoing = new MessageLog();
@@ -265,7 +266,8 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
   }
 
   /**
-   * Compares a received message with the sent ones: in order, and complete unless messages may be lost or belong to an earlier connection.
+   * Compares a received message with the sent ones. Messages arrive in order, and completely unless some may be lost or belong to an
+   * earlier connection.
    */
   protected arrived(completion: WvCompletion): string | undefined {
     const told = (completion.flags & WvWc.IMMEDIATE) !== 0 ? completion.immediateData : undefined;

@@ -40,7 +40,7 @@ const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 export class Requests extends World {
   protected readonly mail = new Mail();
 
-  /** A queue pair for a request: in most cases a connected one. */
+  /** Chooses a queue pair for a request, in most cases a connected one. */
   protected poster(a: number): Qp {
     if (a % 4 === 0) return pick(this.qps, a)!;
     // Each kind of connection is chosen equally often, regardless of how many there are.
@@ -53,7 +53,7 @@ export class Requests extends World {
     return pick(pick([...kinds.values()], a >> 2) ?? this.qps, a >> 4)!;
   }
 
-  /** A window for a request: in most cases one that the queue pair may use, in this state. */
+  /** Chooses a window for a request, in most cases one that the queue pair may use in this state. */
   protected window(qp: Qp, b: number, bound: Mw['bound']): Mw | undefined {
     const fitting = this.mws.filter(
       (mw) => mw.users > 0 && mw.pd === qp.pd && mw.bound === bound && (bound === 'no' || mw.qp === qp),
@@ -63,7 +63,7 @@ export class Requests extends World {
 
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────
 
-  /** Part of memory for a request, and whether the queue pair may use it in this way. */
+  /** Chooses a part of memory for a request. Also returns whether the queue pair may use it in this way. */
   protected memory(qp: AnyQp, choice: number, length: number, write: boolean) {
     // In most cases valid memory.
     const good = this.regions.filter(
@@ -130,13 +130,13 @@ export class Requests extends World {
     this.taintShared(receives);
   }
 
-  /** Resumes a send queue that has failed alone, as unreliable ones do. */
+  /** Resumes a send queue that has failed without its queue pair, as in unreliable transports. */
   protected resume({ a }: Step): void {
     const stopped = this.everyQp().filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
     const qp = pick(stopped, a);
     if (qp === undefined) return;
     if (!qp.unreliable) throw new ModelError('A reliable queue pair is in SQERROR.');
-    // The completions of failed or flushed requests remain in the queue in addition to later ones.
+    // The completions of failed or flushed requests remain in the queue, in addition to later ones.
     if (!budget(qp.sendCq, qp.sendDepth)) return;
     // The end of the connection may occur in between.
     const allowed = [Status.SUCCESS, Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
@@ -189,7 +189,7 @@ export class Requests extends World {
     if (step.c % 4 === 0) flags |= IMMEDIATE;
     const request = this.newRequest('send', (flags & SIGNALED) !== 0, [memory.region]);
     const { peer, outgoing } = qp;
-    // In most cases there is a Receive for it.
+    // In most cases, the peer has a Receive for it.
     const shared = this.srqs.find(({ receives }) => receives === peer?.shared);
     if (step.a % 16 !== 0) {
       if (shared !== undefined) {
@@ -202,7 +202,7 @@ export class Requests extends World {
     const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
     if (!posted) return;
     const count = outgoing.add({ length, immediate });
-    // Without a Receive it is retried and finally given up; an unreliable one is lost.
+    // Without a Receive, a reliable one is retried and finally abandoned; an unreliable one is lost.
     if (shared === undefined) {
       if (!qp.unreliable && count > (peer?.receivesPosted ?? 0)) this.taint(qp);
       return;
@@ -283,7 +283,7 @@ export class Requests extends World {
       this.windowRefusal(qp, mw),
     );
     if (!posted) return;
-    // Until the poster has seen the result, the window's key is that of this bind, on every queue pair.
+    // Until the result was polled, the window's key is that of this bind, on every queue pair.
     mw.bound = 'maybe';
     if (rights) mw.candidates.add(region);
     const change = ++mw.changes;
@@ -296,7 +296,7 @@ export class Requests extends World {
   }
 
   protected invalidate(step: Step): void {
-    // Whether a window is bound is known when its bind has completed.
+    // Whether a window is bound is only known when its bind has completed.
     if (step.c % 4 !== 0) this.pollAll();
     const sound = this.mws.filter((mw) => mw.bound === 'yes' && mw.qp?.tainted === false);
     const qp = (step.a % 8 === 0 ? undefined : pick(sound, step.a)?.qp) ?? this.poster(step.a);

@@ -46,7 +46,7 @@ import { ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import { type Pair, QueuePair, type Request, type SharedReceives } from './verbs-model-queues.js';
 
-/** A provider, its objects, and the model's expectations. It creates, changes and releases objects. */
+/** A provider, its objects, and the model's expectations. */
 export class World {
   protected readonly files: DeviceFile[] = [];
   protected readonly provider = new WVProvider({
@@ -80,7 +80,7 @@ export class World {
     for (let n = 0; n < 2; n++) {
       this.devices.push(this.keep(new Device('device', this.provider.openDevice(deviceGuid))));
     }
-    // Enough initial objects, so that short sequences have an effect.
+    // Enough initial objects for short sequences to have an effect.
     this.createCq({ op: 'createCq', a: 0, b: 0, c: 0 });
     this.allocatePd({ op: 'allocatePd', a: 0, b: 0, c: 0 });
     this.register({ op: 'register', a: 0, b: 0, c: 0 });
@@ -152,7 +152,7 @@ export class World {
     if (c % 2 === 0) {
       region = this.expect('registerMemory', [expected], () => pd.real.registerMemory(buffer, access))?.value;
     } else {
-      // Only errors of the arguments are thrown; those of the kernel reject.
+      // Only invalid arguments throw an error. Errors of the kernel reject the promise.
       const request = this.expect('registerMemoryOverlapped', [Status.SUCCESS, expected], () =>
         pd.real.registerMemoryOverlapped(buffer, access),
       )?.value;
@@ -229,7 +229,7 @@ export class World {
     this.measure(srq, maxWr, undefined);
   }
 
-  /** Applies the actual size. A limit that was reached has been reported and is reset. */
+  /** Applies the actual size. If the limit was reached, it has been reported and is reset. */
   private measure(srq: Srq, maxWr: number, limit: number | undefined): void {
     const { receives } = srq;
     const found = srq.real.query();
@@ -278,7 +278,7 @@ export class World {
     });
   }
 
-  /** Tries to destroy a used SRQ: the kernel destroys no object that queue pairs use. */
+  /** Tries to destroy a used SRQ. The kernel must reject that while queue pairs use it. */
   protected destroyBusySrq({ a }: Step): void {
     const busy = this.srqs.filter(({ receives }) =>
       this.qps.some((qp) => qp.shared === receives && qp.users > 0),
@@ -349,7 +349,7 @@ export class World {
   protected modify({ a, b }: Step): void {
     const qp = pick(this.qps, a)!;
     const target = [QpState.INIT, QpState.ERROR, QpState.RESET, QpState.RTS][b % 4]!;
-    // A connected queue pair is moved by its endpoint. Moving it otherwise would be an error of the program.
+    // The endpoint moves a connected queue pair. Moving it directly would be a program error.
     if (qp.users > 0 && qp.pair !== undefined && target !== QpState.ERROR) return;
     if (
       target === QpState.RESET &&
@@ -394,7 +394,7 @@ export class World {
   }
 
   protected release({ a, b }: Step): void {
-    // Rarely, so that enough objects remain.
+    // Releases objects rarely, so that enough of them remain.
     if (b % 3 === 0) this.releaseOnce(this.pickCounted(a));
   }
 
@@ -412,7 +412,7 @@ export class World {
     if (object instanceof Pd) {
       for (const region of this.regions) if (region.pd === object && !this.inUse(object)) region.live = false;
     }
-    // Any release can be the last reference to another object.
+    // Any release can drop the last reference to another object.
     for (const pd of this.pds) {
       if (pd.users === 0 && !this.inUse(pd)) {
         for (const region of this.regions) if (region.pd === pd) region.live = false;
@@ -434,7 +434,7 @@ export class World {
   }
 
   protected dropWindow(mw: Mw): void {
-    // A queued bind of it fails.
+    // A queued bind of this region fails.
     for (const qp of this.qps) if (qp.sends.some(({ window }) => window === mw)) this.taint(qp);
     mw.bound = 'no';
     mw.region = undefined;

@@ -1,6 +1,6 @@
 /**
- * A model of the verbs, and the interpreter that executes random sequences of them on the stack and compares: each call ends in a permitted
- * status, each request completes once and in order, and no wait lasts forever.
+ * A model of the verbs, and an interpreter that executes random sequences of them on the stack and compares. Each call must end in a
+ * permitted status, each request must complete once and in order, and no wait may last forever.
  */
 import fc from 'fast-check';
 import { Status, statusName, type WvUnknown } from '../../winverbs/index.js';
@@ -40,7 +40,7 @@ class Run extends Connections {
     await this[step.op](step);
   }
 
-  /** Ends the run in order and checks that all awaited requests have ended. */
+  /** Ends the run in an orderly way and checks that all awaited requests have ended. */
   async end(how: Plan['end'], order: number, alone: boolean): Promise<void> {
     this.pollAll();
     if (how === 'closeFile') {
@@ -53,7 +53,7 @@ class Run extends Connections {
         const [object] = left.splice(n % left.length, 1);
         while (object!.users > 0) this.releaseOnce(object!);
       }
-      // Each object was destroyed by its own release, not only with the file.
+      // Each object must be destroyed by its own release, not only by closing the file.
       if (alone) await nothingLeft();
     }
     this.provider.release();
@@ -95,7 +95,7 @@ export async function runPlan(
   }
 }
 
-/** Runs of one seed are executed in batches, because fast-check's own time limit would hide a run that hangs. */
+/** Runs of one seed are executed in batches, because fast-check's time limit would hide a run that hangs. */
 const BATCH = 10;
 
 /**

@@ -1,4 +1,4 @@
-/** Memory of all kinds that can be registered, and all ways in which JavaScript detaches the memory of a buffer. */
+/** All kinds of memory that can be registered, and all ways in which JavaScript detaches a buffer's memory. */
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
@@ -36,7 +36,7 @@ export const memories: Readonly<Record<string, () => Memory>> = {
   'shared WebAssembly': () => wasmMemory({ initial: 1, maximum: 4, shared: true }),
 };
 
-/** A view of the same buffer for a stream: from its start, as files of Node.js 20 require. */
+/** A view of the same buffer for a stream. It starts at the beginning, as files of Node.js 20 require. */
 const given = (view: Uint8Array): Uint8Array => new Uint8Array(view.buffer as ArrayBuffer, 0, 16);
 
 async function readInto(stream: ReadableStream, view: Uint8Array): Promise<void> {
@@ -51,7 +51,7 @@ function transferBy(name: string, view: Uint8Array): void {
   if (typeof method === 'function') Reflect.apply(method, view.buffer, []);
 }
 
-/** Each may throw, because some are rejected. */
+/** Each may throw, because some detachments are rejected. */
 export const ways: Readonly<Record<string, (memory: Memory) => void | Promise<void>>> = {
   structuredClone: ({ view }) => {
     structuredClone(view.buffer, { transfer: [view.buffer as ArrayBuffer] });

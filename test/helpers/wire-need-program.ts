@@ -1,6 +1,6 @@
 /**
- * A program that opens its HCA and then does one thing. It prints the UDP sockets of its network namespace before and after as JSON.
- * Arguments: a name of {@link needs}, a non-loopback address of this host, an address of another host.
+ * A program that opens its HCA and then performs one operation. It prints the UDP sockets of its network namespace before and after that as
+ * JSON. Arguments: a name of {@link needs}, a non-loopback address of this host, an address of another host.
  */
 import { readFileSync } from 'node:fs';
 import { openProvider, type SocketAddress, StatusError } from '../../winverbs/index.js';
@@ -43,7 +43,7 @@ function queuePair(provider: ReturnType<typeof opened>, address: string) {
   return device.allocateProtectionDomain().createConnectQueuePair(sizes);
 }
 
-/** Operations that need the wire, and `loopback`, which does not. */
+/** Operations that need the wire, and `loopback`, which does not need it. */
 const needs: Record<string, (provider: ReturnType<typeof opened>) => unknown> = {
   loopback: (provider) => {
     const listener = provider.createConnectEndpoint();

@@ -1,10 +1,10 @@
 /**
- * The limit of every wait in a test: what has not completed by then hangs. No test uses it to measure durations, and none has a separate
- * limit for busy machines.
+ * The time limit of every wait in a test. An operation that has not completed by then hangs. No test measures durations with it, and none
+ * has its own limit for busy machines.
  */
 export const HANG_MS = 60_000;
 
-/** A promise's outcome, or the error of `late` after the given time in ms. */
+/** Returns a promise's outcome, or fails with the error of `late` after the given time in ms. */
 export async function within<T>(
   promise: PromiseLike<T>,
   milliseconds: number,

@@ -1,6 +1,6 @@
 /**
- * Importing this removes the hint `shouldPoll` from the completion queues of this process, as if each device belonged to a provider without
- * it: a real HCA, or another implementation.
+ * Importing this module removes the hint `shouldPoll` from the completion queues of this process, as if each device belonged to a provider
+ * without it, such as a real HCA or another implementation.
  */
 import { registerUserVerbs, SOFT_USER_LIBRARY, type UserVerbs } from '../../winverbs/index.js';
 

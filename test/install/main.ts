@@ -1,4 +1,7 @@
-/** `npm run test:install`: the packed package, installed by package managers and run by third-party runtimes and tools, as a table. */
+/**
+ * `npm run test:install`: installs the packed package with package managers, runs it with third-party runtimes and tools, and prints a
+ * table.
+ */
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';

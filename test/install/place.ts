@@ -17,11 +17,11 @@ import { basename, delimiter, join } from 'node:path';
 import { inNewNetwork, namespaceProblem } from '../helpers/network-namespace.js';
 import { nodeOf, programOf, root } from './tools.js';
 
-/** The time limit of a command of a row: all of them together should take minutes. */
+/** The time limit of one command. All rows together should take minutes. */
 const LONGEST_MS = 120_000;
 /** The time limit of compiling the addons. */
 const LONGEST_BUILD_MS = 900_000;
-/** The number of last lines of a command's output that are shown, and of characters of each. */
+/** How much of a failed command's output is shown: the last lines, and the characters of each. */
 const SHOWN = { lines: 20, characters: 300 };
 
 /** How packages get into the folder. */
@@ -34,20 +34,20 @@ interface Ended {
   readonly output: string;
 }
 
-/** The path of a program on the PATH. */
+/** The path of a program found on the PATH. */
 function onPath(name: string): string | undefined {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     try {
       return realpathSync(join(folder, name));
     } catch {
-      // The next one.
+      // The number of the next folder.
     }
   }
   return undefined;
 }
 
 export class Place {
-  /** The folder, and the only folder on the PATH: node, npm and a shell, without a compiler. */
+  /** The folder for packages, and the only folder on the PATH, which has node, npm and a shell but no compiler. */
   readonly folder: string;
   readonly #bin: string;
   readonly #registry: string;
@@ -89,7 +89,7 @@ export class Place {
       copyFileSync(join(root, 'test/install/programs', name), join(this.folder, basename(name)));
   }
 
-  /** A folder beside the one that has the packages. */
+  /** A folder next to the one that contains the packages. */
   elsewhere(): string {
     const folder = join(this.#around, 'elsewhere');
     mkdirSync(folder, { recursive: true });
@@ -117,7 +117,7 @@ export class Place {
     check(ended, 0, `${manager} install ${names.join(' ')}`);
   }
 
-  /** Runs a program of Node.js without a network except the loopback interface, and checks that it prints this and exits with 0. */
+  /** Runs a program of Node.js without a network except the loopback interface, and checks that it prints `output` and exits with 0. */
   async prints(text: string, ...args: readonly string[]): Promise<void> {
     const { ended, said } = await this.#program(args);
     check(ended, 0, said);
@@ -125,14 +125,14 @@ export class Place {
       throw new Error(`${said} printed ${JSON.stringify(ended.stdout)}, not ${JSON.stringify(text)}`);
   }
 
-  /** As {@link prints}, for a program that must exit with 0 and whose output does not matter; returns its standard output. */
+  /** Like {@link prints}, for a program that must exit with 0 and may print anything. Returns its standard output. */
   async succeeds(...args: readonly string[]): Promise<string> {
     const { ended, said } = await this.#program(args);
     check(ended, 0, said);
     return ended.stdout;
   }
 
-  /** As {@link prints}, for a program that must exit with 1 and print this. */
+  /** Like {@link prints}, for a program that must exit with 1. */
   async refuses(pattern: RegExp, ...args: readonly string[]): Promise<void> {
     const { ended, said } = await this.#program(args);
     check(ended, 1, said);
@@ -140,7 +140,7 @@ export class Place {
       throw new Error(`${said} did not print ${pattern}:\n${tail(ended.output)}`);
   }
 
-  /** Runs a command with the whole PATH of this process, such as a compiler, and checks that it exits with status 0. */
+  /** Runs a command such as a compiler with this process's PATH, and checks that it exits with status 0. */
   async builds(...command: readonly string[]): Promise<void> {
     const path = `${this.#bin}${delimiter}${process.env.PATH}`;
     const env = { PATH: path, npm_config_registry: this.#registry };
@@ -160,10 +160,10 @@ export class Place {
     const { NODE_OPTIONS: _, ND_OPTIONS: __, ...env } = process.env;
     const variables = {
       ...{ ...env, PATH: this.#bin, YARN_ENABLE_TELEMETRY: 'false' },
-      // The user's cache may have this version of the package, packed earlier.
+      // The user's cache may contain an earlier build of this version.
       YARN_GLOBAL_FOLDER: join(this.#around, 'yarn'),
     };
-    // To files: Node.js loses the end of a long line to a pipe when an error ends it, and bundles are one line.
+    // Output goes to files. If an error ends Node.js, it loses the end of a long line in a pipe, and bundles are one line.
     const [out, error] = ['stdout', 'stderr'].map((name) => join(this.#around, name)) as [string, string];
     const files = [openSync(out, 'w'), openSync(error, 'w')];
     return new Promise((resolve, reject) => {

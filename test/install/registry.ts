@@ -1,4 +1,4 @@
-/** A registry of npm on this host. */
+/** An npm registry on this host. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -22,16 +22,16 @@ function tarballs(folder: string): Packed[] {
   });
 }
 
-/** The registry that npm uses on this machine. */
+/** The npm registry configured on this machine. */
 function upstream(): string {
   const url = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
   return url.replace(/\/$/, '');
 }
 
-/** Package managers skip versions that are younger than some days. */
+/** The publication date of packages, because package managers skip versions that are only a few days old. */
 const PUBLISHED = '2026-01-01T00:00:00.000Z';
 
-/** A registry's data about a package that has one version. */
+/** A registry's metadata of a package that has one version. */
 function packument({ file, bytes, manifest }: Packed, base: string): object {
   const { name, version } = manifest;
   const digest = (algorithm: string, encoding: 'base64' | 'hex') =>

@@ -7,9 +7,9 @@ import { packages, programOf, root, SUPPORTED, versionOf } from './tools.js';
 
 export interface Row {
   readonly name: string;
-  /** Whether continuous integration runs it. */
+  /** Whether continuous integration runs this row. */
   readonly quick?: true;
-  /** The version of Node.js; by default the one with long-term support. */
+  /** The version of Node.js; default: the one with long-term support. */
   readonly node?: string;
   run(place: Place): Promise<void>;
 }
@@ -20,7 +20,7 @@ const own = 'networkdirect';
 /** The oldest version that the package supports, and the newest of the other maintained ones. */
 const NODES = ['20.19.0', '22.23.3', SUPPORTED, '26.10.0'] as const;
 
-/** The first program of the README, and what it prints there. */
+/** The first program of the README and its expected output. */
 function hello(): { readonly text: string; readonly output: string } {
   const [, text, output] =
     /^```js hello\.js\n(.*?)^```$.*?^```text\n(.*?)\n```$/ms.exec(
@@ -31,7 +31,7 @@ function hello(): { readonly text: string; readonly output: string } {
   return { text, output };
 }
 
-/** Packages of a folder of modules whose manifests have an install script. */
+/** Packages in a `node_modules` folder whose manifests have an install script. */
 function withInstallScripts(folder: string): string[] {
   const manifests = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('package.json'),
@@ -77,7 +77,7 @@ const byManager = (manager: Manager, name: string): Row => ({
   },
 });
 
-/** Installs the package with npm beside others, whose scripts do not matter. */
+/** Installs the package and other packages with npm, without their install scripts. */
 const beside = (place: Place, ...names: readonly (keyof typeof packages)[]): Promise<void> =>
   place.install('npm', '--ignore-scripts', own, ...names.map((name) => packages[name]));
 
@@ -88,7 +88,7 @@ const testRunners: Row[] = [
     async run(place) {
       await beside(place, 'jest');
       place.copy('byte.cjs', 'driver.cjs', 'one.cjs', 'jest.test.js');
-      // Two files of one process, each of which has its own modules.
+      // Two test files in one process, each with its own modules.
       place.write('second.test.js', "require('./jest.test.js');");
       await place.succeeds('node_modules/jest/bin/jest.js', '--runInBand');
     },
@@ -108,7 +108,7 @@ const testRunners: Row[] = [
     async run(place) {
       await beside(place, 'jest', 'ts-jest', 'typescript', '@types/node');
       place.copy('byte.cjs', 'driver.cjs', 'one.cjs');
-      // Not with a TypeScript name there, where the packages that it imports are missing.
+      // Stored without a TypeScript extension here, because the packages that it imports are not installed here.
       place.write('imported.test.ts', readFileSync(join(root, 'test/install/programs/ts-jest.txt'), 'utf8'));
       place.write('jest.config.json', '{ "preset": "ts-jest" }');
       const compilerOptions = {
@@ -129,7 +129,7 @@ const testRunners: Row[] = [
   },
 ];
 
-/** The sentence for bundles that contain the package. */
+/** The error message of bundles that contain the package. */
 const OUTSIDE =
   /Error: networkdirect cannot be part of a bundle, .*Mark networkdirect as external \(esbuild: /;
 
@@ -261,7 +261,7 @@ export async function run(): Promise<string[]> {
 `;
 const PLAIN = TYPES.replace(/^.*networkdirect\/net.*$/m, '');
 
-/** Compilers as used by programs that check the types of libraries. */
+/** Options of compilers for programs that also check the types of libraries. */
 const compilations: readonly { readonly files: readonly string[]; readonly options: object }[] = [
   { files: ['types.mts', 'types.cts'], options: { lib: ['es2023', 'esnext.disposable'] } },
   {

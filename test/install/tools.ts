@@ -1,4 +1,4 @@
-/** Third-party programs that install or run packages, from npm: one folder of `.cache/install` for each, which is kept. */
+/** Third-party programs from npm that install or run packages. Each has its own folder in `.cache/install`, which is kept. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 const cache = join(root, '.cache/install');
 const { arch } = process;
-/** Named like packages with one build for each C library; scripts/check-musl.sh has the tests of musl. */
+/** Platform names with a C library, as npm packages use them. scripts/check-musl.sh tests musl. */
 const glibc = arch === 'arm64' ? 'aarch64' : arch;
 
 /** The version of Node.js with long-term support, used by rows that do not name another one. */
@@ -22,7 +22,7 @@ const PROGRAMS: Readonly<Record<'pnpm' | 'yarn' | 'bun' | 'deno', readonly [stri
   deno: [`@deno/linux-${arch}-glibc@2.9.6`, 'deno'],
 };
 
-/** Packages that a program has among its own dependencies. */
+/** Packages that are dependencies of a program. */
 export const packages = {
   esbuild: 'esbuild@0.28.2',
   jest: 'jest@30.5.2',
@@ -45,7 +45,7 @@ async function install(folder: string, name: string): Promise<void> {
   renameSync(fresh, folder);
 }
 
-/** The path of a file of a package `name@version`, which the first call installs. */
+/** The path of a file in the package `name@version`. The first call installs the package. */
 async function fileOf(name: string, path: string): Promise<string> {
   const folder = join(cache, name.replaceAll('/', '+'));
   if (!existsSync(folder)) {
@@ -61,5 +61,5 @@ export const nodeOf = (version: string): Promise<string> =>
 
 export const programOf = (name: keyof typeof PROGRAMS): Promise<string> => fileOf(...PROGRAMS[name]);
 
-/** The version of a program, for names of rows. */
+/** The version of a program, for the names of rows. */
 export const versionOf = (name: keyof typeof PROGRAMS): string => PROGRAMS[name][0].split('@').at(-1)!;

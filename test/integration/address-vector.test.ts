@@ -1,5 +1,5 @@
-// The address vector of a queue pair connected without RDMA CM: traffic class, flow label and hop limit as QP_QUERY
-// returns them, and as the sockets deliver them with the packets.
+// The address vector of a queue pair connected without RDMA CM: traffic class, flow label and hop limit, as reported by QP_QUERY and as
+// found in received packets.
 import { existsSync, mkdtempSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,12 +38,12 @@ test.before((context) => {
 });
 test.after(({ folder, provider }) => {
   provider.release();
-  // The HCA has the file open until it ends, and not every OS removes an open file. It has ended when listeners that
-  // were added later are called.
+  // The HCA keeps the file open until it ends, and not every OS removes an open file. By the time that later exit listeners run, it has
+  // ended.
   process.once('exit', () => rmSync(folder, { recursive: true }));
 });
 
-/** The routing fields of the RC packets of one IP version in a file; each is there twice, sent and received. */
+/** The routing fields of the RC packets of one IP version in a file; each packet appears twice, sent and received. */
 function routesIn(file: string, version: 4 | 6): Route[] {
   return readPcapng(file)
     .filter((ip) => ip[0]! >> 4 === version && ip[BTH_AT[version]]! < RC_OPCODES)
@@ -124,7 +124,7 @@ for (const [version, address] of [
   );
 }
 
-test('without them packets have class 0 and 64 hops, as reported by the query', ({ provider }) => {
+test('by default packets have class 0 and hop limit 64, as reported by the query', ({ provider }) => {
   const side = openSide(provider);
   const { qp } = side;
   const gid = gidOf('127.0.0.1');
@@ -134,7 +134,7 @@ test('without them packets have class 0 and 64 hops, as reported by the query', 
   side.release();
 });
 
-test('a value out of range is refused with the name of its field', ({ provider }) => {
+test('a value out of range is rejected, and the error names its field', ({ provider }) => {
   const side = openSide(provider);
   const { qp } = side;
   for (const [name, value, most] of [

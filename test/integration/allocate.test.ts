@@ -1,4 +1,4 @@
-/** Memory of `allocate()`: its lifetime, also on threads that end, and its use as any other memory. */
+/** Memory of `allocate()`: its lifetime, even on threads that end, and its use like any other memory. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -38,7 +38,7 @@ function openFiles(): number {
     try {
       if (readlinkSync(`/proc/self/fd/${fd}`).includes('memfd:networkdirect')) count += 1;
     } catch {
-      // The descriptor of the listing itself.
+      // This is the descriptor of the directory listing itself.
     }
   }
   return count;
@@ -53,7 +53,7 @@ async function collected(done: () => boolean): Promise<boolean> {
   return done();
 }
 
-test('zeroed bytes in whole pages of a file that no child inherits', () => {
+test('zeroed bytes in whole pages of a file that child processes do not inherit', () => {
   const memory = allocate(3 * MIB + 5);
   assert.is(memory.length, 3 * MIB + 5);
   assert.is(memory.buffer.byteLength, 3 * MIB + 5);
@@ -65,7 +65,7 @@ test('zeroed bytes in whole pages of a file that no child inherits', () => {
   assert.ok(memory.every((byte) => byte === 7));
 });
 
-test('wrong sizes are refused with the valid ones', () => {
+test('invalid sizes are rejected, and the error states the valid ones', () => {
   for (const bytes of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
     for (const make of [allocate, ndAllocate]) {
       assert.throws(
@@ -88,7 +88,7 @@ const sharing = (([major = 0, minor = 0]) =>
   process.versions.node.split('.').map(Number),
 );
 
-test('memory on a SharedArrayBuffer, which outlives the thread that has made it', async () => {
+test('memory on a SharedArrayBuffer outlives the thread that has allocated it', async () => {
   if (!sharing) {
     for (const make of [allocate, ndAllocate])
       assert.throws(
@@ -125,7 +125,7 @@ test('memory on a SharedArrayBuffer, which outlives the thread that has made it'
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
-/** The result of allocate() in a process with limits, after `before` has run there. */
+/** Returns the result of allocate() in a process with limits, after `before` has run there. */
 function saidWith(limits: string, before: string, bytes = 4096): string {
   const source = `
     import { openSync } from 'node:fs';
@@ -143,7 +143,7 @@ function saidWith(limits: string, before: string, bytes = 4096): string {
   return stderr.trim();
 }
 
-test('a refusal names the limit that caused it', () => {
+test('the error of a failed allocation names the limit that caused it', () => {
   assert.match(
     saidWith('ulimit -n 64', 'try { for (;;) openSync("/dev/null"); } catch {}'),
     /native addon cannot be loaded .*Too many open files\)\. This process has no file descriptor left; .*ulimit -n\)\.$/,
@@ -158,11 +158,11 @@ test('a refusal names the limit that caused it', () => {
     saidWith('ulimit -f 4', '', MIB),
     /^INSUFFICIENT_RESOURCES allocate: this process may not create files of 1048576 bytes; .*ulimit -f\)\.$/,
   );
-  // Node.js reports no available memory, as without /proc.
+  // Simulates a Node.js that reports no available memory, as without /proc.
   assert.is(saidWith(':', 'process.availableMemory = () => 0;'), 'bytes 4096');
 });
 
-test('it is freed when it is no longer used', async () => {
+test('memory is freed when it is no longer used', async () => {
   await collected(() => mapped() === 0);
   const before = mapped();
   const files = openFiles();
@@ -171,7 +171,7 @@ test('it is freed when it is no longer used', async () => {
   assert.is(openFiles(), files);
 });
 
-test('a view keeps it, and so does a registration', async () => {
+test('views and registrations keep memory alive', async () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
   const device = provider.openDevice(deviceGuid);
@@ -189,7 +189,7 @@ test('a view keeps it, and so does a registration', async () => {
   await collected(() => false);
   assert.is(mapped(), base + 2 * MIB);
   pd.deregisterMemory(region);
-  // Only the region object of this test still refers to the memory.
+  // Now only the test's region object refers to the memory.
   assert.is(region.length, MIB);
   for (const object of [pd, device, provider]) object.release();
 });
@@ -211,7 +211,7 @@ test('transfers between regions cut from one allocation', async () => {
   release();
 });
 
-test('a thread that ends frees its memory, registered or not', async () => {
+test('the end of a thread frees its memory, registered or not', async () => {
   await collected(() => mapped() === 0);
   const before = mapped();
   const code = `

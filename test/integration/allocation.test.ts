@@ -1,4 +1,4 @@
-/** Posting, polling and the native calls in between leave nothing on the heap, with the real HCA. */
+/** Posting, polling and their native calls leave nothing on the heap, with the real HCA. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HostV1, newResult } from '../../nd/cli/sides/v1-side.js';
@@ -8,12 +8,12 @@ import { type WvCompletion, WvSend } from '../../winverbs/index.js';
 import { bytesPerRound } from '../helpers/allocates.js';
 import { connectedPair } from '../helpers/loopback.js';
 
-/** Bytes that one of `operations` in a round leaves on the heap. */
+/** Returns the bytes that one of `operations` in a round leaves on the heap. */
 function bytesPerOperation(round: () => void, operations: number): number {
   return bytesPerRound(round, operations, 2500) / operations;
 }
 
-/** Polls until there were `n`; `poll` returns the number of each call. */
+/** Polls until `n` completions have arrived. `poll` returns the number of each call. */
 function until(n: number, poll: () => number): void {
   for (let had = 0; had < n; ) had += poll();
 }

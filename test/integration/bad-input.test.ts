@@ -1,5 +1,5 @@
-// Network misbehavior through the whole stack: peers that do not reply, and malformed packets. Further cases: the
-// conformance suite (bad addresses, foreign objects, too much private data), nd-loopback, winverbs-loopback, fuzz.
+// Bad input from the network through the whole stack: peers that do not reply, and malformed packets. Further cases are in the conformance
+// suite (bad addresses, foreign objects, too much private data), nd-loopback, winverbs-loopback and fuzz.
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { suite } from 'uvu';
@@ -38,7 +38,7 @@ needing(test, 'namespaces')('an address without a host ends Connect in a bounded
   }
 });
 
-test('random bytes and damaged packets on the UDP port disturb no connection, and are counted', async () => {
+test('random bytes and damaged packets on the UDP port are counted, and do not disturb connections', async () => {
   const { provider, a, b, release } = await connectedPair();
   openToStrangers(provider);
   const templates = readCapture('rc-all-ops.pcap').slice(0, 60);
@@ -52,7 +52,7 @@ test('random bytes and damaged packets on the UDP port disturb no connection, an
     const sends = sockets.map((socket, n) => {
       let bytes = randomBytes(1 + ((round * 61 + n * 7) % 1400));
       if (n % 2 === 0) {
-        // A real packet except for one bit of its ICRC, for a busy queue pair.
+        // A valid packet for a busy queue pair, except for one bit of its ICRC.
         bytes = Buffer.from(templates[round]!.ip.subarray(28));
         bytes.writeUIntBE(n % 4 === 0 ? a.qp.qpn : b.qp.qpn, 5, 3);
         bytes[bytes.length - 1]! ^= 1 << (n % 8);

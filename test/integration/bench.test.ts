@@ -1,4 +1,4 @@
-// The benchmark as users run it, as short as possible. It must measure everything; speed is not checked.
+// The benchmark as users run it, but as short as possible. It must measure everything. Speed is not checked.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -123,7 +123,7 @@ long(
 
 long(
   test,
-  'requests compared with sockets, zeromq and a MessagePort, or a message that zeromq is missing',
+  'requests are compared with sockets, zeromq and a MessagePort, or zeromq is reported as missing',
   () => {
     const found = lines('--only', '^net request of 4000$');
     assert.equal(

@@ -35,7 +35,7 @@ function fill(bytes: Uint8Array, client: number, block: number, blockSize: numbe
   }
 }
 
-test('reads and writes of several clients end while the device’s program is blocked', async () => {
+test('reads and writes of several clients complete while the device’s program is blocked', async () => {
   const port = await blockedServer();
   const clients = await Promise.all([0, 1, 2].map(() => BlockClient.connect(ADDRESS, port)));
   await Promise.all(
@@ -58,7 +58,7 @@ test('reads and writes of several clients end while the device’s program is bl
       await client.read(buffer, 1019, 5);
     }),
   );
-  // One client reads what another one has written.
+  // One client reads blocks that another one has written.
   const [first, , last] = clients;
   const [theirs, mine] = [first!.buffer(512), last!.buffer(512)];
   await first!.read(theirs, 640, 1);
@@ -68,13 +68,13 @@ test('reads and writes of several clients end while the device’s program is bl
   for (const client of clients) await client.close();
 });
 
-/** A buffer whose keys the client does not own. */
+/** A buffer whose key the client does not own. */
 function foreignOf(buffer: BlockBuffer): BlockBuffer {
   const foreign = { ...buffer, bytes: buffer.bytes, region: { ...buffer.region, rkey: 1, address: 4096 } };
   return Object.setPrototypeOf(foreign, Object.getPrototypeOf(buffer)) as BlockBuffer;
 }
 
-test('a client that sends an invalid address loses its connection, and no other client does', async () => {
+test('a client that sends an invalid address loses its connection, and other clients keep theirs', async () => {
   const port = await blockedServer();
   const good = await BlockClient.connect(ADDRESS, port);
   const bad = await BlockClient.connect(ADDRESS, port);
@@ -97,8 +97,8 @@ test('the device frees the resources of a failed connection while its client sti
   const bad = await BlockClient.connect(ADDRESS, port);
   assert.is(queuePairs(), before + 2);
   await rejects(() => bad.read(foreignOf(bad.buffer(512)), 0, 1));
-  const patience = Date.now() + 5000;
-  while (queuePairs() !== before + 1) assert.ok(Date.now() < patience, 'the queue pair of the device');
+  const deadline = Date.now() + 5000;
+  while (queuePairs() !== before + 1) assert.ok(Date.now() < deadline, 'the queue pair of the device');
   bad[Symbol.dispose]();
   await unloadDriver(loaded.name);
 });
@@ -110,7 +110,7 @@ long(test, 'the device accepts as many clients as its queue has room for and rej
   await rejects(() => BlockClient.connect(ADDRESS, port), /refused the connection/);
   const [last] = clients.splice(-1);
   await last!.close();
-  // The device is notified of the end a little later.
+  // The device is notified of the disconnect a little later.
   for (;;) {
     const next = await BlockClient.connect(ADDRESS, port).catch(() => undefined);
     if (next) {

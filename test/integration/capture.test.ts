@@ -1,4 +1,4 @@
-// The capture option: tshark reads the file packet by packet, and the packets must match the session.
+// The capture option. tshark decodes the file, and the packets must match the session.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,8 +32,8 @@ const Op = {
 } as const;
 
 /**
- * The traffic of seed 1 with these sizes: Writes of 0, 100 and 10,000 bytes, Sends of 0, 10,000 and 100, Reads of 100,
- * 10,000 and 0, with packets of at most 9152 bytes. Each request has its PSN, counted from the first of its direction.
+ * The traffic of seed 1 with these sizes: Writes of 0, 100 and 10,000 bytes, Sends of 0, 10,000 and 100, Reads of 100, 10,000 and 0, in
+ * packets of at most 9152 bytes. Each request is listed with its PSN, relative to the first PSN of its direction.
  */
 const traffic = { seed: 1, sizes: [0, 100, 10_000] };
 const requestsOfClient = [
@@ -100,14 +100,14 @@ function tshark(...args: string[]): string[] {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** tshark's fields of every packet of a capture, after tshark's and this test's checks. */
+/** Returns tshark's fields of every packet in a capture, after tshark's and this test's checks. */
 function decode(file: string): Row[] {
   const packets = readPcapng(file);
   for (const [n, ip] of packets.entries()) {
     assert.is(icrcField(ip), expectedIcrc(ip), `ICRC of packet ${n + 1}`);
     assert.is(addon.icrcOf(ip), icrcField(ip));
   }
-  // tshark expects a payload in every SEND; one without is valid: 8 + 12 + 4 bytes of UDP.
+  // tshark expects a payload in every SEND, but a SEND without one is also valid: 8 + 12 + 4 bytes of UDP.
   const empty = `(infiniband.bth.opcode == ${Op.sendOnly} && udp.length == 24)`;
   assert.equal(tshark('-r', file, '-Y', `_ws.malformed && !${empty}`), []);
   assert.equal(tshark('-r', file, '-Y', '!infiniband.bth || udp.dstport != 4791'), []);
@@ -120,7 +120,7 @@ function decode(file: string): Row[] {
   });
 }
 
-/** `from` and `to` are the directions' first PSN and queue pair. */
+/** Opcodes and PSNs of the requests to `qpn`, relative to the first PSN of their direction. */
 const requestsTo = (rows: readonly Row[], qpn: number, startPsn: number, opcodes: ReadonlySet<number>) =>
   rows
     .filter((row) => Number(row.qpn) === qpn && opcodes.has(Number(row.opcode)))
@@ -132,9 +132,8 @@ const requests: ReadonlySet<number> = new Set(
 );
 
 /**
- * `rows` without retransmissions: on a slow machine a late acknowledgement causes a request to be retransmitted (tail
- * probe, or to request the acknowledgement), and a retransmitted RDMA READ gets another response. `again` is the number
- * of retransmitted requests.
+ * Returns `rows` without retransmissions, and the number of retransmitted requests (`again`). On a slow machine, a late acknowledgement
+ * causes a retransmission (as a tail probe or to request the acknowledgement), and a retransmitted RDMA READ gets another response.
  */
 function withoutRepeats(rows: readonly Row[]): { once: Row[]; again: number } {
   const seen = new Set<string>();
@@ -183,7 +182,7 @@ function checkSession(client: readonly Row[], server: readonly Row[], port: numb
   assert.equal(requestsTo(client, serverQpn, clientPsn, requests), requestsOfClient);
   assert.equal(requestsTo(server, clientQpn, clientPsn, responses), responsesOfServer);
   assert.equal(requestsTo(server, clientQpn, serverPsn, requests), requestsOfServer);
-  // Acknowledgements only, no NAK; the client's last one is for the last message, the server's for no later one.
+  // All acknowledgements are ACKs, not NAKs. The client's last one is for the last message, and the server's is not for a later one.
   const acks = (rows: readonly Row[], qpn: number, psn: number) =>
     requestsTo(rows, qpn, psn, new Set([Op.acknowledge])).map(([, at]) => at!);
   assert.is(acks(client, serverQpn, serverPsn).at(-1), 4);
@@ -205,7 +204,7 @@ interface Session {
 
 const sentAgain = async (peer: Peer) => (await peer.counters()).hca!.retransmitted_pkts!;
 
-/** A session between two peers, which may be the same. */
+/** Runs a session between two peers, which may be the same. */
 async function runSession(server: Peer, client: Peer, address: string): Promise<Session> {
   const port = await server.call('trafficListen', { as: 'server', address, ...traffic });
   await Promise.all([
@@ -232,7 +231,7 @@ test.after.each(() => endPeers());
 
 /** Timeouts long enough for a slow machine. */
 const kernel = { rc: { ackTimeoutCode: 21 }, cm: { responseTimeoutCode: 21 } };
-/** Not part of a session: any process of the host may reply to strangers' requests for unknown services. */
+/** These are not part of a session, because any process of the host may reply to strangers' requests for unknown services. */
 const toStrangers: ReadonlySet<number> = new Set([CmAttribute.REJ, CmAttribute.SIDR_REP]);
 const sent = (rows: readonly Row[]): Row[] =>
   rows.filter(
@@ -242,7 +241,7 @@ const sent = (rows: readonly Row[]): Row[] =>
   );
 const received = (rows: readonly Row[]): Row[] =>
   rows.filter(({ direction }) => Number(direction) !== OUTBOUND);
-/** Without MADs: QP1 belongs to every process, and a MAD that the OS gives to another one is not captured here. */
+/** Omits MADs, because QP1 belongs to every process, and a MAD that the OS delivers to another one is not captured here. */
 const contents = (rows: readonly Row[]): string[] =>
   rows
     .filter(({ opcode }) => Number(opcode) !== Op.datagram)
@@ -250,8 +249,8 @@ const contents = (rows: readonly Row[]): string[] =>
     .sort();
 
 /**
- * Checks that every packet arrived, and no other. A retransmitted request, or its ACK, may arrive after its queue pair
- * has ended; the OS then delivers it to any process that shares the port.
+ * Checks that every packet has arrived, and no others. A retransmitted request or its ACK may arrive after its queue pair was destroyed.
+ * The OS then delivers it to any process that shares the port.
  */
 function checkReceived(came: readonly Row[], went: readonly Row[]): void {
   const isNoAck = ({ opcode }: Row) => Number(opcode) !== Op.acknowledge;

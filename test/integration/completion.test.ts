@@ -1,5 +1,4 @@
-// nd completion, as the shells use it: bash, zsh (on its own terminal) and fish complete a command line with the
-// script.
+// nd completion as shells use it: bash, zsh (in its own terminal) and fish complete a command line with the script.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +31,7 @@ async function script(name: string): Promise<string> {
   return file;
 }
 
-/** Command lines, and the completions of their last word; undefined: none, because the user has to supply it. */
+/** Command lines, and the completions of their last word; undefined: none, because the user has to type the word. */
 const lines = [
   { line: 'nd nv', completed: ['nvme'] },
   { line: 'nd nvme re', completed: ['read'] },
@@ -85,7 +84,7 @@ needing(test, 'fish')('fish completes commands, options and files', async () => 
 
 needing(test, 'zsh')('zsh completes commands and options at a terminal', async () => {
   const file = await script('zsh');
-  // A zsh in a terminal: the line after Tab, which `typed` then prints as words.
+  // Returns the line of a zsh in a terminal after Tab. The command `typed` prints it as words.
   const driver = `
     zmodload zsh/zpty
     zpty z zsh -f -i
@@ -107,7 +106,7 @@ needing(test, 'zsh')('zsh completes commands and options at a terminal', async (
   );
 });
 
-test('another shell is refused with the list of supported ones', async () => {
+test('an unsupported shell is rejected with the list of supported ones', async () => {
   const { code, stderr } = await runNd('completion', 'tcsh');
   assert.is(code, 2);
   assert.match(stderr, /Allowed choices are bash, zsh, fish\./);

@@ -1,4 +1,4 @@
-// The counters' device file: its outputs, and the requests that it refuses.
+// The device file of the counters: its outputs, and the requests that it rejects.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -33,7 +33,7 @@ test('counters count events, and object counts the live objects', async () => {
   assert.is(cm.connections, 0);
 });
 
-test('the device serves its own IOCTLs only, with complete outputs', () => {
+test('the device only accepts its own IOCTLs, and only with complete outputs', () => {
   const file = openDeviceFile(COUNTERS_DEVICE);
   throwsStatus(() => file.ioctl(CountersCode.QUERY, null, 16), Status.BUFFER_TOO_SMALL);
   assert.is(

@@ -19,7 +19,7 @@ import { firstIf, long } from '../helpers/tiers.js';
 const program = programFile(new URL('../helpers/datagram-program.js', import.meta.url));
 const SIDR_REQ = '23';
 const SIDR_REP = '24';
-/** A lookup is repeated after 0.27 s, so that a missing reply takes little time. */
+/** Lookups are repeated after 0.27 s, so that a missing reply costs little time. */
 const cm = { responseTimeoutCode: 16, maxRetries: 5 };
 const AGAIN_MS = 268;
 const GROUP = '239.77.1.3';
@@ -41,7 +41,7 @@ class Other {
   #onMessage: (() => void) | undefined;
   port = 0;
   qpn = 0;
-  /** Duration of its lookup. */
+  /** Duration of the lookup in ms. */
   ms = 0;
 
   private constructor(args: string[], kernel: KernelOptionsInput) {
@@ -89,13 +89,13 @@ class Other {
 
 const others = new Set<Other>();
 
-/** Two lost ones were retransmitted; more only if the reply was slow. */
+/** Two lost lookups were retransmitted, and more only if the reply was slow. */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} again`);
   assert.ok(again === 2 || ms >= again * AGAIN_MS, `${again} again within ${ms} ms`);
 }
 
-/** This side at an address. */
+/** The test's own side at an address. */
 function open(address = '127.0.0.1') {
   const provider = openProvider({ cm });
   const side = openDatagramSide(provider, address);
@@ -126,7 +126,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
       const answer = await me.arrived();
       assert.equal([answer.text, answer.sourceQpn], ['over here, too', server.qpn]);
       assert.equal(me.endpoint.query(socketAddressOf(address, server.port)), found);
-      // With another Q_Key nothing arrives; later ones do.
+      // A datagram with another Q_Key does not arrive, but later ones do.
       me.send(found.addressVector!, found.qpn, 0x77, 'wrong key');
       me.send(found.addressVector!, found.qpn, found.qkey, 'right key');
       assert.is((await me.arrived()).text, 'right key, too');
@@ -136,7 +136,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   );
 }
 
-test('a rejection has its reason and data; without a listener the lookup is refused, without a decision it times out', async () => {
+test('a rejection has its reason and data; a lookup without a listener is refused, and one without a decision times out', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
@@ -151,21 +151,25 @@ test('a rejection has its reason and data; without a listener the lookup is refu
   me.close();
 });
 
-long(test, 'a pending lookup is cancelled alone, and by releasing its endpoint', async () => {
-  const server = await Other.start(['serve', '127.0.0.1']);
-  const me = open();
-  const peer = socketAddressOf('127.0.0.1', server.port);
-  const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
-  await server.next('asked');
-  first!.cancel();
-  assert.is(await outcomeName(first!), 'CANCELED');
-  assert.not.ok(second!.completed);
-  const third = await me.endpoint.lookup(peer);
-  assert.is(third.qpn, server.qpn);
-  me.close();
-  assert.is(await outcomeName(second!), 'CANCELED');
-  await server.kill();
-});
+long(
+  test,
+  'a pending lookup can be cancelled individually, and is cancelled by releasing its endpoint',
+  async () => {
+    const server = await Other.start(['serve', '127.0.0.1']);
+    const me = open();
+    const peer = socketAddressOf('127.0.0.1', server.port);
+    const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
+    await server.next('asked');
+    first!.cancel();
+    assert.is(await outcomeName(first!), 'CANCELED');
+    assert.not.ok(second!.completed);
+    const third = await me.endpoint.lookup(peer);
+    assert.is(third.qpn, server.qpn);
+    me.close();
+    assert.is(await outcomeName(second!), 'CANCELED');
+    await server.kill();
+  },
+);
 
 test('lost requests and lost replies are retransmitted without the application', async () => {
   const server = await Other.start(['serve', '127.0.0.1'], { faults: { dropMads: { [SIDR_REP]: 2 } } });
@@ -175,7 +179,7 @@ test('lost requests and lost replies are retransmitted without the application',
   const ms = performance.now() - begun;
   assert.is(found.qpn, server.qpn);
   const { counters } = await server.counters();
-  // Requested three times, accepted once.
+  // The lookup was sent three times and accepted once.
   assert.is(counters!.cm['sent.SIDR_REP'], 1);
   assertTwiceAgain(counters!.cm['retransmitted.SIDR_REP']!, ms);
   const asker = await Other.start(['ask', '127.0.0.1', String(server.port)], {
@@ -190,14 +194,14 @@ test('lost requests and lost replies are retransmitted without the application',
   me.close();
 });
 
-long(test, 'a process that dies answers no more, and its port is free at once', async () => {
+long(test, 'a killed process no longer replies, and its port is free at once', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
   const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
   await server.next('asked');
   await server.kill();
-  // The lookup is retransmitted, and now there is no listener: any process of the host reports it.
+  // The lookup is retransmitted. Now it has no listener, which any process of the host reports.
   assert.is(await outcomeName(waiting), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(peer).sidrStatus, 1);
   const listener = me.provider.createDatagramEndpoint();
@@ -207,7 +211,7 @@ long(test, 'a process that dies answers no more, and its port is free at once', 
   me.close();
 });
 
-test('several processes join a group: each gets a copy, those that have not joined get none', async () => {
+test('several processes join a group, and each member gets a copy', async () => {
   const members = await Promise.all([1, 2, 3].map(() => Other.start(['join', '127.0.0.1', GROUP])));
   const stranger = await Other.start(['serve', '127.0.0.1']);
   const me = open();
@@ -216,7 +220,7 @@ test('several processes join a group: each gets a copy, those that have not join
   assert.equal([joined.qpn, joined.qkey], [WvDatagram.MULTICAST_QPN, WvDatagram.QKEY]);
   me.send(joined.addressVector!, joined.qpn, joined.qkey, 'to all');
   for (const member of members) assert.is((await member.next('text')).text, 'to all');
-  // The first message of the stranger is about datagrams for it alone.
+  // The first message of the non-member is about a datagram sent to it alone.
   const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', stranger.port));
   me.send(found.addressVector!, found.qpn, found.qkey, 'to one');
   assert.is((await stranger.next('text')).text, 'to one');

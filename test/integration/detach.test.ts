@@ -1,4 +1,4 @@
-/** Buffers that JavaScript detaches while they are registered: the device keeps the memory, and it is not reused. */
+/** Buffers that JavaScript detaches while they are registered. The device keeps the memory, which is not reused. */
 import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { markAsUntransferable } from 'node:worker_threads';
@@ -11,10 +11,10 @@ import { throwsWv } from '../helpers/outcome.js';
 import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
 const { a, b, release } = await connectedPair();
-/** The methods that have detached a buffer, so that the test is known to be effective. */
+/** The methods that have detached a buffer, to show that the test is effective. */
 const detaching = new Set<string>();
 
-/** Whether streams detach buffers that are marked as untransferable; Node.js 24 and later refuse that. */
+/** Whether streams detach buffers that are marked as untransferable. Node.js 24 and later reject that. */
 const streamsDetach = (async () => {
   const view = new Uint8Array(BYTES);
   markAsUntransferable(view.buffer);
@@ -27,7 +27,7 @@ const streamsDetach = (async () => {
 const WRITTEN = new Uint8Array(BYTES).fill(0xee);
 const FILLED = new Uint8Array(2 * BYTES).fill(0x11);
 
-/** Arrays that may be allocated where freed memory was. */
+/** Allocates arrays that may reuse freed memory. */
 async function garbage(): Promise<Uint8Array[]> {
   collect();
   await turn();
@@ -35,7 +35,7 @@ async function garbage(): Promise<Uint8Array[]> {
   return Array.from({ length: 64 }, (_, i) => new Uint8Array(FILLED.subarray(i % 2 === 0 ? BYTES : 0)));
 }
 
-/** `a` writes all of `b`'s region, and reads it. */
+/** Makes `a` write to all of `b`'s region and read it back. */
 async function writeAndRead(target: WvMemoryRegion): Promise<Uint8Array> {
   const memory = new Uint8Array(WRITTEN);
   const region = a.pd.registerMemory(memory, ALL_ACCESS);
@@ -63,7 +63,7 @@ function refusesRequests(region: WvMemoryRegion): void {
 }
 
 for (const [kind, make] of Object.entries(memories)) {
-  test(`${kind}: registered memory belongs to the device only, however the buffer is detached`, async () => {
+  test(`${kind}: registered memory belongs only to the device, no matter how the buffer is detached`, async () => {
     const access = WvAccess.REMOTE_WRITE | WvAccess.REMOTE_READ | WvAccess.MW_BIND;
     const registered: { way: string; view: Uint8Array; region: WvMemoryRegion }[] = [];
     for (const [way, detach] of Object.entries(ways)) {
@@ -73,7 +73,7 @@ for (const [kind, make] of Object.entries(memories)) {
       try {
         await detach(memory);
       } catch {
-        // It is refused.
+        // This way is rejected.
       }
       registered.push({ way, view, region });
     }
@@ -94,7 +94,7 @@ for (const [kind, make] of Object.entries(memories)) {
   });
 }
 
-test('byte streams detach registered buffers if Node.js allows it, and so does WebAssembly; transfers are refused', async () => {
+test('byte streams detach registered buffers if Node.js allows it, and so does WebAssembly; transfers are rejected', async () => {
   for (const way of [
     'a read of a byte stream',
     'enqueue into a byte stream',
@@ -124,7 +124,7 @@ test('a buffer detached during its registration is registered, and reported', as
   b.pd.deregisterMemory(region);
 });
 
-test('buffers that can shrink are refused, whatever their properties say', () => {
+test('buffers that can shrink are rejected, no matter what their properties say', () => {
   const shrinking = Reflect.construct(ArrayBuffer, [BYTES, { maxByteLength: 2 * BYTES }]) as ArrayBuffer;
   const growing = Reflect.construct(SharedArrayBuffer, [
     BYTES,

@@ -1,5 +1,4 @@
-// Disconnect to error, between two processes: which side disconnects, what is flushed and when, and each layer's
-// statuses.
+// Disconnect and errors between two processes: which side disconnects, which requests are flushed when, and the statuses of each layer.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -13,20 +12,20 @@ const ADDRESS = '127.0.0.1';
 const DREQ = 0x15;
 const DREP = 0x16;
 
-/** A Send without a Receive is retransmitted after 0.66 s, six times, and is outstanding as long. */
+/** A Send without a Receive is retransmitted six times, each after 0.66 s, and stays outstanding that long. */
 const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 
 /** Neither retries nor keep-alive probes are exhausted within a test. */
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
-/** A reply has half a second before its request is retransmitted. */
+/** A request is retransmitted if it has no reply after half a second. */
 const unhurried = { responseTimeoutCode: 17 };
 const UNHURRIED_MS = 537;
 
 /** The status of flushed requests in each layer. */
 const flushedAs: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
-/** NotifyDisconnect of the side that disconnects, and of its peer. */
+/** Status of NotifyDisconnect on the side that disconnects. */
 const ownEnd: Record<Layer, string> = {
   nd: 'CANCELED',
   nd2: 'CONNECTION_DISCONNECTED',
@@ -35,19 +34,20 @@ const ownEnd: Record<Layer, string> = {
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 
-/** v2: the connection is over, as requested. */
+/** Status of Disconnect if all DREQs are lost. In v2 it succeeds, because the connection has ended as requested. */
 const lostDisconnect: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'SUCCESS', wv: 'TIMEOUT' };
 
 const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 
-/** A test with its own processes: in the first tier for one layer. */
+/** Tests with their own processes are in the first tier for one layer only. */
 const costly = (layer: Layer, first: Layer) => firstIf(layer === first, test);
 
 const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): RequestResult[] =>
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
 
 /**
- * Two lost ones were retransmitted; more only if replies were slow. The first retransmission is sent early and consumes none.
+ * Two lost messages were retransmitted, and more only if replies were slow. The first retransmission is sent early and does not count
+ * against the retries.
  */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} repetitions`);
@@ -61,7 +61,7 @@ interface Pair {
   passive: PeerLink;
 }
 
-/** Processes of most tests, which share them. Others have their own, with other options, or to be killed. */
+/** Processes that most tests share. Other tests have their own processes, because these have other options or are killed. */
 const shared = new Map<string, Promise<Peer>>();
 
 function sharedPeer(name: string, kernel: KernelOptionsInput = patient): Promise<Peer> {
@@ -114,7 +114,7 @@ for (const layer of LAYERS) {
       });
       assert.is(await here.disconnected(), 'SUCCESS');
       assert.equal(await Promise.all(ends), [ownEnd[layer], peersEnd[layer]]);
-      // Each completed once, and requests posted after the end complete in the same way.
+      // Each request completed once, and requests posted after the disconnect are also flushed.
       await here.send('too late');
       await here.receive(1);
       assert.equal(await here.results(1, 1), {
@@ -139,12 +139,12 @@ for (const layer of LAYERS) {
       });
       assert.is(await end, peersEnd[layer]);
       assert.equal(await there.poll(), { sends: [], receives: [] });
-      // Its own Disconnect has nothing left to do.
+      // Its own Disconnect completes at once.
       assert.is(await there.disconnect(), 'SUCCESS');
     });
   }
 
-  test(`${layer}: requests completed before Disconnect are delivered, the rest is flushed`, async () => {
+  test(`${layer}: requests completed before Disconnect are delivered, and the rest is flushed`, async () => {
     const { active, passive } = await pair(layer, { accepterReceives: 8 });
     await active.send(...messages(5));
     const { sends } = await active.results(5, 0);
@@ -156,7 +156,7 @@ for (const layer of LAYERS) {
   });
 
   costly(layer, 'wv')(`${layer}: DREQs that cross let both sides succeed`, async () => {
-    // Their DREQs are lost until both have disconnected; retransmitted ones arrive.
+    // All DREQs are lost until both sides have disconnected. The retransmitted ones arrive.
     const crossing: KernelOptionsInput = {
       cm: { responseTimeoutCode: 17, maxRetries: 15 },
       faults: { dropMads: { [DREQ]: 1000 } },
@@ -176,7 +176,7 @@ for (const layer of LAYERS) {
     }
   });
 
-  costly(layer, 'nd2')(`${layer}: both sides disconnect at once, again and again`, async () => {
+  costly(layer, 'nd2')(`${layer}: both sides disconnect at once, repeatedly`, async () => {
     const [server, client] = await Promise.all([sharedPeer('server'), sharedPeer('client')]);
     const listener = await server.listen(layer, ADDRESS);
     for (let n = 0; n < 20; n += 1) {
@@ -187,25 +187,22 @@ for (const layer of LAYERS) {
     }
   });
 
-  costly(layer, 'nd')(
-    `${layer}: a peer that is killed is noticed at once, by requests that are outstanding`,
-    async () => {
-      const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
-      const end = passive.notifyDisconnect();
-      await passive.receive(3);
-      // A stopped process does not reply, but exists.
-      active.peer.suspend();
-      await passive.send(...messages(4));
-      assert.equal(await passive.poll(), { sends: [], receives: [] });
-      await active.peer.kill();
-      const { sends, receives } = await passive.results(4, 3);
-      assert.equal(sends, [{ label: 'send 0', status: timedOutAs[layer] }, ...flushed(layer, 'send', 1, 3)]);
-      assert.equal(receives, flushed(layer, 'receive', 0, 3));
-      assert.is(await end, lostEnd[layer]);
-      assert.equal(await passive.poll(), { sends: [], receives: [] });
-      assert.is(await passive.disconnect(), 'SUCCESS');
-    },
-  );
+  costly(layer, 'nd')(`${layer}: a killed peer is detected at once, by outstanding requests`, async () => {
+    const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
+    const end = passive.notifyDisconnect();
+    await passive.receive(3);
+    // A stopped process does not reply, but exists.
+    active.peer.suspend();
+    await passive.send(...messages(4));
+    assert.equal(await passive.poll(), { sends: [], receives: [] });
+    await active.peer.kill();
+    const { sends, receives } = await passive.results(4, 3);
+    assert.equal(sends, [{ label: 'send 0', status: timedOutAs[layer] }, ...flushed(layer, 'send', 1, 3)]);
+    assert.equal(receives, flushed(layer, 'receive', 0, 3));
+    assert.is(await end, lostEnd[layer]);
+    assert.equal(await passive.poll(), { sends: [], receives: [] });
+    assert.is(await passive.disconnect(), 'SUCCESS');
+  });
 
   costly(layer, 'wv')(
     `${layer}: a peer that is killed is noticed at once, on an idle connection`,
@@ -263,7 +260,7 @@ for (const layer of LAYERS) {
     `${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`,
     async () => {
       const client: KernelOptionsInput = {
-        // The REQ times out as well after these 1.2 s.
+        // The REQ also times out after these 1.2 s.
         cm: { responseTimeoutCode: 15, maxRetries: 8 },
         faults: { dropMads: { [DREQ]: 1000 } },
       };
@@ -275,7 +272,7 @@ for (const layer of LAYERS) {
       assert.is(await active.disconnected(), lostDisconnect[layer]);
       assert.is(await ends[0], layer === 'wv' ? 'TIMEOUT' : ownEnd[layer]);
       assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 9);
-      // The other side gets no message, but no responses either: its keep-alive notices.
+      // The other side does not get a DREQ, but its keep-alive probes detect that responses are missing.
       assert.is(await ends[1], lostEnd[layer]);
     },
   );

@@ -1,9 +1,9 @@
-// The examples in docstrings compile without errors, and the most important objects have one.
+// The examples in docstrings compile without errors, and the most important objects have an example.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { long } from '../helpers/tiers.js';
 
-/** Objects of each layer. */
+/** The most important objects of each layer. */
 const objects = [
   ...[
     'Provider',

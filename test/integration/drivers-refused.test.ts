@@ -1,4 +1,4 @@
-/** Drivers that are refused, that misuse their resources, or that do not release them. */
+/** Drivers that are rejected, that misuse their resources, or that do not release them. */
 import { spawnSync } from 'node:child_process';
 import { rmSync, truncateSync } from 'node:fs';
 import { suite } from 'uvu';
@@ -23,7 +23,7 @@ test.after(() => drivers.remove());
 
 const CODE = 0x0022_2000;
 const loopback = () => readInterfaces().find(({ name }) => name === 'lo')!.guid;
-/** Live objects; memory of rings stays until the kernel's thread collects its garbage. */
+/** Live objects, without rings, whose memory remains until the kernel's thread collects its garbage. */
 const objects = () => ({ ...readCounters().objects, ring: 0 });
 
 test('an entry routine interrupted at DISPATCH_LEVEL leaves the kernel at PASSIVE_LEVEL', async () => {
@@ -31,12 +31,12 @@ test('an entry routine interrupted at DISPATCH_LEVEL leaves the kernel at PASSIV
   const hangs = box('kernel.call((irp) => irp.complete(0), () => { for (;;); });');
   const error = await failure(loadBox(hangs, { timeoutMs: 200 }));
   assert.match(error.message, /driverEntry has not returned within 200 ms/);
-  // In the same kernel, which closing a file at DISPATCH_LEVEL would have ended.
+  // This uses the same kernel, which would have ended if a file had been closed at DISPATCH_LEVEL.
   assert.ok(file.ioctl(IoctlCode.GUID_QUERY, null, 64).length > 8);
   file.close();
 });
 
-test('files that could be read endlessly are refused without being read', async () => {
+test('files that could be read endlessly are rejected without being read', async () => {
   const pipe = drivers.source('');
   const long = drivers.source('');
   truncateSync(long, 2 ** 31 - 1);
@@ -70,7 +70,7 @@ test('the number of loaded drivers is limited, until one is unloaded', async () 
   await Promise.all([...names.slice(1), 'more'].map((name) => unloadDriver(name)));
 });
 
-test('an entry routine that continues after it was refused gets no more resources', async () => {
+test('an entry routine that continues after its driver was rejected gets no more resources', async () => {
   const late = drivers.source(`export const driverEntry = (driver, kernel) => {
     const guid = kernel.hcaGuids()[0];
     const acts = [
@@ -110,7 +110,7 @@ test('a device is opened only once its driver is loaded', async () => {
   await unloadDriver('box');
 });
 
-test('a driver’s files and references are released when it is refused or unloaded', async () => {
+test('a driver’s files and references are released when it is rejected or unloaded', async () => {
   const guid = loopback();
   const name = guid.toString(16).padStart(16, '0');
   const takes = `kernel.openFile('\\\\Device\\\\ibal\\\\${name}');
@@ -138,7 +138,7 @@ test('a driver cannot release a reference that it does not hold', async () => {
   assert.is(seen[1], 'kept');
 });
 
-test('pending registrations are cancelled when a driver is refused, and nothing of it is left', async () => {
+test('pending registrations are cancelled when a driver is rejected, and nothing of it is left', async () => {
   const before = objects();
   const large = 1 << 24;
   const body = `${OPENED}
@@ -149,7 +149,7 @@ test('pending registrations are cancelled when a driver is refused, and nothing 
   assert.is(readCounters().filter.cleanupFailures, 0);
 });
 
-test('create routines may pend, fail or violate rules: unloading still waits for open files, and only for them', async () => {
+test('create routines may pend, fail or violate rules; unloading still waits only for open files', async () => {
   const creates: [string, boolean][] = [
     ['irp.markPending(); kernel.setTimer(10, () => irp.complete(0)); return irp.returnStatus;', true],
     ['return 0;', false],
@@ -183,7 +183,7 @@ test('work items that queue themselves again do not delay others', async () => {
   await unloadDriver('box');
 });
 
-test('a destroyed object accepts no requests, and completes none later', async () => {
+test('a destroyed object does not accept requests, and does not complete any later', async () => {
   const before = objects();
   const seen = await seenBy(
     drivers,
@@ -257,7 +257,7 @@ test('invalid addresses, counts and private data of a driver’s connections end
   assert.is(faults(), before);
 });
 
-test('invalid arguments of loadDriver are refused before anything is opened', async () => {
+test('invalid arguments of loadDriver are rejected before anything is opened', async () => {
   const before = readCounters().io.openFiles;
   for (const [file, options, reason] of [
     ['http://', {}, /"http:\/\/" is not a valid URL/],

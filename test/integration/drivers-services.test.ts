@@ -31,7 +31,7 @@ test('the unload routine runs only once the last file is closed', async () => {
   await loadBox(drivers.box(body));
   const file = openBox();
   const unloading = unloadDriver('box');
-  // Promises of the kernel's thread end meanwhile.
+  // In the meantime, promises of the kernel's thread settle.
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal([...file.ioctl(CODE, null, 1)], [0]);
   file.close();
@@ -56,7 +56,7 @@ test('work items and timers keep their driver loaded until they have run or are 
   assert.equal(seen, ['held: 1', 'held: 0', 'held: 1', 'held: 0', 'held: 1', 'held: 0']);
 });
 
-test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends once, however often it is cancelled', async () => {
+test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends once, no matter how often it is cancelled', async () => {
   const faults = readCounters().io.driverFaults;
   const seen = await seenBy(
     drivers,
@@ -100,7 +100,7 @@ test('the buffer of registered memory cannot be transferred', async () => {
     `${OPENED}
     const bytes = new Uint8Array(64);
     const memory = await kernel.wait((irp) => verbs.ciRegisterMr(pd, bytes, 8, irp));
-    // Throws or copies, as the version of Node.js does.
+    // Throws or copies, depending on the version of Node.js.
     try { structuredClone(bytes.buffer, { transfer: [bytes.buffer] }); } catch {}
     seen.push(\`\${bytes.length} bytes\`);
     await kernel.wait((irp) => verbs.ciDeregisterMr(memory, irp));
@@ -109,7 +109,7 @@ test('the buffer of registered memory cannot be transferred', async () => {
   assert.equal(seen, ['64 bytes']);
 });
 
-test('a reset queue pair accepts as many receives as before', async () => {
+test('a reset queue pair accepts as many Receives as before', async () => {
   const seen = await seenBy(
     drivers,
     `${OPENED}
@@ -127,7 +127,7 @@ test('a reset queue pair accepts as many receives as before', async () => {
   assert.is(seen[1], seen[0]);
 });
 
-test('a Connect can be cancelled, and a queue pair is not destroyed while an endpoint has it', async () => {
+test('a Connect can be cancelled, and a queue pair is not destroyed while an endpoint uses it', async () => {
   const seen = await seenBy(
     drivers,
     `${OPENED}
@@ -150,7 +150,7 @@ test('a Connect can be cancelled, and a queue pair is not destroyed while an end
   assert.equal(seen, ['DEVICE_BUSY', 'CANCELED']);
 });
 
-test('a queue pair that fails ends the connection of both its drivers', async () => {
+test('a failed queue pair ends the connection of both drivers', async () => {
   const seen = await seenBy(
     drivers,
     `${OPENED}

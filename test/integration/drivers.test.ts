@@ -28,15 +28,15 @@ const source = (text: string, ending?: string): string => drivers.source(text, e
 const box = (body = ''): string => drivers.box(body);
 const load = loadBox;
 const open = openBox;
-/** Live objects; memory of rings stays until the kernel's thread collects its garbage. */
+/** Live objects, without rings, whose memory remains until the kernel's thread collects its garbage. */
 const objects = () => ({ ...readCounters().objects, ring: 0 });
 const CODE = 0x0022_2000;
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-/** Warnings of this process that start with the given text, while something runs. */
+/** Returns this process's warnings that start with the given text while `act` runs. */
 async function warned(start: string, count: number, act: () => unknown): Promise<string[]> {
   const seen: string[] = [];
-  // Warnings use a port that keeps no process alive.
+  // Warnings use a port that does not keep the process alive.
   const alive = setInterval(() => {}, 1000);
   const enough = new Promise<void>((resolve) => {
     const hear = (warning: Error): void => {
@@ -81,7 +81,7 @@ test('an ES module and a CommonJS file serve IOCTLs, whose sizes are checked', a
   }
 });
 
-test('a module that hangs, throws or lacks its entry is refused with the reason, and leaves nothing', async () => {
+test('a module that hangs, throws or lacks its entry is rejected with the reason, and leaves nothing behind', async () => {
   const made = `const guid = kernel.hcaGuids()[0];
     const hca = kernel.referenceHca(guid);
     const layer = kernel.openAl(hca, device);
@@ -198,7 +198,7 @@ test('a later exception of a driver ends at most its own request', async () => {
   }
   const forgotten = await failure(() => file.ioctl(CODE + 4, null, 0));
   assert.is(forgotten.status, Status.INTERNAL_ERROR, 'neither completed nor pending');
-  // Completed before the rule was broken.
+  // The IRP was completed before the rule was broken.
   for (const code of [CODE + 8, CODE + 12]) file.ioctl(code, null, 0);
   file.ioctl(CODE + 20, null, 0);
   const { io } = readCounters();
@@ -208,7 +208,7 @@ test('a later exception of a driver ends at most its own request', async () => {
   assert.ok(readInterfaces().length > 0);
 });
 
-test('unloading waits for open files, then for every reference, and only then ends', async () => {
+test('unloading waits for open files, then for every reference', async () => {
   const body = `
     const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
     const layer = kernel.openAl(hca, device);
@@ -233,7 +233,7 @@ test('unloading waits for open files, then for every reference, and only then en
   file.ioctl(CODE, null, 0);
   assert.not.ok(unloading.completed);
   file.close();
-  // Its routine has run when its devices are gone. Its callbacks still run, so the driver is still there.
+  // When its devices are gone, its unload routine has run. The driver itself is still loaded, because its callbacks still run.
   while ((await failure(open)).status !== Status.OBJECT_NAME_NOT_FOUND);
   assert.is((await failure(unloadDriver('box'))).status, Status.DEVICE_BUSY);
   assert.is((await failure(load(box()))).status, Status.OBJECT_NAME_COLLISION);
@@ -245,7 +245,7 @@ test('unloading waits for open files, then for every reference, and only then en
   await unloadDriver('box');
 });
 
-test('a driver without callbacks misses no event, blocks none of programs, and can be unloaded', async () => {
+test('a driver without callbacks misses no event, does not block events of programs, and can be unloaded', async () => {
   const before = objects();
   const body = `
     const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
@@ -286,7 +286,7 @@ test('a driver without callbacks misses no event, blocks none of programs, and c
   assert.equal(objects(), before);
 });
 
-test('a driver without an unload routine stays; one whose routine fails can be unloaded again', async () => {
+test('a driver without an unload routine stays loaded; unloading can be repeated if the routine fails', async () => {
   await load(source('export const driverEntry = () => {};'), { name: 'stays' });
   const stays = await failure(unloadDriver('stays'));
   assert.is(stays.status, Status.INVALID_DEVICE_REQUEST);
@@ -336,7 +336,7 @@ test('a driver’s queue pairs: connections, every direct call, events by reques
   assert.equal(objects(), before);
 });
 
-test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, looks up and replies', async () => {
+test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, looks services up and replies', async () => {
   const before = objects();
   const file = new URL('../fixtures/lookup-driver.js', import.meta.url);
   await loadDriver(file, { name: 'look-up', parameters: { address: '127.0.0.1' } });
@@ -348,7 +348,7 @@ test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, 
   assert.equal(objects(), before);
 });
 
-test('two drivers: a capability of a port belongs to one; user mode has none', async () => {
+test('two drivers: a capability of a port belongs to one of them, and never to user mode', async () => {
   const body = `
     const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
     const layer = kernel.openAl(hca);
@@ -379,7 +379,7 @@ test('two drivers: a capability of a port belongs to one; user mode has none', a
   await unloadDriver('two');
 });
 
-test('a device is not removed under a driver or a program; afterwards it is', async () => {
+test('a device is only removed once no driver or program uses it', async () => {
   const { guid } = readInterfaces().find(({ name }) => name === 'lo')!;
   const file = openDeviceFile(hcaFileName(guid));
   assert.is((await failure(() => removeDevice(guid))).status, Status.DEVICE_BUSY);

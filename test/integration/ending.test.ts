@@ -1,5 +1,5 @@
 /**
- * Threads that block in native code end when V8 stops them: `worker.terminate()`, `process.exit()`, a script's timeout.
+ * Threads that block in native code end when V8 stops them by `worker.terminate()`, `process.exit()` or a script's timeout.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ async function run(mode: string, way: string): Promise<{ code: number | null; ou
 }
 
 for (const [n, way] of Object.keys(waits).entries()) {
-  /** Each wait and each end once in the first tier. */
+  /** The first tier has each wait and each end once. */
   const first = (nth: number) => firstIf(nth % Object.keys(waits).length === n, test);
 
   first(0)(`a Worker that waits for ${way} is terminated, and its HCA ends`, async () => {

@@ -1,4 +1,4 @@
-// Establishing a connection whose last message is lost.
+// Establishes a connection whose last CM message is lost.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
@@ -30,7 +30,7 @@ for (const layer of ['nd', 'wv'] satisfies Layer[]) {
       'reply',
     );
     assert.is((await client.counters()).hca!.fault_mads_dropped, 1);
-    // Its Accept still waits after a complete exchange with the server.
+    // Its Accept is still pending after a complete exchange with the server.
     await server.counters();
     assert.not(accepted);
     await client.call('send', { link, texts: ['first'] });

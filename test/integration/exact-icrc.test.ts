@@ -19,7 +19,7 @@ const WITHOUT = ['--bounding-set', '-net_raw', '--inh-caps', '-net_raw'];
 const local = suite('exact ICRC');
 local.after.each(() => endPeers());
 
-/** The number of raw sockets of a process, which get IPv4 packets with their headers. */
+/** The number of raw sockets of a process, which receive IPv4 packets with their headers. */
 function rawSockets({ pid }: Peer): number {
   const rows = readFileSync(`/proc/${pid}/net/raw`, 'utf8').trim().split('\n').slice(1);
   const inodes = new Set(rows.map((row) => row.trim().split(/\s+/)[9]));
@@ -28,13 +28,13 @@ function rawSockets({ pid }: Peer): number {
     try {
       link = readlinkSync(`/proc/${pid}/fd/${fd}`);
     } catch {
-      // It was closed meanwhile.
+      // The descriptor has been closed in the meantime.
     }
     return inodes.has(/^socket:\[(\d+)\]$/.exec(link)?.[1]);
   }).length;
 }
 
-/** Every operation in both directions, with checked data. */
+/** Runs every operation in both directions and checks the data. */
 async function traffic(server: Peer, client: Peer, address: string): Promise<void> {
   const port = await server.call('trafficListen', { as: 't', address, seed: 3 });
   await Promise.all([
@@ -45,7 +45,7 @@ async function traffic(server: Peer, client: Peer, address: string): Promise<voi
   await whole(server, client);
 }
 
-/** Both received packets, all with a correct ICRC. */
+/** Both sides received packets, all with a correct ICRC. */
 async function whole(...peers: readonly Peer[]): Promise<void> {
   for (const peer of peers) {
     const { hca } = await peer.counters();

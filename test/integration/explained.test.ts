@@ -1,4 +1,4 @@
-/** A refused request names the wrong parameter, its value, and what would be valid. */
+/** The error of a rejected request names the invalid parameter, its value, and the valid values. */
 import { test } from 'uvu';
 import {
   openProvider,

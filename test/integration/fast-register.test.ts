@@ -1,4 +1,4 @@
-/** Fast registration, invalidation of regions by both sides, and zero-based regions, through the interfaces of WinVerbs. */
+/** Fast registration, invalidation of regions by both sides, and zero-based regions, with the WinVerbs interfaces. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -32,7 +32,7 @@ const remoteTo = (region: IWVFastRegion) =>
 const objects = () => ({ ...readCounters().objects, ring: 0 });
 const regions = () => objects().mr;
 
-/** A connected pair; the memory of `b` is registered for itself only, and it has a region for fast registration. */
+/** A connected pair. The memory of `b` is registered without remote access, and `b` has a region for fast registration. */
 async function managedPair(memory: Uint8Array = Buffer.alloc(BYTES), options: SideWvOptions = {}) {
   const pair = await connectedPair({}, { ...options, memoryManagement: true });
   const source = pair.b.pd.registerMemory(memory, 0);
@@ -69,7 +69,7 @@ test('the device reports the capability', () => {
 
 for (const shared of [false, true]) {
   const kind = shared ? 'memory of allocate()' : 'a buffer';
-  test(`${kind}: a request registers a part, under the requested key, until it is invalidated`, async () => {
+  test(`${kind}: a request registers a part of memory under the requested key, until that is invalidated`, async () => {
     const { a, b, region, source, memory, register, write, release } = await managedPair(
       shared ? new Uint8Array(allocate(BYTES)) : undefined,
     );
@@ -83,7 +83,7 @@ for (const shared of [false, true]) {
     assert.is(memory.toString('latin1', 569, 576), 'through');
     b.qp.invalidateRegion(region, 'invalidate', SIGNALED);
     assert.equal(brief(await take(b.cq, 1)), [['invalidate', 0, INVALIDATE]]);
-    // The next one has the next key, other memory and other rights; the program may use it itself.
+    // The next registration has the next key, other memory and other rights. The program may use it itself.
     const second = await register(REMOTE_READ | LOCAL_WRITE, 1024, 16);
     assert.is(second, ((first & ~0xff) | 0xa6) >>> 0);
     b.qp.postReceive('into it', [{ region, offset: 8, length: 8 }]);
@@ -105,7 +105,7 @@ for (const shared of [false, true]) {
   });
 }
 
-test('the peer’s Send invalidates the region, and its receiver learns the key', async () => {
+test('the peer’s Send invalidates the region, and its completion contains the key', async () => {
   const { a, b, region, register, write, release } = await managedPair(new Uint8Array(allocate(BYTES)));
   for (let n = 0; n < 3; n++) {
     const key = await register(REMOTE_WRITE);
@@ -120,7 +120,7 @@ test('the peer’s Send invalidates the region, and its receiver learns the key'
   release();
 });
 
-test('the peer can invalidate only fast-registered keys: another region’s key ends the connection on both sides, and stays valid', async () => {
+test('the peer can only invalidate fast-registered keys; another region’s key ends the connection on both sides, and stays valid', async () => {
   const { a, b, release } = await connectedPair();
   const plain = b.pd.registerMemory(Buffer.alloc(16), REMOTE_WRITE);
   b.qp.postReceive('taken', []);
@@ -196,7 +196,7 @@ test('a fast-registered region with windows cannot be freed', async () => {
   release();
 });
 
-test('memory that was deregistered cannot be accessed', async () => {
+test('deregistered memory cannot be accessed', async () => {
   const { b, source, region, register, write, memory, release } = await managedPair(
     new Uint8Array(allocate(BYTES)),
   );
@@ -209,7 +209,7 @@ test('memory that was deregistered cannot be accessed', async () => {
   release();
 });
 
-test('invalid requests are refused with the reason, and nothing is queued', async () => {
+test('invalid requests are rejected with the reason, and nothing is queued', async () => {
   const { a, b, region, source, release } = await managedPair();
   const part = { region: source, offset: 0, length: 8 };
   const post = (more: object) => () => {
@@ -229,7 +229,7 @@ test('invalid requests are refused with the reason, and nothing is queued', asyn
   throwsWv(list({ opcode: FAST_REGISTER, sgl: [part] }), Status.INVALID_PARAMETER, /allocateFastRegion/);
   throwsWv(list({ opcode: FAST_REGISTER, fastRegion: region, sgl: [] }), Status.INVALID_PARAMETER, /one SGE/);
   throwsWv(list({ opcode: INVALIDATE }), Status.INVALID_PARAMETER, /allocateFastRegion/);
-  // A queue pair that was not created for it.
+  // A queue pair that was not created for fast registration.
   const own = { region: a.region, offset: 0, length: 8 };
   throwsWv(() => a.qp.fastRegister(theirs, 'x', own, 0, 0), Status.INVALID_PARAMETER, /memoryManagement/);
   assert.is(region.length, 0);
@@ -272,7 +272,7 @@ for (const [kind, make] of [
   });
 }
 
-test('a fast registration is zero based, and the region of its memory may be as well', async () => {
+test('fast registrations may be zero-based, and so may the regions of their memory', async () => {
   const { b, region, memory, register, write, release } = await managedPair();
   await register(REMOTE_WRITE | ZERO_BASED, 100, 64);
   assert.is(region.address, 0);

@@ -1,4 +1,4 @@
-// A stranger floods the host with connection requests: others still connect, and existing connections continue.
+// A stranger floods the host with connection requests. Others can still connect, and existing connections continue.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runApart } from '../helpers/apart.js';
@@ -8,7 +8,7 @@ import { firstIf } from '../helpers/tiers.js';
 
 const LOOPBACK = '127.0.0.1';
 const COUNT = 20;
-/** Without replies a connection ends within a fraction of this time, because of its keep-alive and its retries. */
+/** A fraction of this time is enough to end a connection that gets no replies, because of its keep-alive probes and retries. */
 const IDLE_MS = 3000;
 
 runApart(import.meta.url, define);

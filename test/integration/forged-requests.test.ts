@@ -1,5 +1,5 @@
-// Connection requests forged over UDP by another user of this host: which connections they end, and which not. In a
-// private network namespace: other processes on the port would receive them.
+// Connection requests that another user of this host forges over UDP, and which connections they end. Runs in a private network namespace,
+// because other processes on the port would receive them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
@@ -10,10 +10,10 @@ import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
 import { long } from '../helpers/tiers.js';
 
-/** On either side of the targeted queue pair. */
+/** Number of QPNs on either side of the targeted one. */
 const AROUND = 40;
 const AT_ONCE = 16;
-/** Of no process here. */
+/** A QPN that no process owns here. */
 let localCommId = 0x7f00_0000;
 const test = suite('forged requests');
 
@@ -21,7 +21,7 @@ test.after.each(() => endPeers());
 
 const received = async (server: Peer): Promise<number> => (await server.counters()).cm!['received.REQ'] ?? 0;
 
-/** Sends a REQ for each of the QPNs, no more at once than fit in a socket's buffer. */
+/** Sends a REQ for each of the QPNs, at most as many at once as fit in a socket's buffer. */
 async function forge(to: PeerListener, caGuid: bigint, qpns: readonly number[]): Promise<void> {
   const forger = await Forger.open(LOOPBACK);
   let sent = await received(to.peer);
@@ -62,7 +62,7 @@ test('a connection over shared memory survives requests over UDP for its queue p
 
 long(
   test,
-  'over the network, a second request of a queue pair means that its peer has restarted: the first one ends',
+  'over the network, a second request from a queue pair means that the peer has restarted, and ends the first connection',
   async () => {
     const server = await Peer.start({ kernel: { link: 'wire' } });
     const listener = await server.listen('wv', LOOPBACK);

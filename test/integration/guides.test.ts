@@ -12,14 +12,14 @@ import {
 import { firstIf, long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
-/** The longest program, in lines. */
+/** Maximum length of a program, in lines. */
 const MOST_LINES = 90;
 
 const programs = readPrograms();
 test.before(() => writePrograms(programs));
 
 interface Running {
-  /** Settles when it writes its first bytes, or ends. */
+  /** Settles when the program has written its first bytes or has ended. */
   readonly begun: Promise<void>;
   readonly ended: Promise<{ code: number | null; signal: string | null; output: string; errors: string }>;
   readonly child: ChildProcess;
@@ -73,7 +73,7 @@ test('programs are short', () => {
   }
 });
 
-test('blocks with one name are one program, and the text after the last is its output', () => {
+test('blocks with the same name are one program, and the text after the last one is its output', () => {
   const text = '```ts a.ts\none;\n```\n```cpp\nx\n```\n```ts a.ts with=b.ts\ntwo;\n```\n```text\nout\n```\n';
   assert.equal(programsOf('page', text), [
     { page: 'page', file: 'a.ts', source: 'one;\ntwo;\n', with: 'b.ts', output: 'out\n' },
@@ -86,9 +86,9 @@ long(test, 'all programs compile without errors', async () => {
 });
 
 const servers = new Set(programs.map((program) => program.with));
-/** Programs that are run on their own. */
+/** Programs that are started directly. */
 const runnable = programs.filter(({ file, output }) => output !== undefined && !servers.has(file));
-/** One of each page, for the first tier. */
+/** The first tier runs one program of each page. */
 const firstOfPages = new Set(new Map(runnable.map((program) => [program.page, program])).values());
 
 for (const program of runnable) {

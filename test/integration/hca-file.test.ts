@@ -1,5 +1,4 @@
-// The file of an HCA through the real channel: verbs as IOCTLs, partial outputs, requests pending when the HCA is
-// removed.
+// The file of an HCA through the real channel: verbs as IOCTLs, partial outputs, and requests that are pending when the HCA is removed.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -16,7 +15,7 @@ import { outcomeName, refusal } from '../helpers/outcome.js';
 
 const { HcaFileCode, IoctlCode } = ioctl;
 
-/** The HCA of the loopback interface: every host has it. */
+/** The HCA of the loopback interface, which every host has. */
 function loopback(): bigint {
   const lo = readInterfaces().find(({ name }) => name === 'lo');
   assert.ok(lo, 'the interface lo does not exist');
@@ -35,7 +34,7 @@ function fails(code: string, run: () => unknown): StatusError {
   return error;
 }
 
-test('attributes are returned completely, or truncated with an error that has the part and the required size', () => {
+test('attributes are returned completely, or truncated with an error that reports the required size', () => {
   const { file, id } = opened(loopback());
   const input = ioctl.WvIoObject.encode({ id });
   const { output } = fails('BUFFER_OVERFLOW', () => file.ioctl(HcaFileCode.CA_QUERY, input, 4));
@@ -49,7 +48,7 @@ test('attributes are returned completely, or truncated with an error that has th
   file.close();
 });
 
-test('a name without an HCA is refused with the valid form', () => {
+test('a name without an HCA is rejected, and the error shows the valid form', () => {
   assert.match(fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(0x77n))).message, /CA GUID/);
 });
 

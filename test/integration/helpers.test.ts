@@ -1,4 +1,4 @@
-/** The helpers around the SPI: the next result, connecting in one call, and ending everything of an adapter. */
+/** The helpers around the SPI: the next result, connecting in one call, and releasing everything of an adapter. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -22,7 +22,7 @@ import { rejectsWith } from '../helpers/outcome.js';
 
 const ADDRESS = '127.0.0.1';
 
-/** The live objects, without the rings that are kept for new ones. */
+/** The live objects, without rings that are kept for reuse. */
 function objects(): Record<string, number> {
   const { ring: _, ...live } = readCounters().objects;
   return live;
@@ -43,7 +43,7 @@ async function sideOf(adapter: IND2Adapter) {
   return { bytes, memory, inbound, outbound, queuePair };
 }
 
-/** Two connected sides of one adapter. */
+/** Two connected sides on one adapter. */
 async function pairOf(adapter: IND2Adapter) {
   const [server, client] = [await sideOf(adapter), await sideOf(adapter)];
   const listener = adapter.createListener();
@@ -69,7 +69,7 @@ test('v2: connecting and accepting in one call each, an address in private data,
   await connected.connector.disconnect();
 });
 
-test('v2: the first of two queues; no notification stays behind, and no completion is lost', async () => {
+test('v2: the first of two queues; no notification remains, and no completion is lost', async () => {
   await using adapter = openNetworkDirect2().openAdapter(ADDRESS);
   const { server, client } = await pairOf(adapter);
   const sge = (side: typeof server) => [{ memory: side.memory, offset: 0, length: 4 }];
@@ -88,7 +88,7 @@ test('v2: the first of two queues; no notification stays behind, and no completi
     if (client.outbound.getResults([], 1) === 0) await client.outbound.notify('any');
     client.outbound.getResults([]);
   }
-  // Both at once: each is found.
+  // Both queues have a completion at once, and both are found.
   const both = firstResult([server.inbound, client.outbound]);
   post(99);
   const found = new Set([(await both).queue, (await firstResult([server.inbound, client.outbound])).queue]);
@@ -107,7 +107,7 @@ test('v2: the first of two queues; no notification stays behind, and no completi
   await failed;
 });
 
-test('v2: an aborted or refused connect releases its connector, and leaves the queue pair for another', async () => {
+test('v2: an aborted or refused connect releases its connector, and leaves the queue pair reusable', async () => {
   await using adapter = openNetworkDirect2().openAdapter(ADDRESS);
   const { queuePair } = await sideOf(adapter);
   const listener = adapter.createListener();
@@ -170,7 +170,7 @@ test('WinVerbs: the next completion of one and of several queues', async () => {
   release();
 });
 
-test('`await using` an adapter or a device leaves nothing alive, connected or not', async () => {
+test('`await using` with an adapter or a device leaves no objects, connected or not', async () => {
   const before = objects();
   {
     await using adapter = openNetworkDirect2().openAdapter(ADDRESS);

@@ -1,4 +1,4 @@
-/** The soft kernel's thread starts from one file if there is a valid one, and otherwise from its modules. */
+/** The soft kernel's thread starts from a single file if a valid one exists, and otherwise from its modules. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -45,7 +45,7 @@ function open(): { ended: number | null; said: string; from: string } {
   };
 }
 
-/** Makes a bundle report that it starts. */
+/** Makes a bundle report its start. */
 const report = `{
   const { start, ...others } = module.exports;
   const said = 'started from the bundle';
@@ -75,7 +75,7 @@ test('a bundle newer than its modules is started', () => {
   assert.is(from, 'bundle', said);
 });
 
-test('files of the same age, as unpacked by a package manager, start the bundle', () => {
+test('if all files have the same age, as unpacked by a package manager, the bundle is started', () => {
   const sources = /exports\.files = \["\.\.\//;
   assert.match(readFileSync(bundle, 'utf8'), sources);
   const age = new Date(1985, 9, 26);
@@ -84,7 +84,7 @@ test('files of the same age, as unpacked by a package manager, start the bundle'
   assert.is(open().from, 'bundle');
 });
 
-test('a module compiled later starts the modules', () => {
+test('if a module was compiled later, the modules are started', () => {
   const later = new Date(Date.now() + 60_000);
   utimesSync(join(kernel, 'cm/mad-layouts.js'), later, later);
   const { ended, from, said } = open();
@@ -94,7 +94,7 @@ test('a module compiled later starts the modules', () => {
   utimesSync(join(kernel, 'cm/mad-layouts.js'), now, now);
 });
 
-test('without a bundle, or with an invalid one, the modules start', () => {
+test('without a bundle, or with an invalid one, the modules are started', () => {
   for (const content of [undefined, 'exports.files = 7;', 'no script', "throw new Error('broken')"]) {
     if (content === undefined) rmSync(bundle);
     else writeFileSync(bundle, content);

@@ -30,12 +30,12 @@ import { outcomeName, thrownName } from '../helpers/outcome.js';
 const addon = loadAddon();
 
 const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1', port });
-/** Code 12 is 17 ms: requests without a response time out within a fraction of a second. */
+/** Code 12 is 17 ms, so that requests without a response time out within a fraction of a second. */
 const options = { cm: { responseTimeoutCode: 12, maxRetries: 3, timewaitMs: 10 } };
 
 const open = (name = '\\\\.\\WinVerbs'): DeviceFile => openDeviceFile(name, options);
 
-/** The IOCTLs of one file as short calls. */
+/** Short calls for the IOCTLs of one file. */
 class Caller {
   constructor(readonly file = open()) {}
 
@@ -49,7 +49,7 @@ class Caller {
     return this.file.ioctlOverlapped(code, input, outputLength, (output) => output);
   }
 
-  /** A queue pair on the loopback device, over rings of its own. */
+  /** A queue pair on the loopback device, with its own rings. */
   queuePair() {
     const ibat = open('\\\\.\\ibat');
     const address = s.IbatIpToPortIn.encode({ version: 6, address: encodeSockaddr(loopback()) });
@@ -165,7 +165,7 @@ async function connected() {
   return { a, b, qa, qb, ea, eb, listener };
 }
 
-test('the kernel’s devices open; other names are refused with the reason', () => {
+test('the kernel’s devices can be opened; other names are rejected with the reason', () => {
   for (const name of ['\\\\.\\WinVerbs', '\\\\.\\ibat']) open(name).close();
   assert.throws(() => open('\\\\.\\nothing'), /no device has this name/);
   assert.throws(() => open('nothing'), /not a valid device name/);
@@ -188,7 +188,7 @@ test('the devices of this host, and the route between two of its addresses', () 
   caller.file.close();
 });
 
-test('closing a file disconnects: the peer is notified, its own requests end in CANCELED', async () => {
+test('closing a file disconnects: the peer is notified, and the file’s own requests end in CANCELED', async () => {
   const { a, b, ea, eb, qb } = await connected();
   const [mine, theirs] = [a.notify(ea), b.notify(eb)];
   a.file.close();
@@ -198,9 +198,9 @@ test('closing a file disconnects: the peer is notified, its own requests end in 
   b.file.close();
 });
 
-test('a flush completes an armed notification, blocking too, and only an armed one', async () => {
+test('a flush completes an armed notification, even a blocking one, but not an unarmed one', async () => {
   const { a, b, qb, ea } = await connected();
-  // One published receive without SGEs; the flush at the disconnect is its completion.
+  // Publishes one Receive without SGEs. The disconnect completes it by flushing.
   const words = new Uint32Array(qb.qpRing.buffer);
   Atomics.store(words, abi.qpReceiveProducer, 1);
   const input = s.WvIoId.encode({ id: qb.cq, data: 1 });
@@ -218,7 +218,7 @@ test('a flush completes an armed notification, blocking too, and only an armed o
   assert.equal([await outcomeName(second), await outcomeName(unarmed)], ['CANCELED', 'CANCELED']);
 });
 
-test('nothing is destroyed while in use, also on the real HCA', () => {
+test('objects in use are not destroyed, on the real HCA', () => {
   const caller = new Caller();
   const { device, pd, cq, qp } = caller.queuePair();
   const destroy = (code: number, id: bigint) => thrownName(() => caller.file.ioctl(code, caller.id(id), 0));
@@ -237,7 +237,7 @@ test('nothing is destroyed while in use, also on the real HCA', () => {
   caller.file.close();
 });
 
-test('invalid rings, and memory that is not pinned, are refused by the HCA', () => {
+test('the HCA rejects invalid rings and memory that is not pinned', () => {
   const caller = new Caller();
   const { device, pd } = caller.queuePair();
   const ring = CqProviderIn.encode({ ringAddress: 0x1000n, ringBytes: 4096, entries: 16 });
@@ -254,7 +254,7 @@ test('invalid rings, and memory that is not pinned, are refused by the HCA', () 
   caller.file.close();
 });
 
-test('if a kernel cannot start, every open fails with the reason', async () => {
+test('if a kernel cannot start, opening it always fails with the reason', async () => {
   const channel = addon.createChannel(8, () => {});
   const main = new URL('../../kernel-bridge/kernel/main.js', import.meta.url);
   const { delivery, deliver } = optionsDelivery();

@@ -1,7 +1,7 @@
-// Processes killed by SIGKILL at hundreds of points of their lives: peers on the host notice at once, ports and slots
-// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats a failure's seed,
-// ND_KILL_LINK=wire uses the wire, and ND_KILL_STOP=1 stops every second one before. In a network namespace of its own,
-// where no other process has slots and ports.
+// Processes are killed with SIGKILL at hundreds of points of their lives. Peers on the host detect this at once, ports and slots are free
+// again, and nothing is left behind. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats a failure's seed, ND_KILL_LINK=wire uses the
+// wire, and ND_KILL_STOP=1 stops every second process before killing it. Runs in its own network namespace, where no other process has
+// slots and ports.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -25,19 +25,19 @@ import { firstIf } from '../helpers/tiers.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const program = programFile(new URL('../helpers/kill-victim.js', import.meta.url));
-/** Clients of a victim, which are at different points when the victim is killed. */
+/** Clients of a victim, which are in different phases when the victim is killed. */
 const CLIENTS = 8;
 const runs = Number(process.env.ND_KILL_RUNS ?? 42);
 const firstSeed = Number(process.env.ND_KILL_SEED ?? 1);
-/** Stops every second one for a while first, like a debugger. */
+/** Whether every second victim is stopped for a while first, as by a debugger. */
 const stops = process.env.ND_KILL_STOP !== undefined;
 const link = process.env.ND_KILL_LINK === 'wire' ? 'wire' : 'auto';
-/** Simultaneous victims. */
+/** Number of simultaneous victims. */
 const LANES = 3;
-/** Victims of one test. */
+/** Number of victims in one test. */
 const BATCH = 7;
 /**
- * Silent peers do not time out within a minute, and idle connections are not probed. Victims have these options as well.
+ * Silent peers do not time out within a minute, and idle connections are not probed. Victims also have these options.
  */
 const options: KernelOptionsInput = {
   link,
@@ -46,23 +46,23 @@ const options: KernelOptionsInput = {
   keepAliveMs: 0,
   startTimeoutMs: 60_000,
 };
-/** Far less than that, and more than a busy machine takes for all ends. */
+/** Far less than a minute, but more than a busy machine needs to report all ends. */
 const AT_ONCE_MS = 10_000;
 
-/** Counts of the peer's activities when victims were killed; and of the clients served then. */
+/** What the peer was doing when victims were killed, with counts. */
 const points = new Map<string, number>();
 let served = 0;
 
 interface Victim {
-  /** The signal was sent. */
+  /** Whether the signal was sent. */
   killed: boolean;
-  /** Resolves with the time when it is dead. */
+  /** Resolves with the time of death. */
   readonly dead: Promise<number>;
-  /** Called whenever its peer has noticed one of its actions. */
+  /** Called whenever its peer has observed one of its actions. */
   readonly moved: () => void;
 }
 
-/** Serves one client of a victim until the victim is dead; every request of its connections must end then. */
+/** Serves one client of a victim until the victim is dead. Then every request of its connections must end. */
 async function serve(
   provider: IWVProvider,
   listener: ReturnType<typeof openListener>['listener'],
@@ -108,7 +108,7 @@ async function serve(
         const ending = within('session', ended).then((status) => {
           over = true;
           assert.ok(status === Status.CONNECTION_DISCONNECTED || status === Status.CONNECTION_ABORTED);
-          // On a disconnected side all requests have completed.
+          // On a disconnected side, all requests have completed.
           assert.is(side.qp.state, QpState.ERROR);
           side.cq.cancelOverlappedRequests();
         });
@@ -131,12 +131,12 @@ async function serve(
 }
 
 const victims = new Set<ChildProcess>();
-// A failed test leaves no process behind.
+// Even a failed test must not leave a process behind.
 test.after(() => {
   for (const child of victims) child.kill('SIGKILL');
 });
 
-/** The most actions that peers notice of a victim before its end; a client's session is about eight. */
+/** Maximum number of a victim's actions that peers observe before its end. A client's session has about eight. */
 const MOST_MOVES = 30 * CLIENTS;
 const MOST_STOPPED_MS = 40;
 /** Longer than a process takes to start. */
@@ -144,11 +144,11 @@ const START_MS = 600;
 
 /** The points at which a victim is ended. */
 const ends = {
-  /** While its clients are at work. */
+  /** While its clients are working. */
   working: 6,
-  /** While it starts: before it has a port, a slot, or anything. */
+  /** While it starts, possibly before it has a port or a slot. */
   starting: 1,
-  /** While it ends by itself, in order. */
+  /** While it exits normally. */
   ending: 1,
 } as const;
 
@@ -161,11 +161,11 @@ function endOf(random: () => number): keyof typeof ends {
   return 'working';
 }
 
-/** Victims so far. */
+/** Number of victims so far. */
 let tried = 0;
-/** Those that were alive at the signal: one that ends by itself may be faster. */
+/** Number of victims that were alive at the signal. One that exits normally may be faster. */
 let killed = 0;
-/** Victims that were requested to end by themselves. */
+/** Number of victims that were requested to exit normally. */
 let ended = 0;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -199,15 +199,15 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   });
   const victim: Victim = { killed: false, dead, moved };
   const serving = Promise.all(Array.from({ length: CLIENTS }, () => serve(provider, listener, victim)));
-  // Serving ends early only because of an error.
-  const failed = serving.then(() => Promise.reject(new Error('The victim has died by itself.')));
+  // Serving only ends early because of an error.
+  const failed = serving.then(() => Promise.reject(new Error('The victim has exited on its own.')));
   failed.catch(() => {});
   await Promise.race([end === 'starting' ? sleep(random() * START_MS) : enough, failed]);
   if (end === 'ending') {
     ended += 1;
     child.send('end');
   }
-  // At any point between this and the next action.
+  // Waits until some point between this action and the next one.
   await sleep(random() * 8);
   victim.killed = true;
   if (stops && random() < 0.5) {
@@ -218,7 +218,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   const [code, signal] = await exited;
   if (end !== 'ending' || code !== 0) assert.equal([code, signal], [null, 'SIGKILL']);
   if (signal === 'SIGKILL') killed += 1;
-  // Its resources are free: its port can be claimed.
+  // Its resources must be free, so its port can be claimed.
   if (port !== undefined) {
     const heir = provider.createConnectEndpoint();
     heir.bindAddress({ family: 4, address: ADDRESS, port });
@@ -229,17 +229,17 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   listener.release();
 }
 
-/** The claims of processes of this network namespace: slots, ports and blocks of ports, by their abstract names. */
+/** The claims of processes in this network namespace by their abstract names: slots, ports and blocks of ports. */
 function claims(): string[] {
   const names =
     readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/\d+\/\d+\/(slot|ports?)\/.*/g) ?? [];
   return [...new Set(names)].sort();
 }
 
-/** Kills the processes of these seeds, some at a time. */
+/** Kills the processes of these seeds, several at a time. */
 async function killAll(seeds: readonly number[]): Promise<void> {
   const provider = openProvider(options);
-  // A process keeps the block of its first free port.
+  // A process keeps the block that contains its first free port.
   openListener(provider).listener.release();
   const before = claims();
   assert.ok(before.length > 0, 'this process has a slot');
@@ -263,7 +263,7 @@ async function killAll(seeds: readonly number[]): Promise<void> {
 for (let n = 0; n < runs; n += BATCH) {
   const seeds = Array.from({ length: Math.min(BATCH, runs - n) }, (_, i) => firstSeed + n + i);
   firstIf(n === 0, test)(
-    `seeds ${seeds[0]} to ${seeds.at(-1)}: processes that are killed leave their peers with an error at once, and nothing else`,
+    `seeds ${seeds[0]} to ${seeds.at(-1)}: peers of killed processes get an error at once, and nothing else is left`,
     () => killAll(seeds),
   );
 }

@@ -1,4 +1,4 @@
-// The link between two processes of one host, by their counters: shared memory, unless one of them requires UDP.
+// The link between two processes of one host, as shown by their counters: shared memory, unless one of them requires UDP.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -38,8 +38,8 @@ async function countersOfTraffic(
 
 test.after.each(() => endPeers());
 
-test('by default: shared memory, everything through the ring, and no packet of the connection over UDP', async () => {
-  // No retransmissions because of a slow machine.
+test('by default: everything goes through the ring in shared memory, and nothing over UDP', async () => {
+  // Prevents retransmissions on a slow machine.
   const patient: KernelOptionsInput = { rc: { ackTimeoutCode: 21 } };
   const counters = await countersOfTraffic(patient, patient);
   for (const hca of counters) {
@@ -51,7 +51,7 @@ test('by default: shared memory, everything through the ring, and no packet of t
   }
 });
 
-/** The two sides of a connection: one process each, or two Workers of one process. */
+/** The two sides of a connection: two processes, or two Workers of one process. */
 async function twoEnds(
   where: 'processes' | 'Workers',
   kernel: KernelOptionsInput,
@@ -71,7 +71,7 @@ const sizes = TRAFFIC_SIZES.filter((size) => size > 0);
 for (const direct of [true, false]) {
   for (const where of ['processes', 'Workers'] as const) {
     firstIf(direct === (where === 'processes'), needing(test, direct ? 'direct access' : ADDRESS))(
-      `two ${where} with memory of allocate(), direct: ${direct}: everything arrives, on the path that the option selects`,
+      `two ${where} with memory of allocate(), direct: ${direct}: everything arrives on the path that the option selects`,
       async () => {
         const ends = await twoEnds(where, { direct, rc: { ackTimeoutCode: 21 } });
         const [[server, serving], [client, requesting]] = ends as [[Peer, string?], [Peer, string?]];
@@ -109,8 +109,8 @@ for (const direct of [true, false]) {
   }
 }
 
-test('memory of allocate() is mapped by the other process on first use, and copied from there', async () => {
-  // With direct access the active side would not request copies from the owner.
+test('memory of allocate() is mapped by the other process on first use, which then copies it directly', async () => {
+  // With direct access, the active side would not request copies from the owner.
   const passive = await Peer.start({ kernel: { direct: false } });
   const options = { seed: 2, allocated: true };
   const port = await passive.call('trafficListen', { as: 'traffic', address: ADDRESS, ...options });
@@ -122,7 +122,7 @@ test('memory of allocate() is mapped by the other process on first use, and copi
   const here = (): Readonly<Record<string, number>> => readCounters().hca!;
   const there = async (): Promise<Readonly<Record<string, number>>> => (await passive.counters()).hca!;
   const size = 65_536;
-  // By now each process has offered its memory to the other. A request after the response uses the mapping.
+  // Each process has now offered its memory to the other. Requests after the response use the mapping.
   const mappedReads = (): number => here().local_link_mapped_copy_bytes!;
   const end = performance.now() + 30_000;
   for (const before = mappedReads(); mappedReads() === before && performance.now() < end; )
@@ -135,7 +135,7 @@ test('memory of allocate() is mapped by the other process on first use, and copi
   await active.again('write', size);
   assert.is(mappedReads(), reads + size);
   assert.is(await mappedWrites(), writes + size);
-  // The passive side has one memory; the active one sends from a second one, and its first is only written to.
+  // The passive side has one memory. The active side sends from a second one, and its first one is only written to.
   assert.is(here().local_link_memory_mapped, 1);
   assert.is((await there()).local_link_memory_mapped, 1);
   assert.is(here().local_link_memory_refused, 0);
@@ -161,7 +161,7 @@ for (const [who, server, client] of [
   );
 }
 
-long(test, 'who injects faults uses the wire, where packets suffer', async () => {
+long(test, 'a process with injected faults uses the wire, where they affect packets', async () => {
   const counters = await countersOfTraffic(
     { rc: { ackTimeoutCode: 13 } },
     { faults: { drop: 0.02 }, rc: { ackTimeoutCode: 13 } },

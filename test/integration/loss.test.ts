@@ -1,5 +1,5 @@
-// Two processes over a network that loses, duplicates, reorders and damages packets: every byte arrives once and in
-// order, or the connection ends in error with the right status.
+// Two processes over a network that loses, duplicates, reorders and damages packets: every byte arrives once and in order, or the
+// connection ends with the correct error status.
 import { isDeepStrictEqual } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,8 +13,8 @@ const ADDRESS = '127.0.0.1';
 type Faults = NonNullable<KernelOptionsInput['faults']>;
 
 /**
- * A lost packet is noticed after 34 ms (67 at most), a lost CM message after some 35 ms: soon, but seven retries last
- * longer than the delays of a busy machine.
+ * A lost packet is detected after 34 to 67 ms, a lost CM message after about 35 ms. This is soon, but seven retries last longer than the
+ * delays of a busy machine.
  */
 const hasty: KernelOptionsInput = {
   link: 'wire',
@@ -40,7 +40,7 @@ const runTraffic = (server: Peer, client: Peer): Promise<[TrafficReport, Traffic
 
 const succeeded = (count: number): string[] => Array<string>(count).fill('SUCCESS');
 
-/** Each requested fault has really occurred. */
+/** Asserts that each requested fault has occurred. */
 async function assertStruck(peer: Peer, faults: Faults): Promise<void> {
   const { hca } = await peer.counters();
   const names = {
@@ -68,7 +68,7 @@ const wires: readonly [string, Faults][] = [
 
 for (const [what, faults] of wires) {
   firstIf(what === 'does 3 % of each', test)(
-    `a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, whole, in order`,
+    `a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, complete and in order`,
     async () => {
       const [server, client] = await startPeers(
         { faults: { seed: 1, ...faults } },
@@ -82,7 +82,7 @@ for (const [what, faults] of wires) {
           active: { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) },
           passive: { inbound: messages, outbound: messages },
         };
-        // The counters show why a connection has ended.
+        // Prints the counters, which show why a connection has ended.
         if (!isDeepStrictEqual({ active, passive }, wanted))
           for (const peer of [client, server]) console.error(JSON.stringify((await peer.counters()).hca));
         assert.equal({ active, passive }, wanted);
@@ -102,11 +102,12 @@ for (const [what, faults] of wires) {
 }
 
 /**
- * SUCCESS several times, then the error that broke the connection, then only CANCELED; returns the number of successes.
+ * Asserts that the statuses are SUCCESS several times, then the error that broke the connection, then only CANCELED. Returns the number of
+ * successes.
  */
 function assertBroken(statuses: readonly string[], breaking: string): number {
   const done = statuses.findIndex((status) => status !== 'SUCCESS');
-  assert.ok(done >= 0, 'something must fail on such a wire');
+  assert.ok(done >= 0, 'something must fail in such a network');
   assert.is(statuses[done], breaking);
   assert.equal([...new Set(statuses.slice(done + 1))], done + 1 < statuses.length ? ['CANCELED'] : []);
   return done;
@@ -114,11 +115,10 @@ function assertBroken(statuses: readonly string[], breaking: string): number {
 
 for (const seed of [1, 2]) {
   firstIf(seed === 1, test)(
-    `a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has arrived is whole`,
+    `a wire that drops 9 of 10 packets exhausts the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and received data is complete`,
     async () => {
-      // Neither side probes, so that only requests use up retries, whenever they are posted. Either side may use up its
-      // own first. The server learns of a client that did so when the network is whole again, from a DREQ that the
-      // client retransmits until then.
+      // Neither side sends keep-alive probes, so that only requests exhaust retries. Either side may exhaust its retries first. If the
+      // client does, the server is notified when the network works again, by a DREQ that the client retransmits until then.
       const [server, client] = await startPeers(
         { keepAliveMs: 0 },
         { cm: { responseTimeoutCode: 17, maxRetries: 15 }, keepAliveMs: 0 },
@@ -132,7 +132,7 @@ for (const seed of [1, 2]) {
       const active = await client.call('trafficRun', { as: 'traffic' });
       await client.call('setFaults', { faults: {} });
       const passive = await serving;
-      /** Whether the side has used up its retries; then, and only then, its oldest request ends in TIMEOUT. */
+      /** Whether the side has exhausted its retries. Then, and only then, its oldest request ends in TIMEOUT. */
       const spent = async (peer: Peer): Promise<boolean> => {
         const { hca } = await peer.counters();
         if (hca!.retry_exceeded_err === 0) return false;
@@ -144,10 +144,10 @@ for (const seed of [1, 2]) {
       const done = assertBroken(active.outbound, clientSpent ? 'TIMEOUT' : 'CANCELED');
       if (serverSpent || passive.outbound.some((status) => status !== 'SUCCESS'))
         assertBroken(passive.outbound, serverSpent ? 'TIMEOUT' : 'CANCELED');
-      // Receives do not time out: they are flushed with the rest.
+      // Receives do not time out. They are flushed with the rest.
       const echoed = assertBroken(active.inbound, 'CANCELED');
       const received = assertBroken(passive.inbound, 'CANCELED');
-      // Every third request, from the second on, is a Send; one that succeeded has arrived.
+      // Every third request, starting with the second, is a Send. Successful Sends have arrived.
       assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
       assert.ok(echoed <= received);
       assert.is(passive.outbound.length, received);
@@ -157,7 +157,7 @@ for (const seed of [1, 2]) {
 
 test('connection management over a wire with all faults: connections are established, transfer data and end', async () => {
   const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
-  // Of sixteen requests within a second, one and its response arrive, even on a busy machine.
+  // At least one of sixteen requests within a second arrives, and so does its response, even on a busy machine.
   const cm = { responseTimeoutCode: 14, maxRetries: 15 };
   const [server, client] = await startPeers(
     { cm, faults: { seed: 5, ...faults } },
@@ -173,7 +173,7 @@ test('connection management over a wire with all faults: connections are establi
     assert.equal(done, [count, count]);
   }
   const [{ cm: passive }, { cm: active }] = await Promise.all([server.counters(), client.counters()]);
-  // Each connection was requested once and ended once, however often the messages were retransmitted.
+  // Each connection was requested once and ended once, no matter how often the messages were retransmitted.
   assert.equal([active!['sent.REQ'], active!['sent.DREQ']], [30, 30]);
   assert.ok(active!['retransmitted.REQ']! > 0 && active!['retransmitted.DREQ']! > 0, JSON.stringify(active));
   assert.equal([passive!.connections, passive!.waitingRequests], [0, 0]);

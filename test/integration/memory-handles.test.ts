@@ -38,13 +38,13 @@ async function ended(side: Awaited<ReturnType<typeof connected>>['a'], count: nu
   return all;
 }
 
-test('a number of 4 bytes names registered memory wherever its object does', async () => {
+test('a number of 4 bytes identifies registered memory wherever its object does', async () => {
   const { adapter, a, b } = await connected();
   const [from, into] = [Buffer.alloc(4096, 'data'), Buffer.alloc(4096)];
   const [source, target] = await Promise.all([adapter.registerMemory(from), adapter.registerMemory(into)]);
   for (const { handle } of [source, target]) assert.is(handle >>> 0, handle, 'unsigned, 32 bits');
   assert.is.not(source.handle, target.handle);
-  // Send and Receive, each in either form.
+  // Send and Receive, each with both forms.
   for (const [out, inTo] of [
     [source.handle, target],
     [source, target.handle],
@@ -56,7 +56,7 @@ test('a number of 4 bytes names registered memory wherever its object does', asy
     assert.equal([await ended(a, 1), await ended(b, 1)], [[Status.SUCCESS], [Status.SUCCESS]]);
     assert.ok(into.subarray(8, 2008).equals(from.subarray(0, 2000)));
   }
-  // A window over it, and a Write through that window.
+  // A window on the memory, and a Write through that window.
   const window = adapter.createMemoryWindow();
   const descriptor = b.endpoint.bind(result(), target.handle, window, 0, 4096, NdOpFlag.ALLOW_WRITE);
   assert.equal(await ended(b, 1), [Status.SUCCESS]);
@@ -86,10 +86,10 @@ test('an unknown number is INVALID_HANDLE, like an object of another adapter', a
     endsIn(() => a.endpoint.send(result(), sgl), Status.INVALID_HANDLE, String(memory));
     endsIn(() => adapter.deregisterMemory(memory), Status.INVALID_HANDLE);
   }
-  // New memory never gets the handle of memory that was recently deregistered.
+  // The handle of recently deregistered memory is not reused.
   const next = await adapter.registerMemory(new Uint8Array(8));
   assert.is.not(next.handle, own.handle);
-  // A failed registration leaves no handle, and one that has ended without being awaited is known.
+  // A failed registration does not leave a handle. The handle of a registration that has completed without being awaited is valid.
   const unseen = adapter.registerMemory(new Uint8Array(8));
   const { handle } = unseen.getResult({ wait: true });
   await adapter.deregisterMemory(handle);

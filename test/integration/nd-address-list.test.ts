@@ -1,4 +1,4 @@
-/** NotifyAddressListChange waits for events of the OS and does not poll: in a network namespace whose addresses the test changes. */
+/** NotifyAddressListChange waits for events of the OS and does not poll. Runs in a network namespace whose addresses the test changes. */
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -46,7 +46,7 @@ async function changes(): Promise<void> {
   ] as const;
   for (const [verb, there] of steps) {
     const waiting = [ndNotifyAddressListChange(), ndNotifyAddressListChange()];
-    // Addresses that were there before are not a change.
+    // Addresses that existed before are not a change.
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(
       waiting.map(({ completed }) => completed),
@@ -70,7 +70,7 @@ namespaced('a blocking thread is notified as well; so is one that has flushed th
   assert.is(await outcome(flushed), Status.SUCCESS);
 });
 
-test('cancelled, or ended by the last NdCleanup', async () => {
+test('a request is cancelled, or ended by the last NdCleanup', async () => {
   const [one, two] = [ndNotifyAddressListChange(), ndNotifyAddressListChange()];
   one.cancel();
   assert.is(await outcome(one), Status.CANCELED);
@@ -83,7 +83,7 @@ test('cancelled, or ended by the last NdCleanup', async () => {
   ndStartup();
 });
 
-test('WinVerbs: changes are counted, and a provider that ends reports no more', async () => {
+test('WinVerbs: changes are counted, and not reported after the end of a provider', async () => {
   const provider = openProvider();
   const count = await provider.notifyDeviceChange(0);
   assert.ok(count > 0);

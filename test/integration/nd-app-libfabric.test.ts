@@ -1,6 +1,6 @@
 /**
- * A miniature of libfabric's netdir provider, and a measuring program: the order of their calls, their depths and
- * flags, and how they count requests and end. The tests assert what they rely on.
+ * Miniatures of libfabric's netdir provider and of a measuring program. They have the same order of calls, depths and flags, and count
+ * requests and shut down in the same way. The tests assert what these programs rely on.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -26,10 +26,10 @@ import { HANG_MS } from '../helpers/within.js';
 test.before(() => ndStartup());
 test.after(() => ndCleanup());
 
-/** Ends a wait that would last for ever. */
-const patience = () => AbortSignal.timeout(HANG_MS);
+/** Ends a wait that would last forever. */
+const timeout = () => AbortSignal.timeout(HANG_MS);
 
-/** A promise that others resolve. */
+/** A promise with its resolve function. */
 class Event {
   fire!: () => void;
   readonly happened = new Promise<void>((resolve) => {
@@ -137,7 +137,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
         memory[i as 0 | 1],
         Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE,
       );
-      // The result is queried through another object of the adapter.
+      // The result is queried with another object of the adapter.
       await request;
       adapter.createMemoryRegion().getOverlappedResult(request, { wait: true });
       return region;
@@ -148,7 +148,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   listener.listen(0);
   const address = listener.getLocalAddress();
 
-  // A passive endpoint that rejects, with a reason.
+  // A passive endpoint that rejects with a reason.
   const refusing = server.adapter.createConnector();
   const first = listener.getConnectionRequest(refusing);
   const active = new FiEndpoint(client, regions[0]!);
@@ -186,7 +186,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   active.ended = outcome(active.connector.notifyDisconnect());
   await Promise.all([completed, accepted]);
 
-  // Eight pieces in one message; then remote memory by token and absolute address.
+  // Sends eight pieces in one message, then accesses remote memory by token and absolute address.
   const pieces = Array.from({ length: 8 }, (_, i) => ({ memory: regions[0]!, offset: 4096 + i, length: 1 }));
   memory[0].set(new TextEncoder().encode('eight...'), 4096);
   active.queuePair.send('message', pieces);
@@ -221,7 +221,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   await Promise.all([client.close(), server.close()]);
 });
 
-test('programs that measure: objects with the depths of Query are created and filled, with one Overlapped after the other', async () => {
+test('measuring programs: objects with the depths of Query are created and filled, with one Overlapped after another', async () => {
   const adapter = ndOpenAdapter(ADDRESS);
   const info = adapter.query();
   const depth = Math.min(
@@ -251,7 +251,7 @@ test('programs that measure: objects with the depths of Query are created and fi
     const found = queue.getResults(results, 1024);
     for (let i = 0; i < found; i += 1) assert.is(results[i]!.requestContext, count + i);
     count += found;
-    if (found === 0) await queue.notify('any').abortOn(patience());
+    if (found === 0) await queue.notify('any').abortOn(timeout());
   }
   for (const object of [queuePair, queue, adapter]) object.release();
 });

@@ -1,6 +1,6 @@
 /**
- * A miniature of MS-MPI, over v2 and v1: the order of its calls, its depths, flags and private data, how it counts
- * requests, arms notifications, connects its ranks and ends. The tests assert what it relies on.
+ * A miniature of MS-MPI over v2 and v1. It has the same order of calls, depths, flags and private data, and it counts requests, arms
+ * notifications, connects its ranks and shuts down in the same way. The tests assert what MS-MPI relies on.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -37,10 +37,10 @@ import { HANG_MS } from '../helpers/within.js';
 test.before(() => ndStartup());
 test.after(() => ndCleanup());
 
-/** Ends a wait that would last for ever. */
-const patience = () => AbortSignal.timeout(HANG_MS);
+/** Ends a wait that would last forever. */
+const timeout = () => AbortSignal.timeout(HANG_MS);
 
-/** A promise that others resolve. */
+/** A promise with its resolve function. */
 class Event {
   fire!: () => void;
   readonly happened = new Promise<void>((resolve) => {
@@ -55,11 +55,11 @@ const SENDS = 32;
 const BUFFER = 64;
 const LARGE = 1 << 20;
 
-/** A connection with another rank: all its receives are posted before it connects, and each is counted. */
+/** A connection with another rank. All its Receives are posted before it connects, and each is counted. */
 class MpiPeer {
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
-  /** Requests that have not completed: the object must exist until then. */
+  /** Requests that have not completed. The object must exist until then. */
   references = 0;
   sends = 0;
   received = 0;
@@ -68,7 +68,7 @@ class MpiPeer {
   readonly gone = new Event();
   slot = new Event();
   message = new Event();
-  /** Reads by context. */
+  /** Outstanding Reads by context. */
   readonly reads = new Map<unknown, () => void>();
 
   constructor(
@@ -106,13 +106,13 @@ class MpiPeer {
     this.references += 1;
   }
 
-  /** The next message. */
+  /** Returns the next message. */
   async next(): Promise<string> {
     while (this.inbox.length === 0) await this.message.happened;
     return this.inbox.shift()!;
   }
 
-  /** A completed request, identified only by type and status. */
+  /** Handles a completed request, identified only by type and status. */
   complete({ status, requestType, requestContext, bytesTransferred }: Nd2Result): void {
     this.references -= 1;
     assert.ok(this.references >= 0, 'no request comes back twice');
@@ -146,11 +146,11 @@ class MpiPeer {
   }
 
   async close(first: boolean): Promise<void> {
-    // Only when no request is outstanding; the other side's disconnect may have been faster.
+    // Requires that no request is outstanding. The other side's disconnect may have been faster.
     while (this.sends > 0) await this.slot.happened;
     if (first) assert.is(await outcome(this.connector.disconnect()), Status.SUCCESS);
     else {
-      await this.connector.notifyDisconnect().abortOn(patience());
+      await this.connector.notifyDisconnect().abortOn(timeout());
       assert.is(await outcome(this.connector.disconnect()), Status.SUCCESS);
     }
     await this.gone.happened;
@@ -213,10 +213,10 @@ class MpiRank {
     let status: number;
     do {
       const request = peer.connector.connect(peer.queuePair, other.address, options);
-      status = await outcome(request.abortOn(patience()));
+      status = await outcome(request.abortOn(timeout()));
     } while (status === Status.IO_TIMEOUT);
     if (status === Status.CONNECTION_REFUSED) {
-      // Both connect at once: the other side's attempt counts.
+      // Both sides connect at once, and the other side's attempt wins.
       this.refused += 1;
       return peer.abandon();
     }
@@ -278,7 +278,7 @@ class MpiRank {
     for (;;) {
       if (drain()) continue;
       armed ??= this.queue.notify('any');
-      // Once more after arming.
+      // Polls once more after arming.
       if (drain()) continue;
       if ((await outcome(armed)) === Status.CANCELED) return;
       armed = undefined;
@@ -294,7 +294,7 @@ class MpiRank {
   }
 }
 
-test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head to head, talk, and end', async () => {
+test('MS-MPI, v2: all ranks connect to each other at once from their listeners’ ports, exchange messages, and disconnect', async () => {
   assert.ok(
     ndQueryAddressList(NdQueryFlag.EXCLUDE_NDV1_ADDRESSES).some(({ address }) => address === ADDRESS),
   );
@@ -303,13 +303,13 @@ test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head 
   const others = (rank: MpiRank) => ranks.filter((other) => other !== rank);
   await Promise.all(ranks.flatMap((rank) => others(rank).map((other) => rank.connect(other))));
   await Promise.all(ranks.flatMap((rank) => [...rank.ready.values()].map(({ happened }) => happened)));
-  // Of each pair's two attempts one was refused.
+  // One of each pair's two attempts was rejected.
   assert.is(
     ranks.reduce((sum, { refused }) => sum + refused, 0),
     (count * (count - 1)) / 2,
   );
 
-  // Eager messages, more than the send queue is deep.
+  // More eager messages than the send queue has entries.
   await Promise.all(
     ranks.flatMap((rank) =>
       [...rank.peers].map(async ([id, { peer }]) => {
@@ -322,7 +322,7 @@ test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head 
     ),
   );
 
-  // A large one: the receiver reads, and reports it with a fence.
+  // A large message, which the receiver reads. It reports the end with a fence.
   const [a, b] = [ranks[0]!.peers.get(1)!.peer, ranks[1]!.peers.get(0)!.peer];
   const source = new Uint8Array(LARGE).map((_, i) => i * 7);
   const sourceRegion = ranks[0]!.adapter.createMemoryRegion();
@@ -354,14 +354,14 @@ test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head 
 
 // ── MS-MPI, v1 channel ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Polls a v1 queue until there were `count` results. */
+/** Polls a v1 queue until it has returned `count` results. */
 async function reap(queue: INDCompletionQueue, count: number): Promise<NdResult[]> {
   const taken: NdResult[] = [];
   while (taken.length < count) {
     const results: NdResult[] = [];
     const found = queue.getResults(results, count - taken.length);
     taken.push(...results.slice(0, found));
-    if (found === 0) await queue.notify('any').abortOn(patience());
+    if (found === 0) await queue.notify('any').abortOn(timeout());
   }
   return taken;
 }
@@ -433,7 +433,7 @@ test('MS-MPI, v1: batches, fences, pooled windows, private data, and an orderly 
   let token = 0;
   for (let round = 0; round < 3; round += 1) {
     target.fill(0);
-    // The descriptor is sent at once, before the Bind's completion.
+    // The descriptor is sent at once, without waiting for the Bind's completion.
     const bound = result();
     const descriptor = active.endpoint.bind(bound, owned, window, 0, LARGE, NdOpFlag.ALLOW_READ);
     assert.is.not(descriptor.token, token, 'a token for each Bind');

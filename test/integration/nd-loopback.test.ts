@@ -1,7 +1,6 @@
 /**
- * ND through the whole stack: what both versions have in common and the conformance suite does not require of every
- * provider. Both sides are in this process, over 127.0.0.1. T and G in names number the traps and gaps that
- * nd2-coverage.test.ts lists.
+ * ND through the whole stack: common behavior of both versions that the conformance suite does not require of every provider. Both sides
+ * are in this process, over 127.0.0.1. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -41,7 +40,7 @@ for (const { spi, says, open } of versions) {
   });
 
   test(
-    'G9 memory with a bound window cannot be deregistered until the window is gone',
+    'G9 memory with a bound window cannot be deregistered until the window is released',
     connected(async ({ host, passive }) => {
       const own = window(passive);
       const memory = await host.register(new Uint8Array(128));
@@ -62,7 +61,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'as the guides say: a Read with an outbound limit of 0 ends in an error of its own',
+    'as the guides say: a Read with an outbound limit of 0 ends in a distinct error',
     connected(
       async ({ active, passive }) => {
         const remote = bind(passive, window(passive), ALLOW_READ, { length: 100 });
@@ -75,7 +74,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'N8 T21 G8 a late Receive is waited for; a Send without a Receive ends, and the receiver sees nothing of it',
+    'N8 T21 G8 a Send waits for a late Receive; without a Receive it fails, and the receiver is not affected',
     connected(async ({ active, passive }) => {
       active.send('late', active.sge(0, 100));
       passive.receive('r', passive.sge(0, 100));
@@ -88,7 +87,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'a Send after Flush, or after the end of its connection, comes back canceled',
+    'a Send after Flush, or after the end of its connection, ends as canceled',
     unconnected(async ({ host, active }) => {
       queuePairOf(active).flush();
       const two = await pair(host);
@@ -103,7 +102,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'local memory: up to the end of a registration, and no bytes beyond it',
+    'local memory: requests may use a registration up to its end, but not beyond it',
     connected(async ({ host, active, passive }) => {
       const memory = await host.register(new Uint8Array(64).fill(9));
       const remote = bind(passive, window(passive), ALLOW_WRITE, { length: 64 });
@@ -119,7 +118,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'a requester that gives up: its private data can be read, and Accept says so',
+    'a requester that gives up: its private data can be read, and Accept reports this',
     unconnected(async ({ host, active, passive }) => {
       const requested = host.listening.request(passive);
       const request = connect(active, host.listening.address);
@@ -128,7 +127,7 @@ for (const { spi, says, open } of versions) {
       assert.is(request.status, Status.CANCELED);
       endsIn(() => connect(active, host.listening.address), Status.INVALID_DEVICE_STATE);
       assert.instance(passive.privateData, Uint8Array);
-      // The peer's message may come before the reply is sent, or after.
+      // The peer's message may arrive before or after the reply is sent.
       const over = await outcome(passive.accept());
       assert.ok([Status.CONNECTION_ABORTED, Status.CONNECTION_REFUSED].includes(over as never), String(over));
       endsIn(() => passive.connector.reject(), Status.CONNECTION_INVALID);
@@ -136,7 +135,7 @@ for (const { spi, says, open } of versions) {
   );
 
   test(
-    'a peer without a port is refused in words; a released connector refuses its request',
+    'the error for a peer without a port says so; a released connector rejects its request',
     unconnected(async ({ host, active, passive }) => {
       const { address } = host.listening;
       for (const peer of [ADDRESS, { ...address, port: 0 }, { ...address, port: 65_536 }]) {
@@ -182,7 +181,7 @@ for (const { spi, says, open } of versions) {
     for (const side of [...active, ...passive]) side.release();
   });
 
-  test('a whole connection with blocking calls only: no turn of the event loop', ({ host }) => {
+  test('a whole connection with blocking calls only, without a turn of the event loop', ({ host }) => {
     const { active, passive } = twoSides(host);
     const wait = { wait: true };
     passive.receive('r', passive.sge(0, 100));
@@ -192,7 +191,7 @@ for (const { spi, says, open } of versions) {
     const accepted = passive.accept();
     connected.getResult(wait);
     active.connector.getOverlappedResult(active.completeConnect(), wait);
-    // Another object may be queried.
+    // The result may be queried with another object.
     active.inbound.getOverlappedResult(accepted, wait);
     active.bytes.set(text('hello'));
     active.send('s', active.sge(0, 10));
@@ -206,7 +205,7 @@ for (const { spi, says, open } of versions) {
     passive.release();
   });
 
-  test('T19 everything released in the wrong order, with requests outstanding, does no harm', async () => {
+  test('T19 releasing everything in the wrong order, with outstanding requests, does no harm', async () => {
     const host = open();
     const { active, passive } = await pair(host);
     const another = newSide(host);

@@ -117,11 +117,14 @@ const cases: [string[], RegExp][] = [
 const firstCases = /exclude|unknown command/;
 
 for (const [args, text] of cases) {
-  firstIf(firstCases.test(text.source), test)(`nd ${args.join(' ')}: named, with exit code 2`, async () => {
-    const { code, stderr } = await ended(nd(...args));
-    assert.is(code, 2, stderr);
-    assert.match(stderr, text);
-  });
+  firstIf(firstCases.test(text.source), test)(
+    `nd ${args.join(' ')}: the error names the option, with exit code 2`,
+    async () => {
+      const { code, stderr } = await ended(nd(...args));
+      assert.is(code, 2, stderr);
+      assert.match(stderr, text);
+    },
+  );
 }
 
 test('invalid options of the demo are also reported as JSON with --json', async () => {

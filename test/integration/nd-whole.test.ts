@@ -50,7 +50,7 @@ function pairOf(adapter: IND2Adapter, file?: NdOverlappedFile) {
   return { cq, pair, connector: adapter.createConnector(file) };
 }
 
-test('QueryInterface: every object returns each of its interfaces, with a reference, and for no other', () => {
+test('QueryInterface: every object returns only its own interfaces, with a reference', () => {
   const [one, two] = [openNetworkDirect(), openNetworkDirect2()];
   const [v1, v2] = [openV1(), openV2()];
   const [a, b] = [endpointOf(v1), pairOf(v2)];
@@ -94,7 +94,7 @@ test('QueryInterface: every object returns each of its interfaces, with a refere
   }
 });
 
-/** Gets `count` requests that have ended. */
+/** Gets `count` completed requests. */
 async function taken(file: NdOverlappedFile, count: number): Promise<NdCompletedRequest[]> {
   const all: NdCompletedRequest[] = [];
   while (all.length < count) {
@@ -105,7 +105,7 @@ async function taken(file: NdOverlappedFile, count: number): Promise<NdCompleted
   return all;
 }
 
-test('v2: a file delivers the requests of its objects, whoever else awaits them; one loop serves connections', async () => {
+test('v2: a file delivers the requests of its objects, even if they are also awaited; one loop serves connections', async () => {
   const adapter = openV2();
   const file = adapter.createOverlappedFile();
   const other = adapter.createOverlappedFile();
@@ -152,7 +152,7 @@ test('v2: a file delivers the requests of its objects, whoever else awaits them;
   );
   assert.is(waiting.status, Status.CANCELED);
   assert.equal(await file.next(), { done: true, value: undefined });
-  // Its objects work without it; no new object can use it.
+  // Existing objects work without the file, but new objects cannot use it.
   const later = active.cq.notify('errors');
   later.cancel();
   assert.equal(await file.next(), { done: true, value: undefined });
@@ -197,7 +197,7 @@ test('v1: the file of an adapter delivers the requests of all its objects, until
   assert.is(file.closed, true);
 });
 
-test('GetNotifyAffinity reports where the thread may run; invalid affinities are refused', () => {
+test('GetNotifyAffinity reports where the thread may run; invalid affinities are rejected', () => {
   const adapter = openV2();
   const allowed = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!;
   const processors = allowed.split(',').flatMap((range) => {
@@ -222,7 +222,7 @@ test('GetNotifyAffinity reports where the thread may run; invalid affinities are
   adapter.release();
 });
 
-test('an array of results that cannot be written is refused, and loses none of them', () => {
+test('an array of results that cannot be written is rejected, and no result is lost', () => {
   const v1 = openV1();
   const { cq, endpoint } = endpointOf(v1);
   const results = [0, 1, 2].map((): NdResult => ({ status: 1, bytesTransferred: 1 }));
@@ -239,7 +239,7 @@ test('an array of results that cannot be written is refused, and loses none of t
   };
   for (const times of [1, 2])
     refused(() => cq.getResults(Object.freeze(new Array<NdResult>(times)) as NdResult[], 4));
-  // One element is free: what fits is returned, the rest waits.
+  // One element is writable, so one result is returned and the others remain queued.
   const one = Object.seal(new Array<NdResult>(results[0]!));
   assert.is(cq.getResults(one, 3), 1);
   const rest: NdResult[] = [];

@@ -1,4 +1,4 @@
-/** Connections in ND SPI v1 only: protocols with separate port spaces. Both sides are in this process. */
+/** Connections that only exist in ND SPI v1: protocols with separate port spaces. Both sides are in this process. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
@@ -7,7 +7,7 @@ import { Status } from '../../nd/index.js';
 import { endsIn } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
-test('each protocol has ports of its own', async () => {
+test('each protocol has its own ports', async () => {
   const host = new HostV1();
   const { port } = host.listener;
   const listeners = new Map(

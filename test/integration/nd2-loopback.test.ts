@@ -1,6 +1,6 @@
 /**
- * The parts of ND SPI v2 that v1 lacks and that the conformance suite does not require of every provider, through the
- * whole stack: both sides in this process. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
+ * The parts of ND SPI v2 that v1 lacks and that the conformance suite does not require of every provider, through the whole stack. Both
+ * sides are in this process. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -34,7 +34,7 @@ test.after(({ host }) => {
 
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
-test('a local token names the memory of its region in every list, until it is deregistered', async ({
+test('a local token identifies the memory of its region in every list, until it is deregistered', async ({
   host,
 }) => {
   const { active, passive } = await host.pair();
@@ -70,9 +70,7 @@ test('a local token names the memory of its region in every list, until it is de
   passive.release();
 });
 
-test('inline bytes that a region does not have are refused by the call, which copies them', async ({
-  host,
-}) => {
+test('inline bytes beyond a region are rejected by the call, which copies them', async ({ host }) => {
   const { active, passive } = await host.pair();
   const region = host.adapter.createMemoryRegion();
   await region.register(new Uint8Array(64), ALLOW_LOCAL_WRITE);
@@ -83,7 +81,7 @@ test('inline bytes that a region does not have are refused by the call, which co
   region.release();
 });
 
-test('T19 a region that is released before its windows is deregistered when the last of them is gone', async ({
+test('T19 a region that is released before its windows is deregistered when the last window is released', async ({
   host,
 }) => {
   const registered = (): number => readCounters().objects.mr;
@@ -127,7 +125,7 @@ test('the hint to poll ends with each wait without a result', ({ host }) => {
   assert.is(waits, 10);
 });
 
-test('T8 cancelling a completion queue: all Notify are done on return, in order, and it can be armed again', async ({
+test('T8 cancelling a completion queue: all Notify requests have ended on return, in order, and it can be armed again', async ({
   host,
 }) => {
   const { active, passive } = await host.pair();
@@ -156,12 +154,12 @@ test('T8 cancelling a completion queue: all Notify are done on return, in order,
   passive.release();
 });
 
-test('T7 an immediate result is delivered nevertheless: exactly once, after the call', async ({ host }) => {
+test('T7 an immediate result is also delivered exactly once, after the call', async ({ host }) => {
   const { active, passive } = await host.pair();
   passive.queuePair.receive('r', []);
   active.queuePair.send('s', []);
   await active.initiated();
-  // The completion is there already, and so is that of the failed Connect.
+  // Its result is already available, and so is that of the failed Connect.
   const connector = host.adapter.createConnector();
   connector.bind(ADDRESS);
   const lonely = new SideV2(host.adapter);
@@ -217,7 +215,7 @@ test('T24 ports are numbers in host order, in both versions, and v1 and v2 inter
   await connected;
   await side.connector.completeConnect();
   await accepted;
-  // A window of v1 and a Read of v2.
+  // A window in v1 and a Read in v2.
   const bytes = new Uint8Array(64).fill(5);
   const memory = await adapter.registerMemory(bytes);
   const result = { status: 0, bytesTransferred: 0 };
@@ -231,7 +229,7 @@ test('T24 ports are numbers in host order, in both versions, and v1 and v2 inter
   for (const object of [connector, endpoint, queue, listen, adapter, v1]) object.release();
 });
 
-test('the peer at a loopback address is reported with its scope, as it is bound', async () => {
+test('the peer at a loopback address is reported with the scope to which it is bound', async () => {
   const provider = openNetworkDirect2();
   const own = provider.queryAddressList().find(({ address }) => address.startsWith('fe80:'));
   if (own !== undefined) {

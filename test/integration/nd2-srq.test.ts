@@ -65,13 +65,13 @@ class Shared {
   }
 }
 
-test('T21 G8 a message for an empty shared receive queue waits until there is a Receive', async ({
+test('T21 G8 a message for an empty shared receive queue waits until a Receive is posted', async ({
   host,
 }) => {
   const shared = new Shared(host);
   const sender = await shared.connect();
   sender.queuePair.send('s', sender.sge(0, 5));
-  // Longer than the RNR time limit of a Send without a shared receive queue on the other side.
+  // Longer than the RNR time limit of a Send to a queue pair without a shared receive queue.
   const { active, passive } = await host.pair();
   active.queuePair.send('unheard', active.sge(0, 4));
   assert.is((await active.initiated())[0]!.status, Status.IO_TIMEOUT);
@@ -83,7 +83,9 @@ test('T21 G8 a message for an empty shared receive queue waits until there is a 
   passive.release();
 });
 
-test('Notify: below the threshold, once each time, all that wait together', async ({ host }) => {
+test('Notify: all waiting requests end together, once each time that the count falls below the threshold', async ({
+  host,
+}) => {
   const shared = new Shared(host, { notifyThreshold: 3 });
   const sender = await shared.connect();
   shared.post(4);
@@ -101,7 +103,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   );
   await send();
   for (const one of waiting) assert.is(await outcome(one), Status.SUCCESS);
-  // The count is below already: it ends at once.
+  // The count is already below the threshold, so the request ends at once.
   await shared.srq.notify();
   shared.post(8, 4);
   const next = shared.srq.notify();
@@ -109,7 +111,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   assert.is(next.completed, false, 'nothing from before is taken for news');
   shared.srq.cancelOverlappedRequests();
   assert.is(next.status, Status.CANCELED, 'complete when the call returns');
-  // Armed before it was cancelled, and below since: the next one must use the present count.
+  // The queue was armed before the request was cancelled, and has fallen below since. The next request must use the current count.
   for (let i = 0; i < 7; i += 1) await send();
   shared.post(10, 0);
   const fresh = shared.srq.notify();
@@ -119,7 +121,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   assert.is(await outcome(fresh), Status.CANCELED);
 });
 
-test('Notify can block a thread, and ends with the queue', async ({ host }) => {
+test('Notify can block a thread, and ends when the queue is released', async ({ host }) => {
   const shared = new Shared(host, { notifyThreshold: 1 });
   shared.srq.notify().getResult({ wait: true });
   shared.post(2);
@@ -165,7 +167,7 @@ test('Modify: zeros change nothing; limits; outstanding requests must fit', asyn
   srq.modify(maxSharedReceiveQueueDepth, 0);
 });
 
-test('G7 arguments of both Create methods by their numbers', ({ host }) => {
+test('G7 numeric arguments of both Create methods', ({ host }) => {
   const { adapter } = host;
   const { maxSharedReceiveQueueDepth: most, maxReceiveSge } = adapter.query();
   for (const [options, status] of [

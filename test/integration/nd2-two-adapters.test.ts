@@ -1,4 +1,4 @@
-// A host with two adapters, and addresses that come and go: in a network namespace that the test creates.
+// A host with two adapters, and addresses that are added and removed, in a network namespace that the test creates.
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -38,7 +38,7 @@ test.before((context) => {
     ip('link', 'set', `far${i}`, 'up');
     ip('link', 'set', `nd${i}`, 'up');
   }
-  // Links come up after some time; until then their addresses are not listed.
+  // It takes some time until links are up and their addresses are listed.
   const up = 'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
   for (const name of ['nd0', 'nd1']) {
     assert.is(spawnSync('sh', ['-c', up, name]).status, 0, `${name} does not come up`);
@@ -65,7 +65,7 @@ test('each interface is an adapter, with its addresses', ({ nd, first, second })
   connector.release();
 });
 
-test('the route to a peer starts at the address of its interface', () => {
+test('the route to a peer starts at the address of the right interface', () => {
   ndStartup();
   try {
     assert.is(ndResolveAddress('10.98.1.77').address, FIRST);
@@ -107,7 +107,7 @@ test('a wildcard listener accepts requests to its own adapter, and not to the ot
   listener.release();
 });
 
-test('a wait for another address list ends when addresses come and go', async () => {
+test('a wait for another address list ends when addresses are added or removed', async () => {
   ndStartup();
   try {
     const has = () => ndQueryAddressList().some(({ address }) => address === '10.98.1.2');

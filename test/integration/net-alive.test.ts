@@ -1,4 +1,4 @@
-/** Whether a process stays alive: `ref` and `unref` of sockets, servers and channels, as in `node:net`. */
+/** Which objects keep a process alive: `ref` and `unref` of sockets, servers and channels, as in `node:net`. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { test } from 'uvu';
@@ -9,7 +9,7 @@ import { firstIf } from '../helpers/tiers.js';
 
 const program = programFile(new URL('../helpers/net-alive-program.js', import.meta.url));
 
-/** The output of a process that exits on its own. A process that stays alive reaches its timeout or prints that it is alive. */
+/** The output of a process that exits on its own. Otherwise it reaches its timeout or prints that it is alive. */
 async function printed(layer: string, which: string): Promise<string[]> {
   const { stdout } = await promisify(execFile)(process.execPath, [program, layer, which], {
     timeout: 60_000,
@@ -38,7 +38,7 @@ for (const [which, lines] of Object.entries(expected))
       },
     );
 
-test('a channel that does not keep the process alive, with an unanswered request', async () => {
+test('a channel that does not keep the process alive, with a pending request', async () => {
   assert.equal(await printed('networkdirect/net', 'channel'), ['answered']);
 });
 

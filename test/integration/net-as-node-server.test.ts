@@ -1,4 +1,4 @@
-/** Behavior that programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Servers and errors. */
+/** Behavior of servers and errors that programs for `node:net` rely on. Each case runs with `node:net` and with `networkdirect/net`. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,7 +13,7 @@ import {
   turn,
 } from '../helpers/net-layers.js';
 
-/** A port as JavaScript programs pass it. */
+/** A port in a form that only JavaScript programs can pass. */
 const untyped = (port: unknown): number => port as number;
 
 /** The visible parts of an error. */
@@ -220,7 +220,7 @@ testEach({
   'a name without an address': async (net) => {
     const client = net.connect(7, 'no-such-name.invalid');
     const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
-    // The second code, if there is no name server.
+    // The second code is that of hosts without a name server.
     assert.ok(['ENOTFOUND', 'EAI_AGAIN'].includes(error.code!), error.code);
   },
 

@@ -1,4 +1,4 @@
-/** Behavior that programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Sockets. */
+/** Behavior of sockets that programs for `node:net` rely on. Each case runs with `node:net` and with `networkdirect/net`. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -46,7 +46,7 @@ async function take(channel: Channel, count: number): Promise<Buffer[]> {
 /** Short messages, some of a slot's length, and long ones, all different. */
 const LENGTHS = [1, 70_000, 5, 0, 4080, 4081, 65_536, 3, 300_000, 9, 2_000_000, 2];
 
-test('all channels but one get each message once, in order, though the caller changes the bytes at once', async () => {
+test('all channels but one get each message once and in order, although the caller changes the bytes at once', async () => {
   const [server, clients, accepted] = await joined(5);
   const [sender, ...others] = clients;
   const all = Promise.all(others.map((client) => take(client, LENGTHS.length + 1)));
@@ -70,12 +70,12 @@ test('all channels but one get each message once, in order, though the caller ch
   assert.is(String(await sender!.receive()), 'text');
 });
 
-test('a peer that reads nothing does not delay the others: its messages are dropped beyond the bound, and it gets the rest intact', async () => {
+test('a peer that reads nothing does not delay the others; its messages beyond the limit are dropped, and it gets the rest intact', async () => {
   setMaxBufferedBytes(2 ** 20);
   const [server, clients, accepted] = await joined(3);
   const [slow, ...others] = clients;
   let sent = 0;
-  // Until the slow one has lost 20: its peer reads as much as its budget permits, and the bound is for unread data.
+  // Continues until the slow channel has lost 20. Its peer reads as much as its budget permits, and the limit only counts unread data.
   while (accepted[0]!.droppedMessages < 20) {
     const message = Buffer.alloc(65_536);
     message.writeUInt32BE(sent);
@@ -105,7 +105,7 @@ test('a peer that reads nothing does not delay the others: its messages are drop
   assert.is(String(await slow!.receive()), 'again');
 });
 
-test('stopped peers together hold half of the server’s budget, each copy once; peers that keep up get everything', async () => {
+test('stopped peers together hold half of the server’s budget, with one copy of each message; peers that keep up get everything', async () => {
   const budget = 4 << 20;
   // Peers that read nothing, in separate processes.
   const server = createChannelServer({ broadcasts: true, maxBufferedBytes: budget });
@@ -148,7 +148,7 @@ test('stopped peers together hold half of the server’s budget, each copy once;
   }
 });
 
-test("slow: 'close' ends a channel that does not keep up, also with short messages", async () => {
+test("slow: 'close' ends a channel that does not keep up, even with short messages", async () => {
   const [server, clients, accepted] = await joined(2);
   const closed = once(accepted[0]!, 'close');
   void (async () => {
@@ -164,7 +164,7 @@ test("slow: 'close' ends a channel that does not keep up, also with short messag
   assert.is(server.droppedMessages, 1);
 });
 
-test('a message that is longer than a peer accepts is dropped for it alone, and wrong options are refused', async () => {
+test('a message that is too long for one peer is dropped only there, and invalid options are rejected', async () => {
   const [server, clients] = await joined(1, { maxMessageBytes: 100 });
   assert.equal(server.broadcast(Buffer.alloc(101)), { sent: 0, dropped: 1 });
   assert.equal(server.broadcast(Buffer.alloc(100)), { sent: 1, dropped: 0 });
@@ -192,7 +192,7 @@ test('long messages of one turn share the memory that the first one allocates', 
   assert.is(server.droppedMessages, 0);
 });
 
-test('a copy that cannot be allocated counts as dropped for each channel, and the channels continue', async () => {
+test('a copy that cannot be allocated counts as dropped for each channel, and the channels stay open', async () => {
   const [server, clients, accepted] = await joined(2);
   const { context } = accepted[0]!;
   const { registerFor } = context;
@@ -231,7 +231,7 @@ test('all channels get a message before the messages that the program sends when
   await answered;
 });
 
-test('the unread messages of a peer that dies are released', async () => {
+test('the unread messages of a killed peer are released', async () => {
   setMaxBufferedBytes(2 ** 20);
   const [server, clients, accepted] = await joined(2);
   for (let number = 0; accepted[0]!.droppedMessages === 0; number += 1) {

@@ -18,7 +18,7 @@ import { patternOf } from '../helpers/net-pattern.js';
 
 test.after.each(endAll);
 
-test('messages arrive whole, in order, in both directions, of any length', async () => {
+test('messages of any length arrive complete and in order, in both directions', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 256 });
   const lengths = [0, 1, 239, 240, 241, 5000, 3, 1_000_000, 100, 65_536, 7];
   for (const [from, to] of [
@@ -34,17 +34,17 @@ test('messages arrive whole, in order, in both directions, of any length', async
 test('a receiver that reads nothing stops the sender, and nothing is lost', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 128 });
   let resolved = 0;
-  // Each fills a slot.
+  // Each message fills a slot.
   const text = (n: number): string => `message ${n}`.padEnd(100);
   const sends = Array.from({ length: 50 }, (_, n) => client.send(text(n)).then(() => (resolved += 1)));
-  // The server's program has seen a later request, so everything that credits permit was sent before.
+  // The server's program has received a later request, so everything that credits permit was sent before.
   await Promise.all(sends.slice(0, 4));
   assert.is(resolved, 4);
   for (let n = 0; n < 50; n += 1) assert.is(String(await server.receive()), text(n));
   await Promise.all(sends);
 });
 
-test('short messages of one turn share slots, and keep their order', async () => {
+test('short messages of one turn share slots and keep their order', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 1024 });
   const sends = Array.from({ length: 100 }, (_, n) => client.send(`message ${n}`));
   // 36 of them fit into a slot; without sharing, only 4 would have been sent.
@@ -96,7 +96,7 @@ test('an error text that is too long is truncated between characters', async () 
   }
 });
 
-test('requests are answered in any order, at once or later; errors travel', async () => {
+test('replies may be sent in any order, at once or later; errors are transferred', async () => {
   const [client, server] = await channels();
   const gate: (() => void)[] = [];
   server.onRequest((bytes) => {
@@ -131,14 +131,14 @@ test('an exception in the handler of a channel server is uncaught, and the chann
   await client.close();
 });
 
-test('without a handler requests fail, and the connection stays', async () => {
+test('without a handler, requests fail and the connection stays open', async () => {
   const [client, server] = await channels();
   assert.match((await rejection(client.request('?'))).message, /has no request handler/);
   await client.send('still there');
   assert.is(String(await server.receive()), 'still there');
 });
 
-test('a thousand requests in flight, in both directions at once, over few slots', async () => {
+test('a thousand requests in flight in both directions at once, over few slots', async () => {
   const [client, server] = await channels({ slots: 8, slotBytes: 128, maxRequests: 5 });
   const answer = async (bytes: Buffer): Promise<string> => `${bytes}!`;
   client.onRequest(answer);
@@ -149,7 +149,7 @@ test('a thousand requests in flight, in both directions at once, over few slots'
   await Promise.all(asking);
 });
 
-test('close replies to requests, delivers what was sent, and ends both sides', async () => {
+test('close replies to requests, delivers all sent messages, and ends both sides', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 128 });
   server.onRequest((bytes) => new Promise((resolve) => setImmediate(() => resolve(bytes))));
   const answers = Promise.all([client.request('a'), client.request('b')]);
@@ -211,7 +211,7 @@ test('signals abort connecting, receiving, requests and closing', async () => {
     );
   });
   const asked = client.request('?', { signal: controller.signal });
-  // The next request is queued behind the first.
+  // The next request is queued after the first.
   await rejection(client.request('!', { signal: AbortSignal.timeout(20) }));
   controller.abort();
   await isAborted(receiving);
@@ -231,7 +231,7 @@ test('an unsupported kind of connection is rejected with the reason; an unused p
   assert.is((await rejection(connectChannel(0))).name, 'RangeError');
 });
 
-test('without a host, a server listens on all addresses with one port; exposed memory has a handle for each', async () => {
+test('without a host, a server listens on one port of all addresses; exposed memory has a handle for each', async () => {
   const server = createChannelServer();
   const port = await listening(server, null);
   assert.ok(['::', '0.0.0.0'].includes(server.address()!.address));
@@ -296,7 +296,7 @@ test('memory that is collected without release causes a warning', async () => {
   assert.match(seen.message, /Exposed memory of 64 bytes was not released\. Call release\(\)/);
 });
 
-test('a server closes when its connections have ended; a taken port is EADDRINUSE', async () => {
+test('a server closes when its connections have ended; a port in use is EADDRINUSE', async () => {
   const [client, , server] = await channels();
   const { port } = server.address()!;
   const second = createChannelServer(() => {});

@@ -1,4 +1,4 @@
-/** Connections of `networkdirect/net` that end leave nothing behind. */
+/** Ended connections of `networkdirect/net` leave nothing behind. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -20,7 +20,7 @@ import { perTier } from '../helpers/tiers.js';
 
 test.after.each(endAll);
 
-/** Number of connections that are opened and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
+/** Number of connections that are opened and ended. `NET_CONNECTIONS=10000` is the long run. */
 const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? perTier(200, 600));
 const AT_A_TIME = 20;
 
@@ -50,7 +50,7 @@ test('a handler may end its new connection; the server continues', async () => {
     socket.on('error', ({ code }: { code?: string }) => codes.push(code));
     if (turn < ends.length - 1) {
       await new Promise((resolve) => socket.once('close', resolve));
-      // As in node:net: an end for destroy() without an error and for end(), a reset for the others.
+      // As in node:net, the peer gets an end after end() and after destroy() without an error, and otherwise a reset.
       assert.equal(codes, turn === 1 || turn === 3 ? ['ECONNRESET'] : []);
       assert.is(socket.bytesRead, turn === 2 ? 3 : 0);
     } else {
@@ -96,7 +96,7 @@ test('a Receive that the provider rejects ends its connection with an error, and
     throw new NdError(Status.INSUFFICIENT_RESOURCES, 'Receive: no place');
   };
   try {
-    // The server's slot cannot receive again.
+    // The server's slot cannot be used for another Receive.
     socket.resume().write('x');
     const [error] = await once(socket, 'error');
     assert.is((error as NetError).code, 'ECONNRESET');
@@ -157,13 +157,13 @@ test('connections that end in different ways leave no objects and no memory', as
   assert.equal(await left(), before);
 });
 
-/** Objects other than queue pairs, which end when both sides have, without memory kept for the next connections. */
+/** Live objects, without memory kept for the next connections and without queue pairs, which end when both sides have. */
 async function left(): Promise<Record<string, number>> {
   while (readCounters().objects.qp! > 0) await new Promise((resolve) => setImmediate(resolve));
   const context = LocalContext.at('127.0.0.1');
   context.linkMemory.empty();
   context.releaseRef();
-  // A ring's memory is freed by the garbage collector, and the last ones used are still reachable.
+  // The garbage collector frees a ring's memory. The last ones used are still reachable.
   while (readCounters().objects.ring! > AT_A_TIME) {
     collect();
     await new Promise((resolve) => setImmediate(resolve));

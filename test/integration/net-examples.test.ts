@@ -78,7 +78,7 @@ long(test, 'file-copy: the complete file appears under its own name and nowhere 
   }
 });
 
-test('many-clients: all others get each message, even when one of them dies', async () => {
+test('many-clients: all other clients get each message, even when one of them dies', async () => {
   const { port } = await serving('many-clients', 'serve');
   const clients = [];
   for (let n = 0; n < 4; n += 1) {

@@ -1,4 +1,6 @@
-/** Peers of `networkdirect/net` that request connections and do not complete them: strangers, and honest clients that leave early. */
+/**
+ * Peers of `networkdirect/net` that request connections and do not complete them: strangers, and honest clients that abandon them early.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { once } from 'node:events';
@@ -33,7 +35,7 @@ const program = (name: string): string => programFile(new URL(`../helpers/${name
 
 runApart(import.meta.url, define);
 
-/** Sends requests of a stranger, all for different connections. */
+/** Sends requests of a stranger, each for a different connection. */
 async function strange(
   port: number,
   kind: 'stream' | 'channel',
@@ -168,14 +170,14 @@ function define(): void {
     const closed = once(server, 'close');
     void server.close();
     await closed;
-    // The client is notified of the end before or after it completes the connection.
+    // The client may be notified of the end before or after it completes the connection.
     const completed = await undecided.connector.completeConnect().then(
       () => true,
       () => false,
     );
     if (completed) await undecided.connector.notifyDisconnect();
     assert.is(server.clientErrors, 0, 'this end is the server’s own');
-    // The port is free: the same server listens again.
+    // The port is free, so the same server can listen again.
     await listening(server);
   });
 
@@ -270,7 +272,7 @@ function define(): void {
     ],
   ] as const) {
     firstIf(what.startsWith('half-open'), test)(
-      `${what} leave a stream server no memory, whenever they are collected`,
+      `${what} leave no memory in a stream server, no matter when they are collected`,
       async () => {
         const server = createServer({ socket: LARGE_SLOTS }, (socket) => socket.resume());
         const port = await listening(server);
@@ -286,7 +288,7 @@ function define(): void {
   for (const kind of ['channel', 'stream'] as const) {
     long(
       test,
-      `20,000 requests cost a ${kind} server no memory for as many, and other sources connect meanwhile`,
+      `20,000 requests do not cost a ${kind} server memory for as many, and other sources can connect meanwhile`,
       async () => {
         const server =
           kind === 'stream' ? createServer((socket) => socket.resume()) : createChannelServer(() => {});
@@ -302,7 +304,7 @@ function define(): void {
         const over = once(flood, 'message').then(() => {
           sent = true;
         });
-        // The server processes a hoarder's last requests after seconds, during which each of these connections is established.
+        // The server needs seconds to process a hoarder's last requests. Each of these connections is established in the meantime.
         const times: number[] = [];
         do {
           const report = await order(honest, { what, count: 1, port });

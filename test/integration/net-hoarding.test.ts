@@ -1,4 +1,6 @@
-/** `networkdirect/net` and peers that make it hold data. Everything has a bound, beyond which the peer waits or its connection ends. */
+/**
+ * `networkdirect/net` and peers that make it hold data. Everything is limited. Beyond the limits, the peer waits or its connection ends.
+ */
 import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
@@ -24,7 +26,7 @@ test.after.each(endAll);
 const { CONTROL, DATA, REQUEST, ANSWER, CANCEL, ATOMIC, RING } = Frame;
 const SLOTS = 16;
 const REQUESTS = 8;
-/** Many times the bound. */
+/** Many times the limit. */
 const MANY = 2000;
 
 interface Victim {
@@ -39,13 +41,13 @@ async function victim(options: ChannelOptions = {}): Promise<Victim> {
   const server = createChannelServer({ channel: { slots: SLOTS, maxRequests: REQUESTS, ...options } });
   const port = await listening(server);
   const accepted = once(server, 'channel') as Promise<[Channel]>;
-  // One frame per slot, and few slots.
+  // The channel has one frame per slot, and few slots.
   const peer = await RawPeer.connect(port, encodeHello({ ...honest, slots: 1, slotBytes: 64 }));
   const [channel] = await accepted;
   return { peer, channel, turn: await clock() };
 }
 
-/** An honest client of a server that answers all requests at once. */
+/** An honest client of a server that replies to all requests at once. */
 async function clock(): Promise<() => Promise<unknown>> {
   const server = createChannelServer((channel) => void channel.onRequest((bytes) => bytes));
   const client = await connectChannel(await listening(server), '127.0.0.1');
@@ -62,18 +64,18 @@ for (const [what, handler] of [
   ['late answers', async (bytes: Buffer) => bytes],
   ['refusals', undefined],
 ] as const)
-  test(`a peer that returns no credits for ${what} gets as many requests served as the limit says`, async () => {
+  test(`a peer that returns no credits for ${what} gets only as many requests served as the limit permits`, async () => {
     const { peer, channel, turn } = await victim(handler && { onRequest: handler });
     using _ = peer;
     const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
     const sent = await hoarder.flood(MANY, (id) => request(id), turn);
-    // The first ones were sent with the credits of its hello.
+    // The first replies were sent with the credits of its hello.
     assert.ok(queued(channel) <= REQUESTS, `${queued(channel)} answers wait`);
     assert.ok(sent < MANY, `${sent} requests were taken`);
     assert.is(channel.destroyed, false);
   });
 
-test('a peer that returns no credits gets no further atomic operations executed than it has slots', async () => {
+test('a peer that returns no credits gets only as many atomic operations executed as it has slots', async () => {
   const { peer, channel, turn } = await victim();
   using _ = peer;
   const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
@@ -99,7 +101,7 @@ test('long replies that the peer does not read count against the limit of its re
   await hoarder.flood(MANY, (id) => request(id), turn);
   while (served < REQUESTS) await turn();
   assert.is(served, REQUESTS);
-  // As soon as one was read, the next request is served.
+  // As soon as one reply was read, the next request is served.
   await hoarder.hear(() => ids.length > 0);
   await hoarder.say(control(ids.shift()!));
   while (served === REQUESTS) await turn();
@@ -114,13 +116,13 @@ const control = (...ids: number[]): Buffer => {
 };
 
 test('a peer that reports reading memory that was not offered loses its connection', async () => {
-  // The memory is registered, so an answer has its id as soon as its handler has returned.
+  // The memory is registered, so a reply has its id as soon as its handler has returned.
   const { peer, channel, turn } = await victim({ onRequest: () => lent.bytes });
   using _ = peer;
   using lent = await channel.lend(allocate(100_000));
   const closed = once(channel, 'close');
   const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
-  // Without further credits, the descriptions of some of them cannot be sent.
+  // Without further credits, the descriptions of some replies cannot be sent.
   for (let id = 0; id < REQUESTS; id += 1) await hoarder.say(request(id));
   while (queued(channel) === 0) await turn();
   await hoarder.say(control(...Array.from({ length: REQUESTS }, (_, n) => n + 1)));
@@ -128,7 +130,7 @@ test('a peer that reports reading memory that was not offered loses its connecti
   assert.is((channel.error as NetError).code, 'EPROTO');
 });
 
-test('read reports for unrequested long answers wait in the slots of a peer that returns no credits', async () => {
+test('read reports for unrequested long replies wait in the slots of a peer that returns no credits', async () => {
   const { peer, channel, turn } = await victim({ onRequest: (bytes) => bytes });
   using _ = peer;
   const hoarder = new Hoarder(peer, { slots: SLOTS, data: true });
@@ -142,7 +144,7 @@ test('read reports for unrequested long answers wait in the slots of a peer that
   assert.is(channel.destroyed, false);
 });
 
-test('canceling a request whose answer waits for credits makes room for another one', async () => {
+test('canceling a request whose reply waits for credits makes room for another one', async () => {
   let served = 0;
   const onRequest = (bytes: Buffer): Buffer => {
     served += 1;
@@ -157,7 +159,7 @@ test('canceling a request whose answer waits for credits makes room for another 
   };
   const first = REQUESTS + 5;
   for (let id = 0; id < first; id += 1) await hoarder.say(request(id, 'a text of 32 bytes, more or less'));
-  // The hello gave credits for the others.
+  // The hello granted credits for the others.
   while (served < first) await turn();
   await hoarder.hear(() => answered.size === first - REQUESTS);
   assert.is(queued(channel), REQUESTS);
@@ -223,7 +225,7 @@ test('a peer that keeps offering rings without receiving notices loses its conne
 
 const MIB = 2 ** 20;
 
-/** A server with this bound, whose channels have clients that lend memory to it. */
+/** A server with this limit, whose channels have clients that lend memory to it. */
 async function lenders(count: number, maxBufferedBytes: number | undefined, onRequest?: () => Buffer) {
   const server = createChannelServer({ maxBufferedBytes });
   const accepted: Channel[] = [];
@@ -253,14 +255,14 @@ for (const [whose, bound, options] of [
         const sends = clients.flatMap((client) =>
           [1, 2, 3].map(() => client.send(lent.bytes).then(() => (read += 1))),
         );
-        // Replies of the same length pass on each of them. Then the first messages have been read.
+        // Waits for replies of the same length on each channel. Then the first messages have been read.
         for (const channel of accepted) assert.is((await channel.request('?')).length, 10 * MIB);
         while (read < 2) await new Promise((resolve) => setImmediate(resolve));
         for (const channel of accepted) await channel.request('and now?');
-        // One within the bound, one beyond it.
+        // One message within the limit, and one beyond it.
         assert.is(read, 2);
         const held = process.memoryUsage().arrayBuffers - before;
-        // The memory of the replies is garbage that may not have been collected: one per client, and one here.
+        // The memory of the replies is garbage that may not have been collected yet: one per client, and one here.
         assert.ok(held < 2 * bound + 8 * 2 * 2 * 10 * MIB, `${held} bytes are held`);
         const taken = accepted.map(async (channel) => {
           for (let n = 0; n < 3; n += 1) {
@@ -276,7 +278,7 @@ for (const [whose, bound, options] of [
     },
   );
 
-test('long requests whose handlers do not reply are bounded, and those of another channel proceed', async () => {
+test('long requests whose handlers do not reply are limited, and those of another channel proceed', async () => {
   const { clients, accepted } = await lenders(2, 32 * MIB);
   let served = 0;
   const finish: (() => void)[] = [];
@@ -300,7 +302,7 @@ test('long requests whose handlers do not reply are bounded, and those of anothe
   clearInterval(finishing);
 });
 
-test('the bound of a server is within that of the thread, and waiting payloads enter when that is raised', async () => {
+test('the limit of a server is part of that of the thread, and waiting payloads are admitted when that is raised', async () => {
   try {
     const { clients, accepted } = await lenders(2, 256 * MIB, () => Buffer.of(1));
     using lent = await clients[0]!.lend(allocate(12 * MIB));
@@ -309,7 +311,7 @@ test('the bound of a server is within that of the thread, and waiting payloads e
     const sends = clients.map((client) => client.send(lent.bytes).then(() => (read += 1)));
     await Promise.race(sends);
     for (const channel of accepted) await channel.request('and now?');
-    // One beyond the bound of the thread; that of the server has room for both.
+    // One message beyond the limit of the thread. The server's limit has room for both.
     assert.is(read, 1);
     setMaxBufferedBytes(256 * MIB);
     await Promise.all(sends);
@@ -319,7 +321,7 @@ test('the bound of a server is within that of the thread, and waiting payloads e
   }
 });
 
-test('a bound that is not a valid number of bytes is rejected', () => {
+test('a limit that is not a valid number of bytes is rejected', () => {
   assert.throws(() => setMaxBufferedBytes(0), /`maxBufferedBytes` must be an integer .*; got 0\./);
   assert.throws(
     () => createChannelServer({ maxBufferedBytes: 1.5 }),

@@ -1,4 +1,4 @@
-/** `networkdirect/net` and peers that violate its protocol: each ends with an error, and nothing else is affected. */
+/** `networkdirect/net` and peers that violate its protocol. Each of these connections ends with an error, and nothing else is affected. */
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -48,7 +48,7 @@ const PIECE = honest.slotBytes - 16;
 const piece = (type: number, id = 0): Buffer =>
   frameOf(type, { flags: MORE, id, payload: Buffer.alloc(PIECE) });
 
-/** The data that a hostile peer sends, and the error of its end of the channel. */
+/** The data that a hostile peer sends, and the resulting error of the channel. */
 const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] = [
   { name: 'no byte', sends: [Buffer.alloc(0)], code: 'EPROTO', says: /at least a header; got 0 bytes/ },
   {
@@ -70,7 +70,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /exceeds/,
   },
   {
-    name: 'half a header behind a frame',
+    name: 'half a header after a frame',
     sends: [Buffer.concat([frameOf(DATA), Buffer.alloc(7)])],
     code: 'EPROTO',
     says: /exceeds the 23/,
@@ -98,7 +98,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /credits/,
   },
   {
-    name: 'all credits that there are',
+    name: 'the maximum number of credits',
     sends: [frameOf(DATA, { data: 65_535, control: 65_535 })],
     code: 'EPROTO',
   },
@@ -109,13 +109,13 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /CONTROL frame of 22/,
   },
   {
-    name: 'a frame behind CONTROL',
+    name: 'a frame after CONTROL',
     sends: [Buffer.concat([frameOf(CONTROL), frameOf(DATA)])],
     code: 'EPROTO',
     says: /CONTROL/,
   },
   {
-    name: 'CONTROL behind a frame',
+    name: 'CONTROL after a frame',
     sends: [Buffer.concat([frameOf(DATA), frameOf(CONTROL)])],
     code: 'EPROTO',
     says: /type 0/,
@@ -123,7 +123,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
   { name: 'CONTROL with a flag', sends: [frameOf(CONTROL, { flags: 1 })], code: 'EPROTO', says: /CONTROL/ },
   { name: 'CONTROL with an id', sends: [frameOf(CONTROL, { id: 1 })], code: 'EPROTO', says: /CONTROL/ },
   {
-    name: 'credits in a frame behind the first',
+    name: 'credits in a frame after the first',
     sends: [Buffer.concat([frameOf(DATA), frameOf(DATA, { data: 1 })])],
     code: 'EPROTO',
     says: /other than the first/,
@@ -171,13 +171,13 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /got 1099511627776/,
   },
   {
-    name: 'a long message of no bytes',
+    name: 'a long message of zero bytes',
     sends: [frameOf(REQUEST, { flags: LARGE, payload: description(0) })],
     code: 'EPROTO',
     says: /from 1 to \d+ bytes; got 0/,
   },
   {
-    name: 'memory that it does not have',
+    name: 'memory that the peer does not own',
     sends: [frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
     code: 'ECONNRESET',
   },
@@ -206,7 +206,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /type 7 interrupted/,
   },
   {
-    name: 'a message that goes on in memory',
+    name: 'a message that continues in memory',
     sends: [piece(DATA), frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
     code: 'EPROTO',
     says: /type 1 interrupted/,
@@ -225,7 +225,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     says: /followed END/,
   },
   {
-    name: 'more bytes than a slot has',
+    name: 'more bytes than fit in a slot',
     sends: [frameOf(DATA, { payload: Buffer.alloc(100_000) })],
     code: 'ECONNRESET',
   },
@@ -262,7 +262,7 @@ for (const { name, sends, code, says } of attacks) {
   });
 }
 
-test('a server sends nonsense: the client gets EPROTO', async () => {
+test('a server violates the protocol: the client gets EPROTO', async () => {
   const { peer, port, accepted } = await RawPeer.listen();
   using _ = peer;
   const [client] = await Promise.all([connectChannel(port, '127.0.0.1'), accepted()]);
@@ -274,7 +274,7 @@ test('a server sends nonsense: the client gets EPROTO', async () => {
   assert.match(client.error!.message, /type 77/);
 });
 
-test('unexpected answers, failures, cancellations and read reports have no effect', async () => {
+test('unexpected replies, failures, cancellations and read reports have no effect', async () => {
   const { port, next } = await serve();
   const accepted = next();
   using peer = await RawPeer.connect(port);
@@ -291,7 +291,7 @@ test('unexpected answers, failures, cancellations and read reports have no effec
   assert.is(channel.destroyed, false);
 });
 
-test('requests that cross an END are not answered after it and are not an error', async () => {
+test('requests that cross an END get no reply after it and are not an error', async () => {
   const { peer, port, accepted } = await RawPeer.listen();
   using _ = peer;
   const [client] = await Promise.all([connectChannel(port, '127.0.0.1'), accepted()]);
@@ -318,21 +318,21 @@ test('requests that cross an END are not answered after it and are not an error'
   );
 });
 
-test('sequential requests with the same id are each answered', async () => {
+test('sequential requests with the same id each get a reply', async () => {
   const { port } = await serve();
   using peer = await RawPeer.connect(port);
   peer.send(...Array.from({ length: 50 }, () => frameOf(REQUEST, { id: 1, payload: Buffer.from('x') })));
   await peer.until(({ received }) => Buffer.concat(received).length >= 50 * 17);
 });
 
-test('a peer that sends without credits ends its own connection only', async () => {
+test('a peer that sends without credits only loses its own connection', async () => {
   const server = createChannelServer({ channel: { slots: 2, slotBytes: 64 } });
   const port = await listening(server);
   const next = once(server, 'channel') as Promise<[Channel]>;
   using peer = await RawPeer.connect(port);
   const [channel] = await next;
   const closed = once(channel, 'close');
-  // The program receives none of them: the peer has credits for two, and for four replies.
+  // The program receives none of them. The peer has credits for two messages, and for four replies.
   for (let n = 0; n < 7; n += 1) peer.send(frameOf(DATA));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
@@ -340,13 +340,13 @@ test('a peer that sends without credits ends its own connection only', async () 
   assert.is(server.listening, true);
 });
 
-test('a peer that sends CONTROL frames without credits ends its own connection only', async () => {
+test('a peer that sends CONTROL frames without credits only loses its own connection', async () => {
   const { server, port, next } = await serve();
   const accepted = next();
   using peer = await RawPeer.connect(port);
   const channel = await accepted;
   const closed = once(channel, 'close');
-  // Half of the credits are returned at once, and no more before the peer returns some.
+  // Half of the credits are returned at once, the others only after the peer returns some.
   for (let n = 0; n < 100; n += 1) peer.send(frameOf(CONTROL));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
@@ -354,7 +354,7 @@ test('a peer that sends CONTROL frames without credits ends its own connection o
   assert.is(server.listening, true);
 });
 
-test('long messages that the program does not receive stay with the sender', async () => {
+test('long messages that the program does not receive stay in the sender’s memory', async () => {
   const server = createChannelServer({ channel: { slots: 64 }, maxBufferedBytes: 2 ** 25 });
   const port = await listening(server);
   const next = once(server, 'channel') as Promise<[Channel]>;
@@ -364,10 +364,10 @@ test('long messages that the program does not receive stay with the sender', asy
   const bytes = Buffer.alloc(4 * 2 ** 20, 1);
   const sends = Array.from({ length: 12 }, () => client.send(bytes).then(() => (resolved += 1)));
   await Promise.all(sends.slice(0, 4));
-  // The answer follows the descriptions of all messages, and the admitted ones have been read.
+  // The reply follows the descriptions of all messages, and the admitted ones have been read.
   client.onRequest(() => 'here');
   await channel.request('are you there?');
-  // Half of the bound; the rest is left to others.
+  // Half of the limit. The rest is left to other connections.
   assert.is(resolved, 4);
   for (let n = 0; n < 12; n += 1) assert.is((await channel.receive())!.length, bytes.length);
   await Promise.all(sends);
@@ -408,7 +408,7 @@ test('a client of another version gets this version, and the server reports both
   await stillServes(port);
 });
 
-/** Failures while a link is created, in a local context. Each returns a function that restores the original. */
+/** Injects failures into the creation of a link in a local context. Each returns a function that restores the original. */
 const unmade: [string, { slots: number; slotBytes: number }, (context: LocalContext) => () => void][] = [
   ['whose queue pair is too large', { slots: 65_535, slotBytes: 64 }, () => () => {}],
   [
@@ -431,7 +431,7 @@ const unmade: [string, { slots: number; slotBytes: number }, (context: LocalCont
 ];
 
 for (const [what, options, fail] of unmade)
-  test(`a link ${what} releases its connector once, and keeps nothing`, async () => {
+  test(`a link ${what} releases its connector once, and keeps no resources`, async () => {
     const context = LocalContext.at('127.0.0.1');
     const { adapter } = context;
     const make = adapter.createConnector;
@@ -456,7 +456,7 @@ for (const [what, options, fail] of unmade)
       assert.is(peer, undefined);
       assert.is(server.clientErrors, 1);
       await endAll();
-      // The client's, that of the request, and the one that waited for the next request.
+      // These connectors belong to the client, to the request, and to the wait for the next request.
       while (released.includes(0)) await new Promise((resolve) => setImmediate(resolve));
       assert.equal(released, [1, 1, 1]);
     } finally {
@@ -464,7 +464,7 @@ for (const [what, options, fail] of unmade)
       adapter.createConnector = make;
       context.releaseRef();
     }
-    // The context has no references any more.
+    // The context is no longer referenced.
     for (;;) {
       const present = LocalContext.at('127.0.0.1');
       present.releaseRef();
@@ -494,7 +494,7 @@ for (const [name, hello] of hellos) {
   });
 }
 
-/** A ring with a unit for each slot. */
+/** A ring with one unit per slot. */
 const RING_BYTES = 4096 * streaming.slots;
 const ringOf = (length: number): Buffer =>
   frameOf(RING, { payload: encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length }) });
@@ -567,14 +567,14 @@ test('a ring with an invalid address ends the stream when it is written to', asy
 
 const inRing = (id: number): Buffer => frameOf(DATA, { flags: IN_RING, id });
 
-/** Each of its slots has 8 KiB of the ring. */
+/** Each slot has 8 KiB of the ring. */
 const busySlots = 400;
 
 for (const [what, frames, says] of [
-  ['more bytes than a slot has', inRing(8193), /8193 announced bytes/],
+  ['more bytes than fit in a slot', inRing(8193), /8193 announced bytes/],
   ['the most bytes', inRing(2 ** 32 - 1), /4294967295 announced bytes/],
   ['no bytes', inRing(0), /0 announced bytes/],
-  ['bytes behind a frame', Buffer.concat([frameOf(DATA), inRing(10)]), /0x2/],
+  ['bytes after a frame', Buffer.concat([frameOf(DATA), inRing(10)]), /0x2/],
   ['a second part of a slot', Buffer.concat([inRing(10), inRing(10)]), /0x2/],
 ] as const)
   test(`a busy stream with ${what} in the ring ends in EPROTO`, async () => {
@@ -591,7 +591,7 @@ for (const [what, frames, says] of [
     assert.match(error.message, says);
   });
 
-test('invalid sizes are rejected with their bounds', async () => {
+test('invalid sizes are rejected with their limits', async () => {
   for (const options of [
     { slots: 0 },
     { slots: 65_536 },

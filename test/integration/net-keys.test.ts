@@ -1,6 +1,6 @@
 /**
- * Tokens that a peer of `networkdirect/net` has received: the peer keeps every token and later reads and writes with all of them, on its
- * own connection and on others. A token works only on its connection, for its range, and until its purpose has ended.
+ * Tokens that a peer of `networkdirect/net` has received. The peer keeps every token, and later reads and writes with all of them, on its
+ * own connection and on others. A token is only valid on its connection, for its range, and until its purpose has ended.
  */
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -63,7 +63,7 @@ async function fails(peer: RawPeer, right: 'read' | 'write', memory: MemoryDescr
   if (right === 'read') assert.ok(bytes.every((byte) => byte === MARK));
 }
 
-/** Asserts that neither reading nor writing works on connections other than that of the token. */
+/** Asserts that a token can neither be used for reads nor for writes on other connections. */
 async function failsElsewhere(join: Join, memory: MemoryDescription): Promise<void> {
   await fails((await join()).peer, 'read', memory);
   await fails((await join()).peer, 'write', memory);
@@ -83,13 +83,16 @@ async function serving(): Promise<Join> {
   };
 }
 
-/** The server sends a message from memory. Returns the description that the peer receives, and what ends with the peer's report. */
+/**
+ * Makes the server send a message from memory. Returns the description that the peer receives, and a promise that settles with the peer's
+ * report.
+ */
 async function message(
   { peer, channel }: Awaited<ReturnType<Join>>,
   bytes: Uint8Array,
 ): Promise<{ memory: MemoryDescription; sent: Promise<unknown> }> {
   peer.received.length = 0;
-  // The connection may end first.
+  // The connection may have ended before.
   const sent = channel.send(bytes).catch((error: unknown) => error);
   return { memory: await told(peer, DATA, LARGE), sent };
 }
@@ -113,7 +116,7 @@ for (const kind of ['allocate()', 'the heap'] as const) {
     await failsElsewhere(join, first.memory);
     a.peer.send(reportOf(first.memory.id));
     assert.is(await first.sent, undefined);
-    // The same memory now serves another peer.
+    // The same memory is now lent to another peer.
     lent.bytes.fill(2);
     const second = await message(b, memory.subarray(BYTES, 2 * BYTES));
     await failsElsewhere(join, first.memory);
@@ -123,7 +126,7 @@ for (const kind of ['allocate()', 'the heap'] as const) {
       (await succeeds(b.peer, 'read', second.memory)).every((byte) => byte === 2),
       true,
     );
-    // Memory around it is not accessible either.
+    // The memory around it is not accessible either.
     await fails(b.peer, 'read', { ...second.memory, address: second.memory.address - 1n });
     await failsElsewhere(join, second.memory);
     assert.ok(lent.bytes.every((byte) => byte === 2));
@@ -142,7 +145,7 @@ test('peers that are still reading lent memory lose access when it is released',
   assert.is(((await sent) as Error).name, 'NetError');
 });
 
-test('the token of a long message or answer ends when it has been read', async () => {
+test('the token of a long message or reply ends when it has been read', async () => {
   const join = await serving();
   const a = await join();
   a.channel.onRequest(() => Buffer.alloc(BYTES, 5));

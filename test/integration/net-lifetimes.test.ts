@@ -1,4 +1,4 @@
-// Resources that connections of networkdirect/net share end exactly once, in whichever order their users end.
+// Resources shared by connections of networkdirect/net are released exactly once, no matter in which order their users end.
 
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -21,7 +21,7 @@ import { honest, RawPeer } from '../helpers/net-raw.js';
 
 const LOOPBACK = '127.0.0.1';
 
-test('a request that reuses the id of one whose answer was withdrawn is not dropped with that one', () => {
+test('a request that reuses the id of one whose reply was withdrawn is not dropped with that one', () => {
   const over: (() => void)[] = [];
   const answering = {
     limit: 1,
@@ -38,7 +38,7 @@ test('a request that reuses the id of one whose answer was withdrawn is not drop
   responder.cancel(1);
   assert.not(responder.has(1));
   responder.serve(1, Buffer.from('second'));
-  over[0]!(); // the memory of the first answer is free
+  over[0]!(); // the memory of the first reply is free
   assert.ok(responder.has(1));
   assert.not(responder.free, 'the second counts against the limit');
   over[1]!();
@@ -112,7 +112,7 @@ test('close() of a server that is closing resolves with the end of its connectio
   assert.equal(ended, ['first', 'second']);
 });
 
-/** A server of channels, a function that connects to it and resolves to both sides, and the function that ends it. */
+/** A server of channels, with a function that connects to it and resolves to both sides, and one that closes it. */
 async function served() {
   const server = createChannelServer();
   server.listen(0, LOOPBACK);
@@ -145,13 +145,13 @@ test('connections one after another use the same memory', async () => {
     await Promise.all([here.close(), ended]);
   }
   await close();
-  // One for each side, and one for the next expected connection.
+  // One region for each side, and one for the next expected connection.
   assert.ok(regions <= 3, `${regions} regions`);
   context.adapter.createMemoryRegion = create;
   context.releaseRef();
 });
 
-test('unread messages outlast their connection, whatever the next connections carry', async () => {
+test('unread messages outlast their connection, no matter what the next connections transfer', async () => {
   const { join, close } = await served();
   const first = await join();
   const ended = once(first.there, 'close');
@@ -181,7 +181,7 @@ test('a connection that waits for capacity when its server ends does not end the
   const { port } = server.address()!;
   const context = LocalContext.at(LOOPBACK);
   const { adapter } = context;
-  context.releaseRef(); // the server keeps it
+  context.releaseRef(); // the server still uses it
   let looked = 0;
   const create = adapter.createConnector.bind(adapter);
   adapter.createConnector = () => {
@@ -195,7 +195,7 @@ test('a connection that waits for capacity when its server ends does not end the
   };
   using _halfOpen = await RawPeer.connectHalfOpen(port, encodeHello(honest));
   const waiting = rejection(RawPeer.connectHalfOpen(port, encodeHello(honest)));
-  // That of the half-open connection was created before.
+  // The connector of the half-open connection was created before.
   while (looked === 0) await turn();
   const closed = server.close();
   server.closeAllConnections();
@@ -230,7 +230,7 @@ test('a frame whose Send ends the connection is settled once', () => {
   assert.is(settled.length, 1, settled.join(', '));
 });
 
-test('a local context that has ended cannot be held', () => {
+test('a local context that has ended cannot be referenced again', () => {
   const context = LocalContext.at(LOOPBACK);
   context.releaseRef();
   assert.throws(() => context.addRef(), /is closed/);
@@ -257,7 +257,7 @@ test('a local context that cannot be created leaves no adapter open', () => {
   );
 });
 
-/** A connection that begins and ends, and its local context. */
+/** Opens and closes a connection. Returns its local context. */
 async function connected(port: number): Promise<LocalContext> {
   const channel = await connectChannel(port, IDLE);
   const { context } = channel;
@@ -272,7 +272,7 @@ test.after.each(async () => {
   for (const worker of workers.splice(0)) await worker.terminate();
 });
 
-/** A server in another thread, so that this one keeps no context for it. */
+/** A server in another thread, so that this thread has no context for it. */
 async function serving(): Promise<number> {
   const net = new URL('../../nd/net/index.js', import.meta.url).href;
   const program = `

@@ -1,4 +1,4 @@
-/** `networkdirect/net`: messages that are longer than a slot and are copied to several. */
+/** `networkdirect/net`: messages that are longer than a slot and are copied to several slots. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -11,7 +11,7 @@ import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 test.after.each(endAll);
 
 const HEADER = 16;
-/** Bytes of a payload that fills a slot of the default length, and of a quarter of the default slots. */
+/** Bytes of a payload that fills a slot of the default length. */
 const PIECE = 4096 - HEADER;
 const LONGEST = 32 * PIECE;
 const regions = (): number => readCounters().objects.mr!;
@@ -24,7 +24,7 @@ for (const [slots, slotBytes] of [
   [3, 512],
 ] as const) {
   const piece = slotBytes - HEADER;
-  test(`messages, requests and answers of all lengths: ${slots} slots of ${slotBytes} bytes`, async () => {
+  test(`messages, requests and replies of all lengths: ${slots} slots of ${slotBytes} bytes`, async () => {
     const [client, server] = await channels({ slots, slotBytes });
     const most = Math.max(1, Math.floor(slots / 4));
     const lengths = [0, 1, 2, most, most + 1, 2 * most, slots]
@@ -44,7 +44,7 @@ for (const [slots, slotBytes] of [
   });
 }
 
-test('up to a quarter of the slots nothing is registered for a message, and above it is', async () => {
+test('messages up to a quarter of the slots are not registered, and longer ones are', async () => {
   const [client, server] = await channels();
   let seen = 0;
   server.onRequest((bytes) => {
@@ -69,7 +69,7 @@ test('long messages that the program does not receive leave slots for others, an
   await sending;
 });
 
-test('a handler that awaits a message gets it, however many long requests wait behind it', async () => {
+test('a handler that awaits a message gets it, no matter how many long requests are queued after it', async () => {
   const [client, server] = await channels({}, { maxRequests: 1 });
   server.onRequest(async () => (await server.receive())!);
   const asking = Array.from({ length: 5 }, () => client.request(patternOf(128_000)));
@@ -87,7 +87,7 @@ test('waiting short requests do not block a long message', async () => {
     message ??= await server.receive();
     return 'answer';
   });
-  // Each fills a slot, and together they use all credits.
+  // Each message fills a slot, and together they use all credits.
   const asking = Array.from({ length: 120 }, () => client.request(patternOf(PIECE)));
   await client.send(patternOf(LONGEST));
   await Promise.all(asking);
@@ -97,14 +97,14 @@ test('waiting short requests do not block a long message', async () => {
 test('a reply that exceeds the free slots arrives while the program receives no messages', async () => {
   const [client, server] = await channels();
   client.onRequest(() => patternOf(LONGEST));
-  // Each fills a slot.
+  // Each message fills a slot.
   const sending = Promise.all(Array.from({ length: 128 }, () => client.send(patternOf(PIECE))));
   await sending;
   assert.equal(await server.request('long, please'), patternOf(LONGEST));
   for (let n = 0; n < 128; n += 1) assert.is((await server.receive())!.length, PIECE);
 });
 
-test('requests in pieces count in the budget until they are answered', async () => {
+test('requests in pieces count against the budget until they get a reply', async () => {
   const bound = 2 ** 20;
   const bytes = 100_000;
   const held: (() => void)[] = [];
@@ -117,7 +117,7 @@ test('requests in pieces count in the budget until they are answered', async () 
   const asking = Array.from({ length: 20 }, () =>
     client.request(patternOf(bytes)).then(() => (answered += 1)),
   );
-  // One connection holds no more than it leaves to others.
+  // One connection uses at most half of the budget.
   const most = Math.floor(bound / 2 / bytes);
   while (held.length < most) await turn();
   for (let n = 0; n < 20; n += 1) await turn();
@@ -137,7 +137,7 @@ async function accepted(options = {}): Promise<{ channel: Channel; peer: RawPeer
   return { channel: await first, peer };
 }
 
-test('a payload whose last piece never arrives ends with the connection, and no part of it is delivered', async () => {
+test('a payload whose last piece never arrives is discarded with the connection, and no part of it is delivered', async () => {
   const { channel, peer } = await accepted();
   const message = channel.receive();
   for (let n = 0; n < 3; n += 1)

@@ -68,7 +68,7 @@ if (process.platform !== 'linux') {
     socket.destroy();
   });
 
-  test('a name without a listener is ECONNREFUSED, an invalid name ERR_INVALID_ARG_VALUE', async () => {
+  test('a name without a listener is ECONNREFUSED, and an invalid name is ERR_INVALID_ARG_VALUE', async () => {
     const error = await rejection(connectChannel({ name: nameOf('nobody') }));
     assert.is(error.code, 'ECONNREFUSED');
     assert.match(error.message, /no process of this user listens under the name/);
@@ -120,7 +120,7 @@ if (process.platform !== 'linux') {
     await again.close();
   });
 
-  test('a thread owns the name for its process, and its termination releases the name', async () => {
+  test('a thread owns a name on behalf of its process, and its termination releases the name', async () => {
     const name = nameOf('thread');
     const worker = new Worker(program, { workerData: name });
     assert.equal(await once(worker, 'message'), ['listening']);
@@ -134,7 +134,7 @@ if (process.platform !== 'linux') {
     await listening(name, echo());
   });
 
-  test('if many processes claim a name at once, one gets it', async () => {
+  test('if many processes claim a name at once, exactly one gets it', async () => {
     const name = nameOf('many');
     const told = await Promise.all(
       Array.from({ length: 4 }, async () => {

@@ -1,4 +1,4 @@
-/** `networkdirect/net`: misplaced options, missing file descriptors, idle connections of a server. */
+/** `networkdirect/net`: misplaced options, exhausted file descriptors, and idle connections of a server. */
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ test.after.each(endAll);
 const errorOf = (call: () => unknown): Promise<Error & { code?: string }> =>
   rejection((async () => call())());
 
-test('an option of another call is rejected, and the error names the right call', async () => {
+test('an option of another call is rejected, and the error names the call that accepts it', async () => {
   const loose = (options: object): never => options as never;
   for (const [call, option, place] of [
     [() => connect(loose({ port: 1, backlog: 3 })), 'backlog', /listen\(\)/],
@@ -41,7 +41,7 @@ test('an option of another call is rejected, and the error names the right call'
   assert.match(unknown.message, /^The options of connect\(\) must be port, host, .*; got `hots`\.$/);
 });
 
-test('the options of the adapter are those of the schema', () => {
+test('the options of the adapter are those in the schema', () => {
   assert.equal([...adapterOptionNames].sort(), Object.keys(defaultOptions).sort());
 });
 
@@ -66,7 +66,10 @@ test('invalid options of the adapter are EINVAL with one line, also in all cause
   for (const message of messages) assert.not.match(message, /\n/);
 });
 
-/** The errors of a program with few file descriptors: it leaves `left`, then runs the code, which reports errors with `tell`. */
+/**
+ * Returns the errors of a program with few file descriptors. It leaves `left` of them free, then runs the code, which reports errors with
+ * `tell`.
+ */
 function without(left: number, before: string, code: string): { code: string; message: string } {
   const source = `
     import { closeSync, openSync } from 'node:fs';
@@ -109,7 +112,7 @@ if (process.platform === 'linux')
     assert.is(code, 'ECONNREFUSED');
   });
 
-test('closeIdleConnections of channels: those with a request or an unread message stay', async () => {
+test('closeIdleConnections of channels: those with a request or an unread message stay open', async () => {
   const [client, accepted, server] = await channels();
   let answer = (_: string): void => {};
   accepted.onRequest(() => new Promise((resolve) => (answer = resolve)));
@@ -128,7 +131,7 @@ test('closeIdleConnections of channels: those with a request or an unread messag
   assert.is(client.error, undefined);
 });
 
-test('closeIdleConnections of sockets: one with unread bytes stays, the others end in order', async () => {
+test('closeIdleConnections of sockets: one with unread bytes stays open, the others end normally', async () => {
   const [client, accepted, server] = await sockets();
   client.write('unread');
   await once(accepted, 'readable');

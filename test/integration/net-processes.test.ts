@@ -1,4 +1,4 @@
-/** `networkdirect/net` between processes, and between hosts with a link that loses packets; peers that are killed. */
+/** `networkdirect/net` between processes, between hosts over a lossy link, and with peers that are killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
@@ -49,7 +49,7 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
   };
 }
 
-/** The names must be free for the next test. */
+/** The names must be free again for the next test. */
 async function endAll(): Promise<void> {
   const running = [...children].filter(
     ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
@@ -82,7 +82,7 @@ test('two processes: requests of all lengths, and a clean end on both sides', as
   assert.is(await server.received('ended'), 'clean');
 });
 
-test('data that a busy program has not received is delivered before the ends of the connections', async () => {
+test('a busy program gets all data before it is notified of the ends of the connections', async () => {
   const BYTES = 14 * 100;
   const received: number[] = [];
   const errors: unknown[] = [];
@@ -98,7 +98,7 @@ test('data that a busy program has not received is delivered before the ends of 
   const client = start(['leave', '127.0.0.1', String(await listening(server)), '60']);
   await client.received('connected');
   await new Promise((resolve) => client.child.send('go', resolve));
-  // All of them write and leave while this thread is busy, so that the results exceed one poll.
+  // All of them write and disconnect while this thread is busy, so that one poll cannot return all results.
   const until = performance.now() + 1200;
   while (performance.now() < until);
   while (closed < 60) await setTimeout(5);

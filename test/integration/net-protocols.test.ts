@@ -15,7 +15,7 @@ test.after.each(endAll);
 
 const HOST = '127.0.0.1';
 
-/** A server that passes its streams to one of Node.js. */
+/** A server that passes its streams to a server of Node.js. */
 async function carrying(upper: {
   emit(event: 'connection', stream: unknown): boolean;
 }): Promise<[Server, number]> {
@@ -23,7 +23,7 @@ async function carrying(upper: {
   return [server, await listening(server)];
 }
 
-test('HTTP: requests share kept connections, and long bodies arrive', async () => {
+test('HTTP: requests share keep-alive connections, and long bodies arrive', async () => {
   const web = http.createServer(async (request, response) => {
     const body = await text(request);
     response.end(`${request.method} ${request.url} ${body.length}`);
@@ -65,7 +65,7 @@ test('HTTP/2: streams of one connection', async () => {
   await server.close();
 });
 
-test('TLS: all sent data arrives, however the connection ends; another key is rejected', async () => {
+test('TLS: all sent data arrives, no matter how the connection ends; another key is rejected', async () => {
   const psk = randomBytes(32);
   const options = { ciphers: 'PSK', maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
   const secure = tls.createServer(

@@ -1,6 +1,6 @@
 /**
  * `networkdirect/net`: random messages, requests, requests in the opposite direction, aborts and ends of many channels over few slots.
- * Every answer and message is complete, and no side ever reports a protocol violation.
+ * All replies and messages are complete, and neither side ever reports a protocol violation.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,7 @@ test.after.each(endAll);
 const SEEDS = [1, 2, 3, 4];
 const CHANNELS = 12;
 const STEPS = 60;
-/** Errors that end a connection, or a request of one that ends. */
+/** Errors of connections that end, and of their requests. */
 const ends = new Set(['ECONNRESET', 'ERR_STREAM_DESTROYED', 'ABORT_ERR']);
 
 class Traffic {
@@ -49,7 +49,7 @@ class Traffic {
     }
   }
 
-  /** A request contains the length of its answer, and how many requests the answering side sends back first. */
+  /** A request contains the length of its reply, and the number of requests that the replying side first sends back. */
   async #ask(side: Channel, backs: number, signal?: AbortSignal): Promise<void> {
     const length = this.#length();
     const question = Buffer.alloc(8 + (this.below(3) === 0 ? this.#length() : 0));

@@ -1,4 +1,4 @@
-/** The programs of examples/recipes, which docs/guide/recipes.md describes: each as a user runs it, with the output shown in the guide. */
+/** The programs of examples/recipes, each as a user runs it, with the output shown in docs/guide/recipes.md. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

@@ -26,7 +26,7 @@ function frame(type: number, payload: Uint8Array): Buffer {
   return bytes;
 }
 
-test('ranges of remote memory: zero bytes have no effect, and ranges outside are ERR_OUT_OF_RANGE', async () => {
+test('ranges of remote memory: zero bytes have no effect, and invalid ranges are ERR_OUT_OF_RANGE', async () => {
   const [client, server] = await channels();
   using exposed = await server.expose(allocate(64), { writable: true });
   const remote = client.open(exposed.handle);
@@ -59,7 +59,7 @@ test('ranges of remote memory: zero bytes have no effect, and ranges outside are
   for (const zeros of [0, 3, 24]) assert.throws(() => client.open(new Uint8Array(zeros)), /must be a handle/);
 });
 
-test('an invalid answer of a handler fails the request and warns the handler’s program', async () => {
+test('an invalid reply of a handler fails the request, and the handler’s program gets a warning', async () => {
   const [client, server] = await channels();
   server.onRequest((bytes) => (String(bytes) === 'ok' ? 'fine' : ({ answer: 42 } as never)));
   const warned = once(process, 'warning');
@@ -83,7 +83,7 @@ test('an invalid host is a TypeError, not localhost or all addresses', async () 
   assert.ok(refused(await rejection(connectChannel({ port: 7000, host: 5 as never }))));
 });
 
-test('an address with an unknown scope: the error names it', async () => {
+test('the error for an address with an unknown scope names the scope', async () => {
   const error = await rejection(connectChannel(7000, 'fe80::1%nosuch'));
   assert.is(error.code, 'EADDRNOTAVAIL');
   assert.match(error.message, /no interface 'nosuch'/);
@@ -131,7 +131,7 @@ for (const kind of ['streams', 'channels'] as const) {
     const next = await meet();
     await entered;
     next.destroy();
-    // Several that arrive at once are also counted.
+    // Connections that arrive at once are also counted.
     while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
     const results = await Promise.allSettled([meet(), meet(), meet()]);
     assert.is(results.filter(({ status }) => status === 'fulfilled').length, 1);

@@ -11,7 +11,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 test('a program that sends a request for every message gets its replies while further messages wait', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 256 });
   client.onRequest((question) => question);
-  // Each fills a slot: none is free for the messages after the first four.
+  // Each message fills a slot, so none is free after the first four.
   const sends = Promise.all(Array.from({ length: 100 }, () => client.send(patternOf(200))));
   for (let n = 0; n < 100; n += 1) {
     assert.equal(await server.receive(), patternOf(200));
@@ -20,7 +20,7 @@ test('a program that sends a request for every message gets its replies while fu
   await sends;
 });
 
-test('answers of any length overtake unread messages of any length', async () => {
+test('replies of any length overtake unread messages of any length', async () => {
   const [client, server] = await channels({ slots: 2, slotBytes: 256 });
   client.onRequest((question) => question);
   const long = patternOf(2 ** 24);
@@ -38,7 +38,7 @@ for (const [name, length] of [
   ['short', 10],
   ['long', 100_000],
 ] as const) {
-  test(`no more ${name} requests are served at once than the limit permits, and all are`, async () => {
+  test(`only as many ${name} requests are served at once as the limit permits, and all are served eventually`, async () => {
     const [client, server] = await channels({ slots: 8, slotBytes: 256, maxRequests: 3 });
     let active = 0;
     let most = 0;
@@ -67,7 +67,7 @@ for (const [name, length] of [
     });
     const first = client.request(Buffer.alloc(length, 'a'));
     while (finish === undefined) await turn();
-    // More than there are slots: some wait there and some here.
+    // There are more requests than slots, so some wait there and some here.
     for (let n = 0; n < 10; n += 1) {
       const controller = new AbortController();
       const aborted = rejection(client.request(Buffer.alloc(length, 'b'), { signal: controller.signal }));
@@ -83,7 +83,7 @@ for (const [name, length] of [
   });
 }
 
-test('a closing side replies to the requests that wait because of its limit', async () => {
+test('a closing side replies to requests that wait because of its limit', async () => {
   const [client, server] = await channels({ slots: 8, slotBytes: 256, maxRequests: 1 });
   server.onRequest(async (bytes) => {
     await turn();

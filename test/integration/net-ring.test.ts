@@ -1,4 +1,4 @@
-/** `networkdirect/net`: memory that a busy stream gets in addition to its slots, and returns. */
+/** `networkdirect/net`: the ring, which is memory that a busy stream uses in addition to its slots and later returns. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { programFile } from '../helpers/programs.js';
 import { seeded } from '../helpers/random.js';
 import { firstIf } from '../helpers/tiers.js';
 
-/** Waits until both ends have returned their rings; the other end may still be disconnecting. */
+/** Waits until both ends have returned their rings. The other end may still be disconnecting. */
 async function allGone(): Promise<void> {
   while (rings.bytes > 0) await setImmediate();
 }
@@ -55,7 +55,7 @@ async function drink(socket: Socket, bytes: number, each: () => unknown = () => 
   throw new Error(`The stream has ended after ${read} bytes.`);
 }
 
-/** Sends bytes from one socket to the other. Resolves with the maximum size of all rings meanwhile. */
+/** Sends bytes from one socket to the other. Resolves with the maximum total size of rings during the transfer. */
 async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536): Promise<number> {
   let most = 0;
   await Promise.all([
@@ -67,7 +67,7 @@ async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536):
   return most;
 }
 
-/** Reclaims idle rings until none is left. */
+/** Reclaims idle rings until all have been returned. */
 async function allGivenBack(): Promise<void> {
   while (rings.bytes > 0) {
     rings.reclaimIdle();
@@ -88,10 +88,10 @@ test('a busy stream gets a ring from its reader, an idle one returns it, and a b
   client.destroy();
 });
 
-test('the size of a ring is the smaller value of both sides; no ring exists if one side sets 0', async () => {
+test('the size of a ring is the smaller value of both sides; if one side sets 0, no ring is used', async () => {
   for (const [ours, theirs, smaller] of [
     [2 ** 20, 2 ** 22, 2 ** 20],
-    // A unit for each of 16 slots.
+    // One unit for each of 16 slots.
     [2 ** 22, 17 * 4096 + 1, 16 * 4096],
     [2 ** 22, 0, 0],
     [16 * 4096 - 1, 2 ** 22, 0],
@@ -106,7 +106,7 @@ test('the size of a ring is the smaller value of both sides; no ring exists if o
 
 for (const seed of [1, 2, 3]) {
   firstIf(seed === 1, test)(
-    `any lengths and sizes, and rings that are revoked at any time: every byte is right (seed ${seed})`,
+    `any lengths and sizes, and rings that are revoked at any time: every byte is correct (seed ${seed})`,
     async () => {
       const random = seeded(seed);
       const below = (n: number): number => Math.floor(random() * n);
@@ -142,7 +142,7 @@ test('the bytes in the ring are announced before the ring is returned', async ()
   await carried(client, server, 40_000_000);
   assert.ok(rings.bytes > 0);
   rings.reclaimIdle();
-  // Its frame waits for the end of the turn in which the ring is requested.
+  // Its frame is sent at the end of the turn in which the ring is requested.
   client.on('data', () => client.write(pattern.subarray(0, 8192)));
   server.write('x');
   rings.reclaimIdle();
@@ -151,7 +151,7 @@ test('the bytes in the ring are announced before the ring is returned', async ()
   client.destroy();
 });
 
-test('empty writes between others that are not read for a while corrupt no byte', async () => {
+test('empty writes between others that are not read for a while do not corrupt data', async () => {
   const [client, server] = await sockets();
   await carried(client, server, 40_000_000);
   server.pause();
@@ -159,14 +159,14 @@ test('empty writes between others that are not read for a while corrupt no byte'
   for (let at = 0; at < bytes; at += 4096)
     for (const piece of [pattern.subarray(at, at + 4096), Buffer.alloc(0)]) {
       client.write(piece);
-      // Each is sent in its own Send, whose credit may return.
+      // Each is sent as a separate Send, whose credit may return.
       for (let n = 0; n < 30; n += 1) await setImmediate();
     }
   await drink(server, bytes);
   client.destroy();
 });
 
-test('without memory for the receiver or the sender, the stream continues with its slots', async () => {
+test('if the receiver or the sender cannot allocate memory, the stream continues with its slots', async () => {
   for (const left of [0, RING]) {
     assert.ok(rings.take(MOST_BYTES - left));
     const [client, server] = await sockets();
@@ -176,7 +176,7 @@ test('without memory for the receiver or the sender, the stream continues with i
     } finally {
       rings.release(MOST_BYTES - left);
     }
-    // Memory is available again, and later requested again.
+    // Memory is available again, and will be requested again later.
     while ((await carried(client, server, 40_000_000)) === 0);
     client.destroy();
     await once(server.resume(), 'close');

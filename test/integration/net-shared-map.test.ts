@@ -19,7 +19,7 @@ import { isWhole, type MapOrder } from '../helpers/shared-map-program.js';
 const program = programFile(new URL('../helpers/shared-map-program.js', import.meta.url));
 const children = new Set<ChildProcess>();
 const opened = new Set<{ close(): Promise<unknown> }>();
-/** For values that span many packets. */
+/** A length for values that span many packets. */
 const SCALE = 2500;
 let names = 0;
 const newName = (): string => `map-${process.pid}.${++names}`;
@@ -36,7 +36,7 @@ function kept<T extends { close(): Promise<unknown> }>(one: T): T {
   return one;
 }
 
-/** A started process and its first message. */
+/** Starts a process. Returns it with its first message. */
 async function forked(parameters: string[], options: object = {}): Promise<[ChildProcess, unknown]> {
   const child = fork(program, parameters, { env: { ...process.env, ND_OPTIONS: JSON.stringify(options) } });
   children.add(child);
@@ -50,7 +50,9 @@ async function ordered(to: ChildProcess | Worker, ...order: MapOrder): Promise<u
   return (await answer)[0];
 }
 
-/** Both sides of a connection over the network have ended. A disconnect whose peer was killed is retransmitted for a minute. */
+/**
+ * Waits until both sides of a connection over the network have ended. If the peer was killed, the disconnect is retransmitted for a minute.
+ */
 async function ended(owner: ChildProcess, view: { close(): Promise<unknown> }): Promise<void> {
   await view.close();
   await ordered(owner, 'close');
@@ -65,7 +67,7 @@ async function both(
   return [map, kept(await openSharedMap({ name }))];
 }
 
-test('a view in another process reads the owner’s values and makes it store others', async () => {
+test('a view in another process reads the owner’s values and stores others through the owner', async () => {
   const name = newName();
   const map = kept(await createSharedMap({ name, entries: 1000, bytes: 2 ** 20 }));
   const [child, direct] = await forked(['view', name]);
@@ -81,7 +83,7 @@ test('a view in another process reads the owner’s values and makes it store ot
   assert.is(await ordered(child, 'get', 'b'), 'two');
 });
 
-test("all that a view does, in the owner's own process", async () => {
+test("all operations of a view, in the owner's own process", async () => {
   const [map, view] = await both();
   assert.ok(view.direct);
   map.set('bytes', Uint8Array.of(1, 2, 3));
@@ -93,7 +95,7 @@ test("all that a view does, in the owner's own process", async () => {
   assert.is(view.getInto('none', target), -1);
   assert.ok(view.has('bytes') && !view.has('none'));
   assert.is(view.size, 1);
-  // All in one turn, in order.
+  // All operations in one turn, in order.
   const changes = [view.set('x', '1'), view.set('x', '2'), view.delete('bytes'), view.delete('bytes')];
   assert.equal(await Promise.all(changes), [undefined, undefined, true, false]);
   assert.is(String(map.get('x')), '2');
@@ -136,7 +138,7 @@ test('a signal aborts opening even while the owner is stopped', async () => {
   await silent.close();
 });
 
-test('entries expire for all', async () => {
+test('entries expire for the owner and for all views', async () => {
   const [map, view] = await both();
   map.set('short', 'x', { ttl: 1 });
   await view.set('long', 'y', { ttl: 60_000 });
@@ -146,7 +148,7 @@ test('entries expire for all', async () => {
   assert.is(String(view.get('long')), 'y');
 });
 
-test("codecs: each built-in one, one of the program, and another one than the owner's", async () => {
+test("codecs: each built-in one, a custom one, and one that differs from the owner's", async () => {
   const values = { string: 'tüxt', json: { a: [1, null] }, v8: new Map([[1n, new Date(5)]]) };
   for (const codec of ['string', 'json', 'v8'] as const) {
     const name = newName();
@@ -193,7 +195,7 @@ test('if memory cannot be mapped, get reports it, and everything else works', as
   await ended(owner, view);
 });
 
-test('counters of several processes lose nothing, and are full at their number', async () => {
+test('counters of several processes lose no updates, and their number is limited', async () => {
   const name = newName();
   const map = kept(await createSharedMap({ name, entries: 10, bytes: 2 ** 16, counters: 4 }));
   const adders = await Promise.all(Array.from({ length: 3 }, () => forked(['view', name])));
@@ -223,7 +225,7 @@ test('counters of several processes lose nothing, and are full at their number',
   assert.throws(() => view.add('a', 0.5), /`amount` must be an integer of at most 2 \*\* 53 - 1; got 0.5/);
 });
 
-test('no value is torn while the owner stores, removes and evicts', async () => {
+test('values are never torn while the owner stores, removes and evicts', async () => {
   const name = newName();
   const [owner] = await forked(['own', name, '100', String(2 ** 16)]);
   const [reader] = await forked(['view', name]);
@@ -249,11 +251,12 @@ test('no value is torn while the owner stores, removes and evicts', async () => 
   assert.ok(((await ordered(owner, 'rest')) as number) > 100);
 });
 
-test('no value is torn, and no key is missed, over a network that loses packets', async () => {
+test('values are never torn, and keys are always found, over a lossy network', async () => {
   const name = newName();
   const options = { link: 'wire', faults: { drop: 0.03, seed: 3 } };
   const [owner] = await forked(['own', name, '100', String(2 ** 20)], options);
-  // One entry of many packets that always exists: replaced every 2 ms, so that two lookups may see one version; then continuously.
+  // One entry of many packets, which always exists. It is first replaced every 2 ms, so that two lookups may see the same version, and then
+  // continuously.
   await ordered(owner, 'replace', SCALE, 2);
   const [reader, direct] = await forked(['view', name], options);
   assert.is(direct, false);
@@ -263,7 +266,7 @@ test('no value is torn, and no key is missed, over a network that loses packets'
   await ordered(owner, 'rest');
 });
 
-test('a view ends with its owner, and another owner takes the name', async () => {
+test('a view ends with its owner, and another owner can use the name', async () => {
   const name = newName();
   const [owner] = await forked(['own', name]);
   await ordered(owner, 'set', 'k', 'v');
@@ -288,7 +291,7 @@ test('a view ends with its owner, and another owner takes the name', async () =>
   assert.is(String(kept(await openSharedMap({ name })).get('k')), 'new');
 });
 
-test('threads have views as well', async () => {
+test('threads can have views', async () => {
   const name = newName();
   const map = kept(await createSharedMap({ name, entries: 10, bytes: 2 ** 16 }));
   map.set('k', 'v');
@@ -332,7 +335,7 @@ test('invalid arguments are rejected with a full message', async () => {
   );
 });
 
-test('a server without a map is EPROTO, and malformed requests have no effect', async () => {
+test('opening a view of a server without a map is EPROTO, and malformed requests have no effect', async () => {
   const name = newName();
   const server = createChannelServer((channel) => channel.onRequest(() => '{"version":1}'));
   server.listen({ name });

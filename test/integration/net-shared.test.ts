@@ -31,7 +31,7 @@ async function opened(
   return { client, server, remote, release: () => exposed.release() };
 }
 
-test('a handle travels in a message; its memory is read and written, small and large parts', async () => {
+test('a handle is sent in a message; small and large parts of its memory are read and written', async () => {
   const bytes = allocate(100_000);
   bytes.set(patternOf(100_000));
   const { remote } = await opened(bytes, true);
@@ -51,7 +51,7 @@ test('a handle travels in a message; its memory is read and written, small and l
   assert.equal(Buffer.from(bytes.subarray(50_000, 90_000)), patternOf(40_000));
 });
 
-test('more concurrent reads than a link has entries for', async () => {
+test('more concurrent reads than a link has entries', async () => {
   const bytes = patternOf(65_536);
   const { remote } = await opened(bytes, false);
   await Promise.all(
@@ -61,7 +61,7 @@ test('more concurrent reads than a link has entries for', async () => {
   );
 });
 
-test('counters of several peers lose nothing; compareExchange is a lock', async () => {
+test('counters of several peers lose no updates; compareExchange can implement a lock', async () => {
   const counters = new BigInt64Array(4);
   const { client, server, remote } = await opened(new Uint8Array(counters.buffer), true);
   await server.send((await server.expose(new Uint8Array(counters.buffer), { writable: true })).handle);
@@ -76,7 +76,7 @@ test('counters of several peers lose nothing; compareExchange is a lock', async 
   assert.is(counters[2], -5n);
 });
 
-test('operations that the memory does not permit are rejected locally, and the connection stays', async () => {
+test('operations that the memory does not permit are rejected locally, and the connection stays open', async () => {
   const { client, remote } = await opened(new Uint8Array(100), false);
   for (const [offset, length] of [
     [0, 101],
@@ -93,7 +93,7 @@ test('operations that the memory does not permit are rejected locally, and the c
   assert.is((await remote.read(0, 1)).length, 1);
 });
 
-test('released memory cannot be reached: the connection ends', async () => {
+test('accessing released memory ends the connection', async () => {
   const { client, remote, release } = await opened(patternOf(100), true);
   release();
   release();
@@ -104,7 +104,7 @@ test('released memory cannot be reached: the connection ends', async () => {
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
 });
 
-test('memory of this process is read, written and changed synchronously, in any order with other operations', async () => {
+test('memory of this process is read, written and modified synchronously, in any order with other operations', async () => {
   const bytes = allocate(200_000);
   bytes.set(patternOf(200_000));
   const { remote, client, release } = await opened(bytes, true);
@@ -166,7 +166,7 @@ test('memory of this process is read, written and changed synchronously, in any 
   );
 });
 
-test('an atomic operation overtakes no read, write or atomic operation that was called before it', async () => {
+test('an atomic operation does not overtake earlier reads, writes or atomic operations', async () => {
   const words = new BigInt64Array(8);
   const { client, server, remote } = await opened(new Uint8Array(words.buffer), true);
   await server.send((await server.expose(new Uint8Array(words.buffer), { writable: true })).handle);
@@ -181,7 +181,7 @@ test('an atomic operation overtakes no read, write or atomic operation that was 
   }
 });
 
-test('read-only memory is not written synchronously; unaligned atomic operations are rejected', async () => {
+test('read-only memory cannot be written synchronously; unaligned atomic operations are rejected', async () => {
   const { remote } = await opened(allocate(64), false);
   assert.match(
     thrown(() => remote.writeSync(0, new Uint8Array(1))),

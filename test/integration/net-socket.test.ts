@@ -14,7 +14,7 @@ import { patternOf } from '../helpers/net-pattern.js';
 
 test.after.each(endAll);
 
-/** All bytes up to the end. It does not use `for await`, which destroys the stream afterwards. */
+/** Reads all bytes up to the end. It does not use `for await`, which destroys the stream afterwards. */
 function all(stream: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   stream.on('data', (piece) => pieces.push(piece));
@@ -32,7 +32,7 @@ test('an echo server in the style of node:net: pipe, end, close without an error
   for (const name of ['connect', 'ready', 'end', 'finish', 'close'])
     client.on(name, (value) => events.push(value === undefined ? name : `${name} ${value}`));
   const closed = once(client, 'close');
-  // Written before it is connected.
+  // Data written before the socket is connected.
   client.write('hello ');
   client.end('world');
   assert.is(String(await all(client)), 'hello world');
@@ -43,14 +43,14 @@ test('an echo server in the style of node:net: pipe, end, close without an error
   assert.is(client.bytesWritten, 11);
 });
 
-test('bytes arrive in order for all sizes of writes and slots', async () => {
+test('bytes arrive in order, for all sizes of writes and slots', async () => {
   const [client, server] = await sockets({ slots: 3, slotBytes: 100 });
   const bytes = patternOf(100_000);
   const reading = all(server);
   for (let at = 0, n = 1; at < bytes.length; at += n, n = (n * 7 + 3) % 500)
     client.write(bytes.subarray(at, at + n));
   client.end();
-  // The whole buffer, because subarrays must not overlap anywhere.
+  // Compares whole buffers, because subarrays must not overlap anywhere.
   assert.equal(await reading, bytes);
 });
 
@@ -75,7 +75,7 @@ test('write returns false if the peer does not read, and drain is emitted when i
   assert.is(read, 1024 * total);
 });
 
-test('half-close: one side has ended and still reads', async () => {
+test('half-close: a side that has ended can still read', async () => {
   const [client, server] = await sockets({ allowHalfOpen: true });
   const closed = once(client, 'close');
   client.end('question');
@@ -124,7 +124,7 @@ for (const [own, peers, filled] of [
   [1, 1, 1],
   [1, 16, 2],
 ] as const)
-  test(`destroy is an end for the peer when all is sent: ${filled} full slots, of ${own} and ${peers}`, async () => {
+  test(`destroy is an end for the peer after all data was sent: ${filled} full slots, of ${own} and ${peers}`, async () => {
     const options = { ringBytes: 0 };
     const [client, server] = await sockets(
       { ...options, slots: own },
@@ -161,7 +161,7 @@ test('no listener: ECONNREFUSED and close; an aborted signal: AbortError', async
   const { port } = server.address()!;
   await Promise.all([once(server, 'close'), server[Symbol.asyncDispose]()]);
   const refused = connect(port, '127.0.0.1');
-  // Not once(), which fails with the error.
+  // Does not use once(), which would fail with the error.
   const closed = new Promise((resolve) => refused.once('close', resolve));
   const [error] = (await once(refused, 'error')) as [Error & { code: string }];
   assert.is(error.code, 'ECONNREFUSED');
@@ -238,7 +238,7 @@ async function reading(onread: OnReadOptions): Promise<[client: Socket, server: 
   return [client, socket];
 }
 
-test('onread: bytes arrive in memory of the program, up to its size, and the end as usual', async () => {
+test('onread: bytes arrive in the program’s memory, up to its size, and the end is reported as usual', async () => {
   const bytes = patternOf(300_000);
   for (const size of [7, 1000, 65_536, 1_000_000]) {
     const buffer = Buffer.alloc(size);
@@ -307,7 +307,7 @@ test('onread: false stops the sender until resume, even after the end has arrive
   client.end();
 });
 
-test('onread: pause and resume, within the callback as well', async () => {
+test('onread: pause and resume, even within the callback', async () => {
   const came: Buffer[] = [];
   const [client, server] = await reading({
     buffer: Buffer.alloc(10),
@@ -367,7 +367,7 @@ test('onread: invalid options are rejected by name', () => {
   }
 });
 
-test('bytes that wait for a reader are delivered in chunks of up to 256 KiB', async () => {
+test('waiting bytes are delivered to a reader in chunks of up to 256 KiB', async () => {
   const [client, server] = await sockets({ slots: 64, slotBytes: 8016, ringBytes: 0 });
   const bytes = patternOf(64 * 8000);
   server.pause();

@@ -1,5 +1,5 @@
-// Unreferenced channels that were not closed: they are collected, their connection ends, and a warning is emitted. Channels that are still
-// needed are kept, although the program has no reference to them.
+// Unreferenced channels that were not closed are collected. Their connection ends, and a warning is emitted. Channels that are still needed
+// are kept although the program does not reference them.
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ import {
 import { collect } from '../helpers/collect.js';
 import { firstIf } from '../helpers/tiers.js';
 
-/** Warnings since the test began. */
+/** Warnings emitted since the test began. */
 const warnings: Error[] = [];
 process.on('warning', (warning) => warnings.push(warning));
 
@@ -28,7 +28,7 @@ async function collectOnce(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Several times as often as is needed to collect an unreferenced channel. */
+/** Collects garbage several times as often as an unreferenced channel requires. */
 async function collectALot(): Promise<void> {
   for (let n = 0; n < 20; n += 1) await collectOnce();
 }
@@ -54,7 +54,7 @@ test.after.each(async () => {
   }
 });
 
-test('an unreferenced channel is collected: the peer’s end closes, and a warning names the peer', async () => {
+test('an unreferenced channel is collected: the peer’s channel closes, and a warning names the peer', async () => {
   let ended: Error | undefined;
   const port = await listening((channel) => {
     channel.onRequest((bytes) => bytes);
@@ -89,7 +89,8 @@ test('an unreferenced channel of a server’s handler is collected and removed f
   assert.match(warnings[0]!.message, /^The channel to 127\.0\.0\.1:\d+ was garbage-collected/);
 });
 
-// A closure that refers to the channel keeps it, and so do all others of its function. So each of these functions has at most one closure.
+// A closure that refers to the channel keeps it alive, and so do all other closures of the same function. Each of these functions therefore
+// has at most one closure.
 
 const handled = (channel: Channel): Promise<Buffer> =>
   new Promise((resolve) => channel.onRequest(resolve as (bytes: Buffer) => undefined));

@@ -1,4 +1,4 @@
-/** `networkdirect/net`: views of a peer's memory, in another process, a Worker, and this process. */
+/** `networkdirect/net`: views of memory of a peer in another process, in a Worker, and in this process. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -45,7 +45,7 @@ interface Owner {
   expose(words: string): Promise<RemoteMemory>;
 }
 
-/** Another process with memory, and a channel to it. */
+/** Starts another process with memory. Returns it with a channel to it. */
 async function owner(options = {}, bytes = BYTES): Promise<Owner> {
   const child = fork(program, [String(bytes)], {
     env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
@@ -138,13 +138,13 @@ direct('a view outlives the release, the connection, and a process that is kille
   await kill(child);
   await closed;
   assert.is((await rejection(remote.map())).code, 'ECONNRESET');
-  // Also pages that have not been accessed yet.
+  // Includes pages that have not been accessed yet.
   assert.is(sum(view), 4 * BYTES);
   view.fill(5);
   assert.is(sum(view), 5 * BYTES);
 });
 
-/** Views that this process has mapped, as listed by Linux. */
+/** Views mapped by this process, as listed by Linux. */
 const mapped = (): number =>
   readFileSync('/proc/self/maps', 'utf8').match(/rw-p .*memfd:networkdirect/g)?.length ?? 0;
 

@@ -1,6 +1,6 @@
 /**
- * `networkdirect/net` over a provider whose completion queues lack `shouldPoll`, so that only notifications end its waits: streams,
- * messages, requests, and the end of connections, with the tests that also run with the hint.
+ * `networkdirect/net` over a provider whose completion queues lack `shouldPoll`, so that only notifications end its waits. Runs the same
+ * tests of streams, messages, requests and the end of connections as with the hint.
  */
 import '../helpers/without-poll-hint.js';
 import { test } from 'uvu';
@@ -10,7 +10,7 @@ import './net-ending.test.js';
 import './net-requests.test.js';
 import './net-socket.test.js';
 
-test('the hint is missing', () => {
+test('completion queues lack the hint', () => {
   ndStartup();
   using adapter = ndOpenAdapter('127.0.0.1');
   using queue = adapter.createCompletionQueue(1);

@@ -11,7 +11,7 @@ function receives(side: Side, n: number): void {
   for (let i = 0; i < n; i++) side.qp.postReceive(i, []);
 }
 
-/** Polls until there is one; the program does not return to its event loop. */
+/** Polls until a completion arrives, without returning to the event loop. */
 function spin(side: Side): void {
   while (side.cq.poll([], 1) === 0);
 }
@@ -23,7 +23,7 @@ test('a completion polled while its notification is in transit leaves the notifi
     const type = round % 2 === 0 ? 'any' : 'solicited';
     const flags = SIGNALED | (round % 2 === 0 ? 0 : SOLICITED);
     const next = b.cq.notify(type);
-    // It arrives, announced or not, before the kernel has seen the request, or after it.
+    // The completion may arrive before or after the kernel has received the request, and may or may not cause an event.
     a.qp.send('first', [], flags);
     spin(b);
     a.qp.send('second', [], flags);
@@ -34,7 +34,7 @@ test('a completion polled while its notification is in transit leaves the notifi
   release();
 });
 
-test('two notifications in transit at once both complete, whichever event reached the first', async () => {
+test('two notifications in transit at once both complete, no matter which event reached the first', async () => {
   const { a, b, release } = await connectedPair();
   for (let round = 0; round < 200; round++) {
     receives(b, 2);
@@ -49,7 +49,7 @@ test('two notifications in transit at once both complete, whichever event reache
   release();
 });
 
-test('a consumer that sleeps whenever the queue is empty gets every completion, whatever happens in between', async () => {
+test('a consumer that sleeps whenever the queue is empty gets every completion, no matter what happens in between', async () => {
   const { a, b, release } = await connectedPair();
   const total = 2000;
   const consumer = (async () => {
@@ -75,7 +75,7 @@ test('batchNotify waits for the requested number of completions, and peek return
   };
   await send(3);
   assert.is(b.cq.peek(), 3);
-  // An overlapped request that passes the kernel after it: the batch had enough time.
+  // A later overlapped request has passed the kernel, so the batch had enough time.
   assert.is(batch.status, Status.PENDING);
   await send(1);
   await batch;
@@ -85,7 +85,7 @@ test('batchNotify waits for the requested number of completions, and peek return
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
   assert.is(await outcome(cancelled), Status.CANCELED);
-  // The next completion, requested meanwhile, ends a batch as well.
+  // A later wait for the next completion makes that completion end the batch, too.
   await take(b.cq, 2);
   const early = batchOf(6);
   const next = b.cq.notify('any');
@@ -126,7 +126,7 @@ test('an overrun ends every wait, including later ones, in BUFFER_OVERFLOW', asy
   qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
   for (let i = 0; i < 3; i++) qp.postReceive(i, []);
   const waits = [cq.notify('errors'), cq.notify('errors'), cq.batchNotify(2)];
-  // Flushed requests are solicited and end these before the overrun; only errors report the overrun.
+  // Only waits for errors are certain to end with the overrun. Flushed requests are solicited and may end other waits before it.
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
   assert.is(await outcome(waits[0]!), Status.BUFFER_OVERFLOW);
   assert.is(await outcome(waits[1]!), Status.BUFFER_OVERFLOW);
@@ -142,14 +142,14 @@ test('cancelled notifications end in the order they were issued, with or without
   for (let round = 0; round < 5; round++) {
     const ended: number[] = [];
     const note = (n: number) => {
-      // Attached at once: a later await sees all of them ended.
+      // The handler is attached at once. At a later await, all requests would have ended.
       return a.cq.notify(n % 2 === 0 ? 'any' : 'errors').then(undefined, (error) => {
         assert.is((error as WvError).status, Status.CANCELED);
         ended.push(n);
       });
     };
     const requests = [note(0)];
-    // The kernel admits this one, and passes the following ones to the HCA.
+    // After this query, the kernel has processed the first request, and the following ones bypass it.
     a.device.query();
     for (let n = 1; n < 9; n++) requests.push(note(n));
     a.cq.cancelOverlappedRequests();

@@ -38,8 +38,8 @@ import { ND, runNd } from '../helpers/nd-tool.js';
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
 const DATA_AT = 16_384;
-/** Less than the time for which an unanswered DREQ is retransmitted. */
-const CM_PATIENCE_MS = 60_000;
+/** Less than the time for which a DREQ without a reply is retransmitted. */
+const CM_RETRIES_MS = 60_000;
 const ending: (() => unknown)[] = [];
 
 test.after.each(async () => {
@@ -86,14 +86,14 @@ class Stranger {
   }
 
   send(bytes: Buffer): void {
-    // The completions of earlier Sends, whose entries are then free.
+    // Polls the completions of earlier Sends, which frees their entries.
     this.side.outbound.getResults([], 32);
     const at = 1024 + 256 * (this.#place++ % 32);
     bytes.copy(this.memory, at);
     this.side.send(0, this.side.sge(at, bytes.length));
   }
 
-  /** The completion of a command; undefined if the connection has ended. */
+  /** Returns the status of a command's completion; undefined if the connection has ended. */
   async answer(bytes: Buffer): Promise<string | undefined> {
     this.send(bytes);
     const [received] = await this.side.received();
@@ -104,13 +104,13 @@ class Stranger {
     return nvmeStatusName(statusField >>> 1);
   }
 
-  /** Its memory as a command describes it. */
+  /** The data descriptor of its memory. */
   keyed(length: number) {
     const { address, token } = this.side.remote;
     return { sglType: Sgl.KEYED, address: address + BigInt(DATA_AT), keyedLength: length, key: token };
   }
 
-  /** The fabrics command Connect. */
+  /** Creates the fabrics command Connect. */
   connectCommand(change: Partial<ReturnType<typeof ConnectData.parse>> = {}): Buffer {
     ConnectData.make({ controllerId: 0xffff, subsystem: NQN, host: HOST_NAME, ...change }).copy(
       this.memory,
@@ -152,7 +152,7 @@ for (const [values, reason] of [
   });
 }
 
-test('a capsule that is shorter than a command ends the connection, and no other', async () => {
+test('a capsule that is shorter than a command ends only its own connection', async () => {
   const target = serve();
   const stranger = await Stranger.ready(target);
   assert.is(await stranger.answer(Buffer.alloc(10)), undefined);
@@ -179,7 +179,7 @@ test('commands before Connect, and a second Connect, are out of sequence', async
   await stillServes(target);
 });
 
-test('descriptors that do not fit their command have a status each', async () => {
+test('each kind of descriptor that does not fit its command has its own status', async () => {
   const target = serve();
   const stranger = await Stranger.ready(target);
   const identify = { opcode: Admin.IDENTIFY, namespaceId: 1 };
@@ -231,7 +231,7 @@ test('a completion invalidates the key of its command if the command requests it
   await stillServes(target);
 });
 
-test('a key that grants nothing ends the connection, and no other', async () => {
+test('an invalid key ends only its own connection', async () => {
   const target = serve();
   for (const opcode of [Admin.IDENTIFY, Admin.FABRICS]) {
     const stranger = opcode === Admin.IDENTIFY ? await Stranger.ready(target) : new Stranger();
@@ -246,7 +246,7 @@ test('a key that grants nothing ends the connection, and no other', async () => 
   await stillServes(target);
 });
 
-test('capsules of any bytes: each gets a completion, or ends the connection', async () => {
+test('random capsules either get a completion or end the connection', async () => {
   const target = serve();
   const known = [Admin.IDENTIFY, Admin.GET_LOG_PAGE, Admin.SET_FEATURES, Admin.FABRICS, Admin.ABORT, 0x55];
   const shape = fc.tuple(fc.constantFrom(...known), fc.uint8Array({ minLength: 63, maxLength: 200 }));
@@ -403,13 +403,13 @@ test('a stopped target process counts as lost after the keep-alive timeout', asy
     target.child.kill('SIGSTOP');
     const begun = performance.now();
     const [error] = await closed;
-    assert.ok(performance.now() - begun < CM_PATIENCE_MS, 'it does not wait for the answer to a DREQ');
+    assert.ok(performance.now() - begun < CM_RETRIES_MS, 'it does not wait for the answer to a DREQ');
     assert.match(String(error), /reconnecting failed/);
     target.child.kill('SIGCONT');
   });
 });
 
-test('a host process that is killed: the target notices, and serves the next', async () => {
+test('a host process that is killed: the target detects this and serves the next host', async () => {
   await withFile(async (path) => {
     const [target, port] = await startTarget(path);
     const place = ['127.0.0.1', '--nqn', NQN, '--port', String(port)];

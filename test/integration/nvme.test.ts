@@ -95,7 +95,7 @@ test('a controller reports its identity and has the requested queues', async () 
   await rejects(controller.open(2), /Identify failed with INVALID_NAMESPACE/);
 });
 
-test('reads and writes of any position and length, from several queues', async () => {
+test('reads and writes at any position and of any length, on several queues', async () => {
   const disk = await (await connect(serve())).open();
   const expected = Buffer.alloc(disk.size);
   const places: [number, number][] = [
@@ -122,7 +122,7 @@ test('reads and writes of any position and length, from several queues', async (
   }
 });
 
-test('the end of the disk: a read is shorter, a write is rejected', async () => {
+test('the end of the disk: a read is truncated, and a write is rejected', async () => {
   const disk = await (await connect(serve())).open();
   assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size - 30)).bytesRead, 30);
   assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size + 30)).bytesRead, 0);
@@ -136,7 +136,7 @@ test('the end of the disk: a read is shorter, a write is rejected', async () => 
   await rejects(disk.read(Buffer.alloc(10)), /closed/);
 });
 
-test('many small writes at once, parts of the same blocks among them', async () => {
+test('many small writes at once, some to the same blocks', async () => {
   const disk = await (await connect(serve(), { queues: 4, depth: 4 })).open();
   const expected = randomBytes(100 * 300);
   const writes = Array.from({ length: 100 }, (_, n) => disk.write(expected, 300 * n, 300, 300 * n));
@@ -174,7 +174,7 @@ test('streams: written, read, and both', async () => {
   await rejects(beyond, /must not exceed the end/);
 });
 
-test('a file is the disk: it has the bytes after a flush', async () => {
+test('a file as the disk: it contains the data after a flush', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'nvme-'));
   const path = join(folder, 'disk');
   try {
@@ -189,7 +189,7 @@ test('a file is the disk: it has the bytes after a flush', async () => {
   }
 });
 
-test('several hosts have controllers of their own on one disk', async () => {
+test('several hosts have their own controllers on one disk', async () => {
   const target = serve();
   const [a, b] = await Promise.all([connect(target), connect(target)]);
   assert.is.not(a.identity.controllerId, b.identity.controllerId);
@@ -204,7 +204,7 @@ test('several hosts have controllers of their own on one disk', async () => {
   assert.is(target.hosts, 1);
 });
 
-test('a store that fails: the host gets a status, and the next command works', async () => {
+test('a failing store: the host gets a status, and the next command works', async () => {
   const store = memoryStore(MEGABYTE);
   let fails = true;
   const broken: Store = {
@@ -220,7 +220,7 @@ test('a store that fails: the host gets a status, and the next command works', a
   assert.is((await disk.read(Buffer.alloc(512))).bytesRead, 512);
 });
 
-test('a target that is lost and returns: pending and queued commands are then executed', async () => {
+test('a target that is lost and restarted: pending and queued commands are then executed', async () => {
   const memory = memoryStore(MEGABYTE);
   let holds = false;
   let reached = (): void => {};

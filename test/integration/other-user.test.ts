@@ -1,5 +1,5 @@
-// Another user of the host holds the names of this user's processes, and UDP 4791. In a private network namespace,
-// because this process gets neither while others have them.
+// Another user of the host owns the names of this user's processes, and UDP 4791. Runs in a private network namespace, because this process
+// cannot get them while others own them.
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -22,7 +22,7 @@ const own = (what: string): string => `networkdirect/${user}/${DIALECT}/${what}`
 const range = (count: number, first = 0, step = 1): number[] =>
   Array.from({ length: count }, (_, n) => first + n * step);
 
-/** Every name of a slot and of a block of ports, and the names of one port. */
+/** All names of slots and of blocks of ports, and the names of one port. */
 const names = [
   ...range(SLOTS).map((slot) => own(`slot/${slot}`)),
   ...SERVICES.flatMap((service) =>
@@ -100,12 +100,12 @@ run(title('requests statistics: it gets none, and this user gets all'), async ()
 });
 
 run(title('has a process: nd stat reports that it cannot be observed'), async () => {
-  // It has the names of its own user's slots, like a process with an HCA.
+  // It owns names of its own user's slots, like a process with an HCA.
   const stranger = await Stranger.holding([`networkdirect/65534/${DIALECT}/slot/0`]);
   assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);
   assert.match((await runNd('stat')).stdout, 'No process of this user uses the software HCA.');
   const one = await runNd('stat', String(stranger.pid));
-  // Root may send signals to any process, and no user requests another's statistics.
+  // Root may send signals to any process, but statistics of other users are never requested.
   assert.is(one.code, 1);
   assert.match(one.stderr, `Process ${stranger.pid} belongs to another user`);
   await stranger.end();

@@ -1,6 +1,5 @@
-// Processes of this user with another version of the package, simulated by their names, their probes and their hello:
-// they share neither slots nor ports nor UDP 4791 with this one, and messages name them. `npm run test:versions` uses
-// real ones.
+// Processes of this user with another version of the package, simulated by their names, probes and hello. They share neither slots nor
+// ports nor UDP 4791 with this version, and messages name them. `npm run test:versions` uses real ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DIALECT } from '../../kernel-bridge/hca/index.js';
@@ -16,11 +15,11 @@ import { firstIf, long } from '../helpers/tiers.js';
 const LOOPBACK = '127.0.0.1';
 const PORT = 7000;
 const TIMEOUT_MS = 20_000;
-/** Of the probes of versions before the sixth dialect, and of the next one. */
+/** Magic numbers of probes: of versions before the sixth dialect, and of the next version. */
 const magics = { older: 0x4e44_5350, next: (0x4e44 << 16) | (DIALECT + 1) };
 
 const user = process.getuid?.();
-/** Names of a process before the sixth dialect, and of one of the next. */
+/** Prefixes of the names of a process: before the sixth dialect, and of the next one. */
 const beginnings = {
   older: `networkdirect/${user}/`,
   next: `networkdirect/${user}/${DIALECT + 1}/`,
@@ -44,14 +43,14 @@ async function start(which: Other, port: 'join' | 'alone', ...more: string[]): P
   return other;
 }
 
-/** A process that has opened its HCA and, if it can, the port. */
+/** Starts a process that opens its HCA and, if possible, the port. */
 async function opened(): Promise<Peer> {
   const peer = await Peer.start();
   await (await peer.listen('wv', '0.0.0.0')).release();
   return peer;
 }
 
-/** Two processes of this version connect, and their messages arrive. */
+/** Two processes of this version connect and exchange messages. */
 async function connects(server: Peer, client: Peer, port?: number): Promise<void> {
   const listener = await server.listen('nd2', LOOPBACK, port === undefined ? {} : { port });
   const [active, passive] = await connectTo(listener, client, { accepterReceives: 1 });
@@ -91,7 +90,7 @@ for (const which of ['older', 'next'] as const) {
         await peer.said(new RegExp(`is held by process ${pid} \\(python3\\), which runs another version`));
       assert.equal(portSharers(), [pid]);
       await connects(peers[0]!, peers[1]!);
-      // A process that joins now finds it held.
+      // A process that starts now finds the port in use.
       const late = await opened();
       await late.said(new RegExp(`held by process ${pid} `));
       await connects(late, peers[0]!);
@@ -121,7 +120,7 @@ for (const which of ['older', 'next'] as const) {
           `connection to port ${PORT} of this host was refused: process ${pid} listens there with another version`,
         ),
       );
-      // It has its own port, and this version has its own.
+      // The other version has its own port, and so has this version.
       await connects(server, client, PORT);
     },
   );
@@ -146,7 +145,7 @@ for (const which of ['older', 'next'] as const) {
   );
 }
 
-test('probes that do not come from the port, or while no other version is running, have no effect', async () => {
+test('probes have no effect if they do not come from the port, or if no other version is running', async () => {
   const peer = await opened();
   await start('older', 'alone');
   await other!.probe(magics.older, 0, 'beside');
@@ -160,14 +159,14 @@ test('probes that do not come from the port, or while no other version is runnin
   assert.is(peer.errors, '');
 });
 
-long(test, 'processes that start together share the port, all of them', async () => {
+long(test, 'processes that start together all share the port', async () => {
   const peers = await Promise.all(Array.from({ length: 8 }, opened));
   assert.equal(
     portSharers(),
     peers.map(({ pid }) => pid).sort((a, b) => a - b),
   );
   assert.equal(new Set(peers.map(({ errors }) => errors)), new Set(['']));
-  // A process that joins when others have gone can have the port.
+  // A process that starts after the others have ended can use the port.
   await Promise.all(peers.map((peer) => peer.kill()));
   const next = await opened();
   assert.equal(portSharers(), [next.pid]);

@@ -1,6 +1,6 @@
 /**
- * Partitions change while the kernel runs: events, tables, and the end of connections whose partition has gone. ND's choice of a
- * partition. In a network namespace of its own, as its P_Keys are counted by others.
+ * Partitions that change while the kernel runs: events, tables, and the end of connections whose partition was removed. Also ND's choice of
+ * a partition. Runs in its own network namespace, because other processes would count its P_Keys.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,7 +42,7 @@ function tableOf({ device }: Side): number[] {
   );
 }
 
-/** The side's queue pair in INIT, with an entry of the table. */
+/** Moves the side's queue pair to INIT with an entry of the table. */
 function inPartition(side: Side, pkeyIndex: number): Side {
   side.qp.modify(
     { qpState: QpState.INIT, pkeyIndex, portNumber: 1, accessFlags: 0 },
@@ -103,7 +103,7 @@ test('a connection whose entry is removed ends on both sides; one of another par
   await connect(provider, c, d);
   b.qp.postReceive('never', sgl(b));
   const ends = [a, b].map(({ ep }) => endOf(ep.notifyDisconnect()));
-  // The third entry stays where it was; a limited member is one of the same partition.
+  // The third entry keeps its position. A limited member belongs to the same partition.
   setPartitions([0xffff, 0x8005, 0x0002]);
   assert.equal(await Promise.all(ends), ['CONNECTION_ABORTED', 'CONNECTION_ABORTED']);
   const [never] = await take(b.cq, 1);
@@ -120,7 +120,7 @@ test('a connection whose entry is removed ends on both sides; one of another par
   provider.release();
 });
 
-/** A connection to another process, whose table stays as it is, up to the reply. */
+/** Connects to another process, whose table does not change, up to the reply. */
 async function repliedBy(server: Peer) {
   const listener = await server.listen('wv', ADDRESS);
   const provider = openProvider();
@@ -139,7 +139,7 @@ async function repliedBy(server: Peer) {
 }
 const ofPeer: KernelOptionsInput = { link: 'wire', pkeys: [0xffff, 0x8001, 0x8002] };
 
-test('a reply that comes after the partition has gone is not accepted', async () => {
+test('a reply that arrives after the partition was removed is not accepted', async () => {
   const { side, accepting, release } = await repliedBy(await Peer.start({ kernel: ofPeer }));
   setPartitions([0xffff, 0x8001]);
   assert.is(await endOf(side.ep.accept(null, {})), 'CONNECTION_ABORTED');
@@ -152,7 +152,7 @@ test('a reply that comes after the partition has gone is not accepted', async ()
   release();
 });
 
-test('the peer in another process is notified of it as of a disconnect', async () => {
+test('the peer in another process is notified by a disconnect', async () => {
   const { side, accepting, release } = await repliedBy(await Peer.start({ kernel: ofPeer }));
   await side.ep.accept(null, {});
   const ended = (await accepting).notifyDisconnect();
@@ -162,7 +162,7 @@ test('the peer in another process is notified of it as of a disconnect', async (
   release();
 });
 
-test('ND v1: an adapter of a partition connects and listens in it', async () => {
+test('ND v1: an adapter of a partition connects and listens in that partition', async () => {
   const nd = openNetworkDirect();
   const [one, two] = [nd.openAdapter(ADDRESS, { pkey: 0x8001 }), nd.openAdapter(ADDRESS, { pkey: 0x8002 })];
   const listen = one.listen();
@@ -195,7 +195,7 @@ test('ND v1: an adapter of a partition connects and listens in it', async () => 
   await active.cq.notify('any');
   await active.connector.disconnect();
   assert.equal(valuesOf(await acknowledged(capture, before), 'pkey'), [0x8001]);
-  // The table changes, and so does what the instance can do.
+  // When the table changes, the instance can no longer use its partition.
   setPartitions([0xffff, 0x8002]);
   assert.throws(
     () => side(one),
@@ -211,7 +211,7 @@ test('ND v1: an adapter of a partition connects and listens in it', async () => 
   for (const each of [one, two, nd]) each.release();
 });
 
-test('ND v2: an adapter of a partition connects and listens in it; others accept each request', async () => {
+test('ND v2: an adapter of a partition connects and listens in that partition; others accept all requests', async () => {
   const nd = openNetworkDirect2();
   const id = nd.resolveAddress(ADDRESS);
   const [one, any] = [nd.openAdapter(id, { pkey: 0x8002 }), nd.openAdapter(id)];
@@ -255,13 +255,13 @@ test('ND v2: an adapter of a partition connects and listens in it; others accept
   await connects(one, strict, one, 0x8002);
   await connects(one, open, any, 0x8002);
   await connects(any, open, any, 0xffff);
-  // The instance stays in the partition that was the port's first when it was opened.
+  // The instance stays in the partition that was the port's first one when it was opened.
   setPartitions([0x8001, 0x8002, 0xffff]);
   await connects(any, open, any, 0xffff);
   for (const each of [one, any, nd]) each.release();
 });
 
-test('ND: an invalid partition, or one that the port is not in, is refused by name', () => {
+test('ND: an invalid partition, or one that the port does not belong to, is rejected, and the error names it', () => {
   const v1 = openNetworkDirect();
   const v2 = openNetworkDirect2();
   const id = v2.resolveAddress(ADDRESS);
@@ -281,7 +281,7 @@ test('ND: an invalid partition, or one that the port is not in, is refused by na
   v2.release();
 });
 
-test('WinVerbs: a listener of one partition refuses requests for others', async () => {
+test('WinVerbs: a listener of one partition rejects requests for others', async () => {
   const provider = openProvider();
   const listener = provider.createConnectEndpoint();
   listener.bindAddress({ family: 4, address: ADDRESS, port: 0 });

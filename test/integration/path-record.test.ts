@@ -1,4 +1,4 @@
-/** `IWVEndpoint.modify` accepts a whole path record: each member reaches the wire, or the queue pairs of both sides. */
+/** `IWVEndpoint.modify` accepts a whole path record: each member has an effect on the wire or on the queue pairs of both sides. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ test.after(() => rmSync(folder, { recursive: true }));
 
 const message = 20_001;
 
-/** Connects on a path and sends a message; returns the packets and both queue pairs' attributes. */
+/** Connects on a path and sends a message. Returns the packets and both queue pairs' attributes. */
 async function connectBy(address: string, change: Partial<WvPathRecord>) {
   const provider = openProvider();
   const [a, b] = [openSide(provider, {}, message, address), openSide(provider, {}, message, address)];
@@ -102,7 +102,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
   });
 }
 
-test('an invalid path is refused with its member', () => {
+test('an invalid path is rejected, and the error names the member', () => {
   const provider = openProvider();
   const endpoint = provider.createConnectEndpoint();
   const { record } = provider.resolvePath('127.0.0.1', '127.0.0.1');

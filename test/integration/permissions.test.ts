@@ -1,4 +1,4 @@
-// Options of Node.js that forbid what the package needs: the error says which one to omit or to add.
+// Options of Node.js that forbid what the package needs. The error names the option to omit or to add.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

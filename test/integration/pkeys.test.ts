@@ -1,6 +1,5 @@
-// Partitions between two processes, each with its own P_Key table: which ones connect, with which entries, and what is
-// counted. In a private network namespace, because any process counts the P_Keys of strangers' requests for unknown
-// services.
+// Partitions between two processes, each with its own P_Key table: which tables can connect, with which entries, and which counters change.
+// Runs in a private network namespace, because any process counts the P_Keys of strangers' requests for unknown services.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -20,7 +19,7 @@ test.after.each(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** A REQ without a reply times out soon. */
+/** REQs without a reply time out soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 14, maxRetries: 2 } };
 
 function start(
@@ -52,9 +51,9 @@ async function portOf(child: ChildProcess): Promise<PkeyPort> {
   return await answer;
 }
 
-/** Whether a counter reaches this value: messages in flight when their sender gives up are counted a moment later. */
+/** Whether a counter reaches this value. Messages in flight when their sender gives up are counted a moment later. */
 async function comesTo(count: number, counter: () => number | Promise<number>): Promise<boolean> {
-  for (const patience = AbortSignal.timeout(HANG_MS); !patience.aborted; ) {
+  for (const timeout = AbortSignal.timeout(HANG_MS); !timeout.aborted; ) {
     if ((await counter()) >= count) return true;
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -70,12 +69,12 @@ async function meet(server: Table, client: Table, index: number, more?: KernelOp
   accepted.catch(() => {});
   const active = start(client, ['client', String(port), String(index)], more);
   const report = await told<PkeyReport>(active);
-  // A server reports requests that reached it, otherwise only its port.
+  // A server that gets a request reports it, otherwise only its port.
   const served = report.connected === 'SUCCESS' ? await accepted : undefined;
   return { report, served, badPkeys: async () => (await portOf(passive)).badPkeys };
 }
 
-/** The server's table, the client's table and the entry that it uses; the entry that the server must use. */
+/** The server's table, the client's table, the entry that the client uses, and the entry that the server must use. */
 const connects: Record<string, [server: Table, client: Table, clientIndex: number, serverIndex: number]> = {
   'full and full': [[0xffff], [0xffff], 0, 0],
   'full and full, outside the default partition': [[0x8001], [0x8002, 0x8001], 1, 0],
@@ -88,7 +87,7 @@ const connects: Record<string, [server: Table, client: Table, clientIndex: numbe
 
 for (const [what, [server, client, clientIndex, serverIndex]] of Object.entries(connects)) {
   firstIf(/outside|limited and full/.test(what), test)(
-    `${what}: connected, each with its entry`,
+    `${what}: connected, each side with its entry`,
     async () => {
       const { report, served, badPkeys } = await meet(server, client, clientIndex);
       assert.equal(report, { connected: 'SUCCESS', message: 0, pkeyIndex: clientIndex });
@@ -105,7 +104,7 @@ const refused: Record<string, [server: Table, client: Table, clientIndex: number
 
 for (const [what, [server, client, index]] of Object.entries(refused)) {
   firstIf(what.startsWith('a partition'), test)(
-    `${what}: refused, as the default partition reports`,
+    `${what}: refused, as reported in the default partition`,
     async () => {
       const { report, badPkeys } = await meet(server, client, index);
       assert.equal(report, { connected: 'CONNECTION_REFUSED' });
@@ -121,11 +120,11 @@ const unheard: Record<string, [server: Table, client: Table]> = {
 
 for (const [what, [server, client]] of Object.entries(unheard)) {
   firstIf(what.startsWith('different'), test)(
-    `${what}, and no default partition: dropped, and counted`,
+    `${what}, without a default partition: dropped and counted`,
     async () => {
       const { report, badPkeys } = await meet(server, client, 0, hasty);
       assert.equal(report, { connected: 'TIMEOUT' });
-      // The side that gives up does so on its own clock; the other may not have processed the last one yet.
+      // The side that gives up has its own timers, so the other side may not have processed the last message yet.
       assert.ok(await comesTo(3, badPkeys), 'a REQ and its two retries were counted');
     },
   );
@@ -142,7 +141,7 @@ for (const link of ['auto', 'wire'] as const) {
     assert.is((await take(a.cq, 1))[0]!.status, WcStatus.SUCCESS);
     assert.is((await take(b.cq, 1))[0]!.context, 'r');
     const before = b.device.queryPort(1).badPkeyCounter;
-    // In the other partition: one packet and two retransmissions.
+    // The other partition counts one packet and two retransmissions.
     a.qp.modify({ qpState: QpState.SQD }, QpAttr.STATE);
     a.qp.modify(
       { pkeyIndex: 1, localAckTimeout: 8, retryCount: 2 },
@@ -154,9 +153,8 @@ for (const link of ['auto', 'wire'] as const) {
     const [lost] = await take(a.cq, 1);
     assert.equal([lost!.context, lost!.status], ['foreign', WcStatus.TIMEOUT_RETRY_ERROR]);
     const badPkeys = () => b.device.queryPort(1).badPkeyCounter - before;
-    // On the local link only packets that the other side has seen are retransmitted. Over the network the disconnect
-    // may overtake the retransmissions, which a queue pair in ERROR does not count. The engine's tests cover how many
-    // are counted (engine_pkeys.cc).
+    // On the local link, only packets that the other side has received are retransmitted. Over the network, the disconnect may overtake the
+    // retransmissions, which a queue pair in ERROR does not count. The engine's tests cover how many are counted (engine_pkeys.cc).
     assert.ok(await comesTo(1, badPkeys), 'the packet was counted');
     assert.ok(badPkeys() <= 3, `${badPkeys()} were counted`);
     const [never] = await take(b.cq, 1);
@@ -165,7 +163,7 @@ for (const link of ['auto', 'wire'] as const) {
   });
 }
 
-test('table, first entry and index are reported; interfaces that are not named have the default partition', async () => {
+test('table, first entry and index are reported; other interfaces have the default partition', async () => {
   const child = start([0x8001, 0xffff, 0x0002], ['server']);
   await told<number>(child);
   assert.equal(await portOf(child), { table: [0x8001, 0xffff, 2], pkey: 0x8001, badPkeys: 0 });

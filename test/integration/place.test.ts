@@ -1,6 +1,5 @@
 /**
- * Bytes that a process places directly in memory of another one: through a queue pair of ND v2, and through a busy stream of
- * `networkdirect/net`.
+ * Bytes that a process places directly in another one's memory, through a queue pair of ND v2 or a busy stream of `networkdirect/net`.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +23,7 @@ import { seeded } from '../helpers/random.js';
 const program = programFile(new URL('../helpers/place-program.js', import.meta.url));
 const children = new Set<ChildProcess>();
 
-/** Another process, and a function that waits for its next message, which fails if the process exits first. */
+/** Starts another process. Returns it and a function that waits for its next message, and fails if the process exits first. */
 function start(args: readonly (string | number)[], options: KernelOptionsInput = {}) {
   const env = { ...process.env, ND_OPTIONS: JSON.stringify(options) };
   const child = fork(program, args.map(String), { env });
@@ -35,7 +34,7 @@ function start(args: readonly (string | number)[], options: KernelOptionsInput =
   });
   const next = <T>(): Promise<T> => {
     const told = Promise.race([once(child, 'message'), ended]).then(([message]) => message as T);
-    // A test that fails before it awaits this has already reported why.
+    // A test that fails before it awaits this has already reported the reason.
     told.catch(() => {});
     return told;
   };
@@ -64,7 +63,7 @@ needing(test, 'direct access')(
     const { queuePair } = side;
     const place = (bytes: Uint8Array, to: Nd2RemoteMemory, offset?: number) =>
       queuePair.direct!(Nd2Direct.WRITE, bytes, to, offset);
-    /** The offset at which the other process finds other bytes than these. It clears its memory afterwards. */
+    /** Returns the offset at which the other process finds different bytes. It clears its memory afterwards. */
     const wrong = async (at: number, count: number): Promise<number[]> => {
       const answer = next<{ wrong: number[] }>();
       child.send({ at, count });
@@ -127,7 +126,7 @@ needing(test, 'direct access')(
     const remote = channel.open(answer.subarray(0, 24));
     const there = async (): Promise<Buffer> => (await channel.request('')).subarray(24);
     assert.ok(remote.direct);
-    // The first use waits for the mapping.
+    // The first access waits for the mapping.
     remote.writeSync(7, patternOf(900));
     assert.equal((await there()).subarray(7, 907), patternOf(900));
     const into = new Uint8Array(993);
@@ -197,7 +196,7 @@ for (const direct of [true, false]) {
       assert.ok(most > 0);
       const poured = await told;
       if (direct) assert.ok(poured.placed > 0, JSON.stringify(poured));
-      // All with Writes, in packets.
+      // All bytes are transferred by Writes, in packets.
       else assert.ok(poured.written === 0 && poured.most > 0, JSON.stringify(poured));
     },
   );

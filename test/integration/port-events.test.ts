@@ -1,4 +1,4 @@
-// Changes of the host's interfaces, in a network namespace of their own, reach the waiting requests.
+// Changes of the host's interfaces are reported to waiting requests. Runs in its own network namespace.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ needing(test, 'namespaces')(
     assert.is(told.down! & STATE, STATE);
     assert.is(told.up! & STATE, STATE);
     assert.is(told.accumulated, STATE | ADDRESS);
-    // A port without carrier keeps its addresses and its MTU; the latest MTU is reported.
+    // A port without a carrier keeps its addresses and its MTU. The latest MTU is reported.
     assert.equal(told.withoutCarrier, [PortState.DOWN, 1024, 2]);
     assert.equal(told.withCarrier, [PortState.ACTIVE, 4096, 1]);
     assert.is(told.cancelled, 'CANCELED');

@@ -11,7 +11,7 @@ const seed = Number(process.env.ND_MODEL_SEED ?? perTier(1, Date.now() % 0x7fff_
 
 test.after.each(() => endPeers());
 
-test('connections between three processes, two threads of each: as the model predicts, and nothing is left', async () => {
+test('connections between three processes with two threads each behave as the model predicts, and nothing is left', async () => {
   const peers = await Promise.all([1, 2, 3].map(() => Peer.start()));
   const places: Place[] = [];
   for (const peer of peers) {

@@ -23,7 +23,7 @@ async function refused(command: Promise<unknown>): Promise<string | undefined> {
   return 'SUCCESS';
 }
 
-/** Sends `text` with a number from one link to the other and back, and checks what arrives. */
+/** Sends `text` with a number from one link to the other and back, and checks the received text. */
 async function exchange(active: PeerLink, passive: PeerLink, text: string, rounds = 3): Promise<void> {
   for (let n = 0; n < rounds; n += 1) {
     for (const [from, to] of [
@@ -67,11 +67,11 @@ for (const layer of LAYERS) {
   );
 }
 
-test('three processes, two listeners on one address, and traffic across in all directions', async () => {
+test('three processes, two listeners on one address, and traffic in all directions', async () => {
   const [one, two, three] = (await startPeers(3)) as [Peer, Peer, Peer];
   const [first, second] = await Promise.all([one.listen('nd', LOOPBACK), two.listen('wv', LOOPBACK)]);
   assert.is.not(first.port, second.port);
-  // Each listener has two connections, from the two other processes, and each process connects and accepts.
+  // Each listener has a connection from each of the two other processes, and each process connects and accepts.
   const links = [
     await connectTo(first, two, { request: 'two to one' }),
     await connectTo(second, three, { request: 'three to two' }),
@@ -86,7 +86,7 @@ test('three processes, two listeners on one address, and traffic across in all d
   assert.equal(await Promise.all(links.map(([active]) => active.disconnect())), Array(4).fill('SUCCESS'));
 });
 
-test('a port of another process is ADDRESS_ALREADY_EXISTS, at one address or all', async () => {
+test('a port of another process is ADDRESS_ALREADY_EXISTS, at one address and at all addresses', async () => {
   const [one, two] = (await startPeers(2)) as [Peer, Peer];
   const specific = await one.listen('nd', LOOPBACK);
   const { port } = specific;
@@ -106,7 +106,7 @@ test('a port of another process is ADDRESS_ALREADY_EXISTS, at one address or all
   await (await one.listen('nd', LOOPBACK, { port })).release();
 });
 
-test('a listener that dies releases its port to the next at once, and connections follow it', async () => {
+test('a listener that dies releases its port at once, and the next listener gets the connections', async () => {
   const [doomed, heir, client] = (await startPeers(3)) as [Peer, Peer, Peer];
   const old = await doomed.listen('nd', LOOPBACK);
   const { port } = old;
@@ -125,7 +125,7 @@ test('a listener that dies releases its port to the next at once, and connection
 
 long(
   test,
-  'a port that one process releases and another claims is reached there by earlier clients',
+  'earlier clients can connect to a port that one process releases and another one claims',
   async () => {
     const [first, second, client] = (await startPeers(3)) as [Peer, Peer, Peer];
     const old = await first.listen('nd', LOOPBACK);
@@ -184,13 +184,13 @@ for (const layer of LAYERS) {
     await Promise.all([server.call('releaseAll', {}), client.call('releaseAll', {})]);
     for (const { objects, io } of await Promise.all([server.counters(), client.counters()])) {
       assert.equal(new Set(Object.values(objects!)), new Set([0]));
-      // The file of the query itself.
+      // This is the file of the query itself.
       assert.is(io!.openFiles, 1);
     }
   });
 }
 
-test('a process exits by itself after closing everything, and also with everything open', async () => {
+test('a process exits by itself after closing everything, and even with everything open', async () => {
   for (const clean of [true, false]) {
     const [server, client] = (await startPeers(2)) as [Peer, Peer];
     const listener = await server.listen('nd', LOOPBACK);
@@ -204,7 +204,7 @@ test('a process exits by itself after closing everything, and also with everythi
       assert.is(await active.disconnect(), 'SUCCESS');
       await client.call('releaseAll', {});
     }
-    // Only its IPC channel keeps it alive now, and `leave` closes that.
+    // Now only its IPC channel keeps it alive, and `leave` closes that.
     assert.equal(await client.leave('end'), { code: 0, signal: null });
     assert.is(client.errors, '');
     assert.is(await ended, 'SUCCESS');

@@ -1,6 +1,6 @@
-// QP_MODIFY and QP_QUERY through the IOCTL interface: from × to × type × every option bit. The rule of WinVerbs: a
-// transition sets its attributes whatever the options are, and an option adds one. Other fields have invalid values,
-// and are ignored. QP_QUERY is compared completely after every request, including refused ones.
+// QP_MODIFY and QP_QUERY through the IOCTL interface: from × to × type × every option bit. WinVerbs's rule is that a transition always sets
+// its own attributes, and each option adds one. Other fields have invalid values and are ignored. The complete result of QP_QUERY is
+// compared after every request, including rejected ones.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -61,7 +61,7 @@ const optionOf: Readonly<Record<Named, number>> = {
   minRnrTimer: QpAttr.RNR_NAK_TIMEOUT,
   retryCount: QpAttr.ERROR_RETRY_COUNT,
   rnrRetry: QpAttr.RNR_RETRY_COUNT,
-  // Set with RTR only, without an option of its own.
+  // Only set by RTR, without an option.
   pathMtu: 0,
 };
 const optional = (Object.keys(optionOf) as Named[]).filter((name) => optionOf[name] !== 0);
@@ -91,7 +91,7 @@ const home = gidOfAddress(ADDRESS);
 
 const noVector: Partial<Raw['addressVector']> = { hopLimit: 0xff, dLid: 0xffff, portNumber: 0xff };
 
-/** No value of this may be accepted. */
+/** No attribute may have this value. */
 const nonsense: RawInput = {
   sendDepth: 0xffff_ffff,
   sendSge: 0xffff_ffff,
@@ -123,7 +123,7 @@ const nonsense: RawInput = {
   qpFlags: 0xff,
 };
 
-/** Valid values of everything, different ones for every `n`. */
+/** Valid values of all attributes, different ones for every `n`. */
 function goodValues(n: number): Partial<Raw> {
   return {
     initiatorDepth: n % 5,
@@ -142,7 +142,7 @@ function goodValues(n: number): Partial<Raw> {
   };
 }
 
-/** Of a path, without the port. Its peer is not on any host here. */
+/** Attributes of a path, without the port. Its peer is not on any host here. */
 function goodPath(n: number): Partial<Raw['addressVector']> {
   return {
     networkRouteValid: 1,
@@ -154,7 +154,7 @@ function goodPath(n: number): Partial<Raw['addressVector']> {
   };
 }
 
-/** The attributes that a transition sets whatever the options are. */
+/** The attributes that a transition always sets. */
 function carried(type: QpTypeName, from: QpStateName, to: QpStateName | undefined): Named[] {
   const again = from === 'INIT' && to === 'INIT';
   const rule = to && qpRule(type, again ? 'RESET' : from, to);
@@ -228,8 +228,8 @@ class Walked {
   }
 
   /**
-   * One QP_MODIFY, whose named attributes have valid values except for `change`, and the query after it. Without `to`
-   * the options lack STATE; `qpState` is a state that does not exist.
+   * Sends one QP_MODIFY and compares the query after it. The named attributes have valid values except for `change`. Without `to`, the
+   * options lack STATE, and `qpState` is a state that does not exist.
    */
   modify(
     to: QpStateName | undefined,
@@ -249,7 +249,7 @@ class Walked {
       const field = fieldOf[name];
       if (field !== 'addressVector') Object.assign(values, { [field]: good[field] });
     }
-    // Without the option a port of 0 means the only one.
+    // Without the option, port 0 selects the only port.
     const portNumber = given.includes('port') ? 1 : 0;
     const addressVector: Partial<Raw['addressVector']> = {
       ...noVector,
@@ -300,7 +300,7 @@ class Walked {
     this.expected = { ...this.expected, ...values, addressVector, qpState: state, currentQpState: state };
   }
 
-  /** Moves it to a state with legal steps, if it is not there. */
+  /** Moves the queue pair to a state with valid transitions, unless it is already there. */
   async reach(state: QpStateName): Promise<void> {
     if (this.state === state) return;
     this.modify('RESET', 0, Status.SUCCESS);
@@ -311,7 +311,7 @@ class Walked {
     if (state === 'ERROR') this.modify('ERROR', 0, Status.SUCCESS);
   }
 
-  /** A send from deregistered memory: SQERROR, for a reliable connection ERROR. */
+  /** Sends from deregistered memory. This leads to SQERROR, or to ERROR for a reliable connection. */
   async failSend(): Promise<void> {
     const { gone, ah, cq } = this.world;
     const sgl = [{ region: gone, offset: 0, length: 8 }];
@@ -366,7 +366,7 @@ for (const type of qpTypes) {
             await one.reach(from);
             one.modify(to, options, status, change);
           };
-          // Without STATE the state stays, and a queue pair in RESET or ERROR accepts nothing.
+          // Without STATE, the state does not change, and a queue pair in RESET or ERROR rejects everything.
           const rule =
             to !== undefined || (from !== 'RESET' && from !== 'ERROR')
               ? qpRule(type, from, to ?? from)
@@ -392,7 +392,7 @@ for (const type of qpTypes) {
               await attempt(QpAttr.CURRENT_STATE, Status.INVALID_DEVICE_STATE, { currentQpState });
           }
           await attempt(QpAttr.CURRENT_STATE, Status.INVALID_PARAMETER, { currentQpState: 7 });
-          // Even if something else is wrong as well, programs cannot set a controlled Q_Key.
+          // Programs cannot set a controlled Q_Key, even if something else is also invalid.
           for (const qkey of [0x8000_0000, 0xffff_ffff]) {
             await attempt(QpAttr.QKEY, Status.ACCESS_DENIED, { qkey });
           }
@@ -459,7 +459,7 @@ for (const type of qpTypes) {
     }));
 }
 
-test('an RC queue pair is never in SQERROR: a send that fails ends in ERROR, and no request leads to it', () =>
+test('an RC queue pair is never in SQERROR: a failed send leads to ERROR, and no request leads to SQERROR', () =>
   inWorld(async (world) => {
     const one = new Walked(world, 'RC');
     await one.reach('RTS');

@@ -15,14 +15,13 @@ const program = programFile(new URL('../helpers/rest-program.js', import.meta.ur
 /** V8 itself collects garbage for some time after work; this test must not count that. */
 const quietV8 = ['--v8-pool-size=0', '--no-memory-reducer', '--single-threaded-gc'];
 /**
- * A window without wake-ups: this many consecutive sleeps of this process, 3 s in total or more. On a busy machine it
- * waits for a CPU as the watched processes do, so that a timer of theirs would fire within a window.
+ * Length of a window: this many consecutive sleeps of this process, which take at least 3 s in total. On a busy machine it waits for a CPU
+ * like the watched processes, so that one of their timers would fire within a window.
  */
 const SLEEPS = 10;
 const SLEEP_MS = 300;
 /**
- * Work left over from connecting ends within some windows, later on a busy machine; a permanent wake-up occurs in all
- * of them.
+ * Work left over from connecting ends within some windows, or later on a busy machine. A permanent wake-up occurs in all of them.
  */
 const WINDOWS = 20;
 
@@ -69,7 +68,7 @@ async function awake(sides: readonly Side[]): Promise<[string, number][]> {
   );
 }
 
-long(needing(test, 'namespaces'), 'connections at rest wake no thread of either process', async () => {
+long(needing(test, 'namespaces'), 'idle connections do not wake any thread of either process', async () => {
   const server = start('listen');
   const client = start('connect', await server.line());
   try {
@@ -88,5 +87,5 @@ long(needing(test, 'namespaces'), 'connections at rest wake no thread of either 
   }
 });
 
-// In a private namespace: elsewhere changes of interfaces and other programs would wake this process.
+// Runs in a private namespace. Elsewhere, changes of interfaces and other programs would wake this process.
 runApart(import.meta.url, () => test.run());

@@ -1,5 +1,4 @@
-// The host's routes decide where paths start, as for sockets: static, policy and default routes, IPv4 and IPv6, and
-// changes.
+// The host's routes determine where paths start, as for sockets: static, policy and default routes, for IPv4 and IPv6, and changes of them.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
@@ -40,7 +39,7 @@ test('a connection over a static route survives a change of the route', async ()
   const hosts = await TwoHosts.start();
   try {
     const [a, b] = hosts.hosts;
-    // Behind b: an address that only a route leads to. The new route differs in its gateway, a second address of b.
+    // An address behind b, which is only reachable over a route. The new route uses another gateway, a second address of b.
     hosts.run(b, ['ip', 'address', 'add', '192.168.50.1/32', 'dev', 'lo']);
     hosts.run(b, ['ip', 'address', 'add', '10.99.0.12/24', 'dev', b.interface]);
     hosts.run(a, ['ip', 'route', 'add', '192.168.50.0/24', 'via', b.address]);

@@ -1,5 +1,4 @@
-// A shared receive queue whose senders are in another process: refilled by its limit event, until that process is
-// killed.
+// A shared receive queue whose senders are in another process. It is refilled after limit events, until that process is killed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -14,7 +13,7 @@ const PAIRS = 3;
 const MESSAGES = 40;
 const DEPTH = 8;
 
-test('messages of a process on several connections, a queue refilled by its limit, and the process killed', async () => {
+test('a process sends on several connections, the queue is refilled after limit events, and the process is killed', async () => {
   const provider = openProvider();
   const home = openSide(provider);
   const srq = home.pd.createSharedReceiveQueue(DEPTH, 1);
@@ -41,7 +40,7 @@ test('messages of a process on several connections, a queue refilled by its limi
     ends.push({ ep, qp, number });
   }
 
-  // The queue was empty so far: senders got RNR NAKs.
+  // The queue was empty until now, so senders got RNR NAKs.
   let posted = 0;
   let refills = 0;
   const post = (count: number) => {
@@ -77,7 +76,7 @@ test('messages of a process on several connections, a queue refilled by its limi
   child.kill('SIGKILL');
   await Promise.all(gone);
   while (ends.some(({ qp }) => qp.state !== QpState.ERROR)) assert.is(await srq.notify(), 'lastWqe');
-  // Receives that wait in the shared queue belong to no queue pair and are not flushed.
+  // Receives that wait in the shared queue do not belong to a queue pair and are not flushed.
   assert.is(home.cq.peek(), 0);
   for (const { ep, qp } of ends) {
     ep.release();

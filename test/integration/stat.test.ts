@@ -35,7 +35,7 @@ async function observed(
   return { child, pid: child.pid!, reported };
 }
 
-/** A process without options. Tests that do not stop it share it. */
+/** A process without options, shared by tests that do not stop it. */
 let shared: ReturnType<typeof observed> | undefined;
 
 async function sharedOne(): ReturnType<typeof observed> {
@@ -95,7 +95,7 @@ test('a process is observed from outside: queue pairs, connections, registration
   assert.ok(after.at > before.at);
 });
 
-test('no key, no memory address and no data is reported', async () => {
+test('keys, memory addresses and data are never reported', async () => {
   const { pid, reported } = await sharedOne();
   const text = JSON.stringify(await statisticsOf(pid));
   assert.not.ok(text.includes(reported.secret.slice(0, 8)));
@@ -118,7 +118,7 @@ test('the option statistics prevents a process from being observed', async () =>
   assert.match(stdout, 'its option statistics is false');
 });
 
-/** Stops a process. Its threads continue until the one that got the signal has the CPU. */
+/** Stops a process. Its threads continue until the one that got the signal runs. */
 async function stop(child: ChildProcess): Promise<void> {
   child.kill('SIGSTOP');
   const threads = `/proc/${child.pid}/task`;
@@ -126,7 +126,7 @@ async function stop(child: ChildProcess): Promise<void> {
   while (!readdirSync(threads).every(isStopped)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a stopped process takes the timeout and is reported', async () => {
+test('a stopped process is reported after the timeout', async () => {
   const { child, pid } = await observed();
   await stop(child);
   const [kernel] = await readProcesses({ pid, timeoutMs: 200 });
@@ -163,7 +163,7 @@ test('invalid arguments are reported by name', async () => {
   assert.equal([none.code, none.stderr], [1, 'nd: Process 4194304 does not exist.\n']);
 });
 
-test('nd stat: a line for each process, all of one process, JSON', async () => {
+test('nd stat: a line for each process, all details of one process, JSON', async () => {
   const { pid, reported } = await sharedOne();
   const [all, one, json] = await Promise.all([
     runNd('stat'),

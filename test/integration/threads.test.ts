@@ -1,4 +1,4 @@
-// Threads of one process: Workers with kernels of their own, and threads that never return to their event loop.
+// Threads of one process: Workers with their own kernels, and threads that never return to their event loop.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectTo, endPeers, Peer, type PeerLink } from '../helpers/peer/peer.js';
@@ -9,7 +9,7 @@ const ADDRESS = '127.0.0.1';
 const LAYERS: readonly Layer[] = ['nd', 'wv'];
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
-/** One message from a link to another that has a Receive for it. */
+/** Sends one message from a link to another one that has a Receive for it. */
 async function tell(from: PeerLink, to: PeerLink, text: string): Promise<void> {
   await from.send(text);
   const [{ sends }, { receives }] = await Promise.all([from.results(1, 0), to.results(0, 1)]);
@@ -31,13 +31,12 @@ for (const layer of LAYERS) {
       await tell(one, atOne, 'from one');
       await tell(two, atTwo, 'from two');
       const [endOne, endTwo] = [atOne.notifyDisconnect(), atTwo.notifyDisconnect()];
-      // Requests of both are outstanding.
+      // Both have outstanding requests.
       await Promise.all([one.receive(3), two.receive(3)]);
       const terminated = client.call('terminateWorker', { worker: 'one' });
       for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);
       assert.is(await terminated, 1);
-      // A terminated thread leaves one DREQ, which is not retransmitted: if it is late or lost, the peer notices only
-      // the end itself.
+      // A terminated thread sends one DREQ, which is not retransmitted. If it is late or lost, the peer only detects the end itself.
       const ends = layer === 'wv' ? ['CONNECTION_DISCONNECTED', 'CONNECTION_ABORTED'] : [peersEnd[layer]];
       const end = await endOne;
       assert.ok(ends.includes(end), end);
@@ -51,7 +50,7 @@ for (const layer of LAYERS) {
       await tell(atTwo, two, 'so am I');
       assert.is(await two.disconnect(), 'SUCCESS');
       assert.is(await endTwo, peersEnd[layer]);
-      // The remaining Worker waits for commands; without it nothing keeps the process alive.
+      // The remaining Worker waits for commands. Without it, nothing keeps the process alive.
       assert.is(await client.call('terminateWorker', { worker: 'two' }), 1);
       assert.is((await client.call('traces', {})).engineThreads, 0);
       assert.equal(await client.leave('end'), { code: 0, signal: null });
@@ -107,7 +106,7 @@ for (const layer of LAYERS) {
             faults: { seed: 7, drop: 0.2, dropMads: { [DREQ]: 1 } },
           },
         }),
-        // Sends a request without a receive, retransmits it soon, and then gets the response.
+        // Sends a request without a Receive, retransmits it soon, and then gets the response.
         Peer.start({ kernel: { cm: { responseTimeoutCode: 15, maxRetries: 15 } } }),
       ]);
       const listener = await spinner.listen(layer, ADDRESS);
@@ -143,9 +142,9 @@ for (const layer of LAYERS) {
         .finally(() => {
           ended = true;
         });
-      let patience = 0;
-      while (patience === 0 && !ended) patience = (await stranger.counters()).cm!['received.MRA'] ?? 0;
-      assert.ok(patience > 0);
+      let mras = 0;
+      while (mras === 0 && !ended) mras = (await stranger.counters()).cm!['received.MRA'] ?? 0;
+      assert.ok(mras > 0);
       const late = await listener.accept();
       await asking;
       assert.is(await late.disconnect(), 'SUCCESS');

@@ -1,4 +1,4 @@
-// Ctrl-C: an interrupted job exits with 130 and prints what it has measured; a command that runs until it is stopped exits with 0.
+// Ctrl-C: an interrupted job exits with 130 and prints its measurements so far. A command that runs until it is stopped exits with 0.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -52,7 +52,7 @@ for (const [nth, name] of ['ping', 'pingpong', 'rping', 'rpingpong'].entries()) 
   tested.add(name);
   for (const json of [true, false]) {
     firstIf((nth % 2 === 0) === json, test)(
-      `${name}${json ? ' --json' : ''}: the iterations up to then are a row`,
+      `${name}${json ? ' --json' : ''}: the iterations so far are a row`,
       async () => {
         port += 1;
         const address = `127.0.0.1:${port}`;
@@ -75,7 +75,7 @@ for (const [nth, name] of ['ping', 'pingpong', 'rping', 'rpingpong'].entries()) 
 
 for (const json of [true, false]) {
   tested.add('mrlat');
-  firstIf(json, test)(`mrlat${json ? ' --json' : ''}: the iterations up to then are a row`, async () => {
+  firstIf(json, test)(`mrlat${json ? ' --json' : ''}: the iterations so far are a row`, async () => {
     const tool = new NdTool(['mrlat', ...(json ? ['--json'] : []), ...ENDLESS.slice(2, 6), '127.0.0.1']);
     await until(tool, ({ io }) => (io?.requests ?? 0) > 2000);
     const { code, stdout, stderr } = await interrupt(tool);
@@ -102,7 +102,7 @@ test('mrrate: the finished sizes are rows', async () => {
   assert.ok(rows.length > 0 && rows.length < 2000, stdout);
 });
 
-test('conn: the established connections are counted on either side', async () => {
+test('conn: the established connections are counted on both sides', async () => {
   tested.add('conn');
   const server = await startServer('conn', '--json', '127.0.0.1:50231');
   const client = new NdTool(['conn', '-c', '--json', '--delay', '0', '--seconds', '3600', '127.0.0.1:50231']);
@@ -117,7 +117,7 @@ test('conn: the established connections are counted on either side', async () =>
 });
 
 for (const [nth, who] of (['server', 'client'] as const).entries()) {
-  test(`cat: the bytes up to then are counted, of the ${who}`, async () => {
+  test(`cat: the bytes so far are counted, with an interrupt of the ${who}`, async () => {
     tested.add('cat');
     const folder = mkdtempSync(join(tmpdir(), 'nd-cat-'));
     const address = `127.0.0.1:${50_233 + nth}`;
@@ -155,7 +155,7 @@ test('conformance: the finished cases are reported; the other half runs until it
   assert.is((await interrupt(half)).code, 0);
 });
 
-test('demo: a role that is alone, and both with --json: in JSON', async () => {
+test('demo: a single role, and both roles with --json', async () => {
   tested.add('demo');
   const server = new NdTool(['demo', '--server']);
   await server.printed(/Listening on/);
@@ -203,7 +203,7 @@ for (const { name, all } of [
 
 const NQN = 'nqn.2026-11.io.example:interrupted';
 
-test('nvme: an interrupted copy reports what the disk has; a target runs until it is stopped', async () => {
+test('nvme: an interrupted copy reports how much it has written; a target runs until it is stopped', async () => {
   tested.add('nvme');
   const target = new NdTool(['nvme', 'serve', '--json', '--nqn', NQN, '--size', '4', '--port', '0']);
   const at = JSON.parse((await target.printed(/^\{.*"listening".*\}$/m))[0]);
@@ -256,7 +256,7 @@ test('top runs until it is stopped', async () => {
 /** These exit at once on their own and have no exit code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
-test('every command has its test here; its help, the README and docs document its exit status', async () => {
+test('every command has its test here; its help, the README and the docs document its exit status', async () => {
   const { stdout } = await runNd('--help');
   const names = [...stdout.matchAll(/^ {2}([a-z][\w-]*) (?:\[|<| )/gm)].map(([, name]) => name!);
   assert.ok(names.length > 15, stdout);

@@ -1,4 +1,4 @@
-// The tools with two sides, when the process of the other side is killed: each exits with 3, which means a lost peer.
+// The tools with two sides, when the process of the other side is killed. Each exits with 3, which means a lost peer.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ let port = 50_060;
 
 const tools = ['ping', 'pingpong', 'rping', 'rpingpong'] as const;
 
-/** When the peer is killed: after the warm-up, in one long round, and where rounds follow in quick succession. */
+/** The moments when the peer is killed: in one long round after the warm-up, and between rounds that follow in quick succession. */
 const moments = [
   { name: 'before the first round', way: ['--spi', 'v2', '-p'], args: ['--warmup', '5'], printed: /Using/ },
   {
@@ -34,7 +34,7 @@ const moments = [
 for (const [nth, name] of tools.entries()) {
   for (const [n, { name: moment, way, args, printed }] of moments.entries()) {
     for (const victim of ['server', 'client'] as const) {
-      // In the first tier: every tool, moment and victim, but not every combination.
+      // The first tier has every tool, moment and victim, but not every combination.
       const isFirst = n === nth % moments.length && victim === (nth % 2 === 0 ? 'server' : 'client');
       firstIf(isFirst, test)(`${name} ${way.join(' ')}: a ${victim} that is killed ${moment}`, async () => {
         port += 1;
@@ -56,7 +56,8 @@ for (const [nth, name] of tools.entries()) {
 test('conn: a client whose server is killed ends early with its measurements', async () => {
   const server = await startServer('conn', '127.0.0.1:50059');
   const client = new NdTool(['conn', '-c', '--delay', '0', '--seconds', '3600', '127.0.0.1:50059']);
-  // Its output appears at the end. It sends once on each connection, and each of its two threads has one that is not counted yet.
+  // Its output appears at the end. It sends once on each connection, and each of its two threads has one connection that is not counted
+  // yet.
   await counts(client.process.pid!, (hca) => hca.sent_pkts! >= 10);
   server.process.kill('SIGKILL');
   const { code, stdout, stderr } = await client.ended;
@@ -74,7 +75,7 @@ for (const { at, args, packets } of [
   },
 ]) {
   for (const victim of ['server', 'client'] as const) {
-    long(test, `demo: a ${victim} that is killed in the steps of ${at}`, async () => {
+    long(test, `demo: a ${victim} that is killed during the steps of ${at}`, async () => {
       const server = new NdTool(['demo', '--server', '--json']);
       const port = (await server.printed(/^Listening on .*:(\d+)$/m))[1]!;
       const client = new NdTool(['demo', '--client', '--json', '--port', port, ...args]);
@@ -114,7 +115,7 @@ test('nvme: a target that is killed and does not return', async () => {
   assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', error: { message: sentence } });
 });
 
-test('nvme: a target that never existed is another failure', async () => {
+test('nvme: a target that never existed is a different failure', async () => {
   const { code, stderr } = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', '50058');
   assert.is(code, 1, stderr);
 });

@@ -85,7 +85,7 @@ for (const [server, client] of [
   );
 }
 
-long(needing(test, '::1'), 'cat from standard input to standard output; an empty one as well', async () => {
+long(needing(test, '::1'), 'cat from standard input to standard output, even if it is empty', async () => {
   for (const contents of [randomBytes(70_001), Buffer.alloc(0)]) {
     const there = await startServer('cat', '[::1]:50003');
     const here = new NdTool(['cat', '-c', '[::1]:50003'], contents);
@@ -96,7 +96,7 @@ long(needing(test, '::1'), 'cat from standard input to standard output; an empty
   }
 });
 
-test('mrlat: both sections with their columns, and totals that contain the calls', async () => {
+test('mrlat: both sections with their columns, and totals that include the calls', async () => {
   const [text, json] = await Promise.all([
     runNd('mrlat', '--sizes', '1,65536', '--iterations', '20', '127.0.0.1'),
     runNd('mrlat', '--spi', 'v1', '--sizes', '4096', '--iterations', '20', '--json', '127.0.0.1'),

@@ -1,5 +1,4 @@
-// Invalid command lines, and output that cannot be written: one sentence if the usage does not help, and JSON with
-// --json.
+// Invalid command lines, and output that cannot be written: the error is one sentence where the usage would not help, and JSON with --json.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The tools that measure transfers, each as two processes: their output, in both versions and with both ways to wait.
+// The tools that measure transfers, each as two processes: their output, with both SPI versions and both ways to wait.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
@@ -16,7 +16,7 @@ interface Report {
 
 const QUICK = ['--warmup', '5', '--iterations', '40'];
 
-/** The product of a tool's Latency and Bytes/Sec: transfers that are counted, times latencies, per iteration. */
+/** Factor in the product of a tool's Latency and Bytes/Sec: counted transfers times latencies per iteration. */
 const tools = [
   { name: 'ping', port: 54_324, factor: 1, args: [[], []] },
   { name: 'pingpong', port: 54_325, factor: 1, args: [[], []] },
@@ -61,7 +61,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
             way.nSge,
           ],
         );
-        // 8400000 bytes are 2 of 4 MiB; smaller ones are limited by their number.
+        // 8400000 bytes are 2 transfers of 4 MiB. Smaller sizes are limited by their number.
         assert.equal(
           report.rows.map(({ size, iterations }) => [size, iterations]),
           [
@@ -73,7 +73,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
         );
         for (const { size, latency, cpu, bytesPerSecond } of report.rows) {
           assert.ok(latency > 0 && cpu >= 0);
-          // Half round trips in both directions, or whole ones in one: the product is always the size.
+          // Either half round trips in both directions or whole ones in one direction are counted, so the product is always the size.
           const product = (bytesPerSecond * latency) / 1e6;
           assert.ok(Math.abs(product / size - 1) < 1e-6, `${product} of ${size}`);
         }
@@ -179,7 +179,7 @@ test('requests beyond the adapter’s limits are rejected with the limit', async
   assert.match(other.stderr, /^nd ping: No adapter of this host has the address 203\.0\.113\.9\.$/m);
 });
 
-test('errors as JSON with --json; host names are addresses; --version is that of the package', async () => {
+test('errors are JSON with --json; host names can be used as addresses; --version is that of the package', async () => {
   const missing = await runNd('rping', '-c', '--json', 'localhost');
   assert.is(missing.code, 1);
   const { tool, error } = JSON.parse(missing.stdout);

@@ -1,5 +1,5 @@
-// The traffic class of connections: set on the connecting side, carried by the REQ, used by both sides, as the sockets
-// deliver it. Also the ECN mark, which each process sets itself.
+// The traffic class of connections, as found in received packets. The connecting side sets it, the REQ carries it, and both sides use it.
+// Also the ECN field, which each process sets itself.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const ECT_0 = 2;
 /** Opcodes of RC are below this value. */
 const RC_OPCODES = 0x20;
 
-/** Of the RC packets in a capture file, from the BTH on, with the traffic class of each. */
+/** The RC packets in a capture file, from the BTH on, with the traffic class of each. */
 function rcPackets(file: string): { packet: string; trafficClass: number }[] {
   const found = [];
   for (const ip of readPcapng(file)) {
@@ -30,8 +30,8 @@ function rcPackets(file: string): { packet: string; trafficClass: number }[] {
 }
 
 /**
- * Traffic classes in a capture file, each once, of the packets that the other process has captured as well: other
- * packets to this host's port are not of this connection.
+ * Distinct traffic classes in a capture file. Only counts packets that the other process has also captured, because other packets to this
+ * host's port do not belong to this connection.
  */
 function classesIn(file: string, otherFile: string): number[] {
   const exchanged = new Set(rcPackets(otherFile).map(({ packet }) => packet));
@@ -68,7 +68,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
         ]);
         await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
         await Promise.all([server.leave('exit'), client.leave('exit')]);
-        // Each file has the process's sent and received packets.
+        // Each file contains the process's sent and received packets.
         const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
         const [served, connected] = [server, client].map(({ pid }) => capture.replace('%p', String(pid)));
         assert.equal(classesIn(served!, connected!), expected);

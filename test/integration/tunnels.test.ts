@@ -1,4 +1,5 @@
-// Interfaces without a link layer: a point-to-point link of TUN interfaces between two simulated hosts, its MTU, and packets that vanish.
+// Interfaces without a link layer: a point-to-point link of TUN interfaces between two simulated hosts, its MTU, and silently dropped
+// packets.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { needing } from '../helpers/needs.js';
@@ -9,7 +10,9 @@ const test = needing(suite<{ tunnel: Tunnel }>('tunnels'), 'namespaces', 'TUN');
 const LARGE_BYTES = 65_536;
 const LARGE = `write ${LARGE_BYTES}`;
 
-/** The last LARGE: the number of the Write's packets with this payload, and of the Read's requests, with 32 such packets each. */
+/**
+ * Checks the packets of the last LARGE transfer: those of the Write, with this payload, and the Read's requests, each for 32 such packets.
+ */
 async function packetsHad(client: LineProgram, payload: number): Promise<void> {
   const packets = Math.ceil(LARGE_BYTES / payload);
   assert.is(await client.ask('packets'), `${packets + Math.ceil(packets / 32)}`);
@@ -33,7 +36,7 @@ for (const family of ['v4', 'v6'] as const) {
       assert.is(await client.ask('connect'), '4096');
       assert.is(await client.ask(LARGE), 'SUCCESS');
       await packetsHad(client, family === 'v4' ? 8936 : 8912);
-      // Without a MAC: the bits "universal" and "group" of a MAC's EUI-64 are clear.
+      // Without a MAC address, the bits "universal" and "group" of the EUI-64 are clear.
       assert.is(Number(BigInt(`0x${await client.ask('device')}`) >> 56n) & 3, 0);
     },
   );
@@ -47,7 +50,7 @@ long(test, 'the MTU of the tunnel is that of its paths', async ({ tunnel }) => {
   await packetsHad(client, 1352);
 });
 
-test('a decreasing MTU: the connection continues with fragments, a new one has smaller packets', async ({
+test('a decreasing MTU: the connection continues with fragments, and a new one uses smaller packets', async ({
   tunnel,
 }) => {
   const client = await tunnel.pair('v4');
@@ -62,7 +65,7 @@ test('a decreasing MTU: the connection continues with fragments, a new one has s
 
 long(
   test,
-  'large packets that vanish: the connection continues with fragments; with an MTU of the route there are none',
+  'large packets that are dropped: the connection continues with fragments; with the MTU set on the route, none are needed',
   async ({ tunnel }) => {
     const client = await tunnel.pair('v4');
     await tunnel.dropAbove(1500);

@@ -1,4 +1,4 @@
-// Two hosts, simulated by network namespaces with a cable between them: properties of the network path only.
+// Two hosts, simulated by network namespaces with a cable between them. Only tests properties of the network path.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -14,13 +14,13 @@ const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
-/** Retries end after some 0.7 s: soon, but longer than the delays of a busy machine. */
+/** Retries are exhausted after about 0.7 s, which is soon, but longer than the delays of a busy machine. */
 const hasty: KernelOptionsInput = { rc: { ackTimeoutCode: 14, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 const probing: KernelOptionsInput = { ...hasty, keepAliveMs: 150 };
 
 const test = needing(suite<{ hosts: TwoHosts }>('two hosts'), 'namespaces');
 
-/** A listener's process on the first host, a client's on the second. */
+/** A process with a listener on the first host, and a client process on the second. */
 async function pair(
   { hosts: [a, b] }: TwoHosts,
   layer: Layer,
@@ -90,7 +90,7 @@ for (const layer of LAYERS) {
         connecterReceives: 1,
       });
       const ended = passive.notifyDisconnect();
-      // Acknowledged keep-alives change nothing.
+      // Acknowledged keep-alive probes have no effect.
       for (let probes = 0; probes < 3; ) {
         const { hca } = await passive.peer.counters();
         probes = hca!.keep_alive!;

@@ -25,7 +25,7 @@ async function started(local: string, by: readonly string[] = []): Promise<Opene
   return { one, ...(await one.call('open', { local, qkey: QKEY })) };
 }
 
-/** Live objects; the memory of rings is freed with its JavaScript buffers. */
+/** Live objects, without rings, whose memory is freed with its JavaScript buffers. */
 function left() {
   return { ...readCounters().objects, ring: 0 };
 }
@@ -70,7 +70,7 @@ for (const [family, local] of [
   );
 }
 
-test('a datagram with a wrong Q_Key is dropped and counted, and consumes no receive', async () => {
+test('a datagram with a wrong Q_Key is dropped and counted, and does not consume a Receive', async () => {
   const [{ one: from }, { one: to, qpn }] = await pair('127.0.0.1');
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'stranger', qkey: QKEY + 1 }), 'SUCCESS');
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'friend' }), 'SUCCESS');
@@ -81,7 +81,7 @@ test('a datagram with a wrong Q_Key is dropped and counted, and consumes no rece
   assert.is((await to.call('counters', {})).hca.bad_qkey, 1);
 });
 
-test('the port’s MTU goes through; a byte more fails and stops the send queue until it is restarted', async () => {
+test('a datagram of the port’s MTU arrives; one more byte fails and stops the send queue until it is restarted', async () => {
   const [{ one: from, mtu }, { one: to, qpn }] = await pair('127.0.0.1');
   assert.is(mtu, 4096);
   for (const length of [0, 1, mtu]) {
@@ -98,7 +98,7 @@ test('the port’s MTU goes through; a byte more fails and stops the send queue 
   assert.is((await to.call('receive', {})).text, 'again');
 });
 
-long(test, 'a process that is killed: datagrams to it are sent and lost, others go on', async () => {
+long(test, 'a process that is killed: datagrams to it are sent and lost, and others arrive', async () => {
   const [{ one: from }, { one: killed, qpn }] = await pair('127.0.0.1');
   const { one: third, qpn: thirdQpn } = await started('127.0.0.1');
   await from.call('send', { to: '127.0.0.1', qpn, text: 'alive' });
@@ -112,7 +112,7 @@ long(test, 'a process that is killed: datagrams to it are sent and lost, others 
   assert.is(await from.call('state', {}), QpState.RTS);
 });
 
-test('an address handle in use keeps its domain; once released, its number is invalid', async () => {
+test('an address handle in use keeps its protection domain; once released, its number is invalid', async () => {
   const before = left();
   const provider = openProvider();
   const a = new UdSocket(provider, '127.0.0.1', QKEY);
@@ -124,7 +124,7 @@ test('an address handle in use keeps its domain; once released, its number is in
   handle.release();
   assert.is(left().ah, before.ah);
   assert.is(await outcome(a.sendBy(handle, b.qp.qpn, Buffer.from('two'), QKEY)), Status.INVALID_HANDLE);
-  // Posted while the send queue is held, and released before it is sent.
+  // The request is posted while the send queue is drained (SQD), and the handle is released before it is sent.
   const late = a.handleFor('127.0.0.1');
   a.qp.modify({ qpState: QpState.SQD }, QpAttr.STATE);
   const sent = a.sendBy(late, b.qp.qpn, Buffer.from('three'), QKEY);
@@ -132,7 +132,7 @@ test('an address handle in use keeps its domain; once released, its number is in
   a.qp.modify({ qpState: QpState.RTS }, QpAttr.STATE);
   assert.is(await sent, WcStatus.LOCAL_OP_ERROR);
   assert.is(a.qp.state, QpState.SQERROR);
-  // The domain is released first: the handle keeps it.
+  // The protection domain is released first, but the handle keeps it.
   const last = a.handleFor('127.0.0.1');
   a.close();
   assert.is(left().pd, before.pd + 2);
@@ -142,7 +142,7 @@ test('an address handle in use keeps its domain; once released, its number is in
   assert.equal(left(), before);
 });
 
-test('a list of datagrams arrives in its order', async () => {
+test('a list of datagrams arrives in order', async () => {
   const provider = openProvider();
   const [a, b] = [new UdSocket(provider, '127.0.0.1', QKEY), new UdSocket(provider, '127.0.0.1', QKEY)];
   const handle = a.handleFor('127.0.0.1');
@@ -158,7 +158,7 @@ test('a list of datagrams arrives in its order', async () => {
   provider.release();
 });
 
-test('a controlled Q_Key is refused to programs', () => {
+test('programs cannot use a controlled Q_Key', () => {
   const provider = openProvider();
   assert.throws(
     () => new UdSocket(provider, '127.0.0.1', 0x8001_0000),
@@ -199,7 +199,7 @@ for (const [family, addresses, group, other] of [
         const outsider = await start(1);
         assert.is(sender.mtu, 1024);
 
-        // Directly between them, with a full datagram.
+        // A full datagram, directly between two members.
         await sender.one.call('send', { to: addresses[1], qpn: far[0].qpn, length: 1024 });
         const direct = await far[0].one.call('receive', {});
         assert.equal([direct.text.length, direct.address, direct.ipVersion], [1024, addresses[0], family]);
@@ -226,7 +226,7 @@ for (const [family, addresses, group, other] of [
         assert.is(await toGroup('those who are left'), 'SUCCESS');
         assert.is((await far[1].one.call('receive', {})).text, 'those who are left');
         assert.is((await sender.one.call('receive', {})).text, 'those who are left');
-        // The first datagram that those outside of the group get is a later one for them.
+        // The first datagram that non-members get is a later one, sent to them directly.
         for (const { one, qpn } of [far[0], outsider]) {
           await sender.one.call('send', { to: addresses[1], qpn, text: 'you' });
           assert.is((await one.call('receive', {})).text, 'you');

@@ -1,5 +1,4 @@
-// UDP port 4791 is opened by the first operation that needs it, and by no operation that the option `link: 'local'`
-// permits.
+// UDP port 4791 is opened by the first operation that needs it. The option `link: 'local'` does not permit such operations.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { suite } from 'uvu';
@@ -37,7 +36,7 @@ test.after.each(async () => {
 });
 test.after(({ hosts }) => hosts.end());
 
-/** A connection without a peer ends soon. */
+/** Makes a connection attempt without a peer end soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 12, maxRetries: 0 } };
 
 interface NeedRun extends NeedReport {
@@ -55,16 +54,16 @@ function run({ hosts: [a, b] }: TwoHosts, need: string, kernel: KernelOptionsInp
   return { ...(JSON.parse(stdout) as NeedReport), errors: stderr };
 }
 
-// ── Operations that open it
+// ── Operations that open the port
 
-test('a program on the loopback address opens nothing', ({ hosts }) => {
+test('a program on the loopback address does not open the port', ({ hosts }) => {
   const { before, after, status, errors } = run(hosts, 'loopback');
   assert.equal([before, after, status, errors], [[], [], 'SUCCESS', '']);
 });
 
 const needs = ['wildcard', 'wildcard6', 'interface', 'listen', 'datagram', 'group', 'foreign'];
 for (const need of needs) {
-  test(`${need}: opens it, not earlier`, ({ hosts }) => {
+  test(`${need}: opens the port, which was closed before`, ({ hosts }) => {
     const { before, after, status, errors } = run(hosts, need);
     assert.equal([before, after], [[], OPEN]);
     assert.is(status, need === 'foreign' ? 'TIMEOUT' : 'SUCCESS');
@@ -92,9 +91,7 @@ for (const need of needs) {
   });
 }
 
-test("link: 'local': loopback works, and other options that need the port are refused by name", ({
-  hosts,
-}) => {
+test("link: 'local': loopback works, and options that need the port are rejected by name", ({ hosts }) => {
   const { before, after, status } = run(hosts, 'loopback', { link: 'local' });
   assert.equal([before, after, status], [[], [], 'SUCCESS']);
   for (const [field, value] of [
@@ -111,7 +108,7 @@ test("link: 'local': loopback works, and other options that need the port are re
   }
 });
 
-// ── Processes of several kinds on one host
+// ── Processes with different options on one host
 
 const kinds = ['auto', 'local', 'wire'] as const;
 type Kind = (typeof kinds)[number];
@@ -180,7 +177,7 @@ test('an instance that captures and one without sockets use UDP', async () => {
   assert.is(await link.disconnect(), 'SUCCESS');
 });
 
-firstIf(true, test)('processes that need it at the same time all have it', async () => {
+firstIf(true, test)('processes that need the port at the same time all get it', async () => {
   const all = await Promise.all(Array.from({ length: 4 }, () => Peer.start()));
   await Promise.all(all.map((peer) => peer.listen('nd2', LOOPBACK)));
   assert.equal(portSharers(), []);
@@ -196,9 +193,9 @@ firstIf(true, test)('processes that need it at the same time all have it', async
   for (const { errors } of all) assert.is(errors, '');
 });
 
-// ── Reports of its state
+// ── Reports of the port's state
 
-test('statistics, nd stat, nd top and the report show what is open', async () => {
+test('statistics, nd stat, nd top and the report show whether the port is open', async () => {
   const started = await Promise.all(
     kinds.map(async (link) => {
       const peer = await Peer.start({ kernel: { link } });
@@ -221,7 +218,7 @@ test('statistics, nd stat, nd top and the report show what is open', async () =>
   assert.equal(await states(), ['open', 'never', 'open']);
 });
 
-// ── Another program owns it
+// ── Another program owns the port
 
 const HOLDER = `
 import socket, sys
@@ -249,7 +246,7 @@ needing(test, 'python3')(
     await link.send('past the holder');
     assert.is((await accepted.results(0, 1)).receives[0]!.text, 'past the holder');
     assert.equal([server.errors, client.errors], ['', '']);
-    // Processes of this user also reach each other there.
+    // Processes of this user can also connect to each other there.
     const listener = await server.listen('nd2', host.address);
     await server.said(/UDP port 4791 \(RoCEv2\) on IPv4 is held by process \d+ \(python3\)/);
     const [second] = await connectTo(listener, client, { from: host.address });

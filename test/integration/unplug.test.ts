@@ -1,5 +1,5 @@
-// A device that is removed while many requests of every kind wait, in two processes at once, through the real channel;
-// and NetworkDirect's statuses for it.
+// A device is removed while many requests of every kind are pending, in two processes at once, through the real channel. Also tests
+// NetworkDirect's statuses for it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -21,7 +21,7 @@ async function run(): Promise<unknown> {
   return JSON.parse(text);
 }
 
-test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the device can be plugged in again', async () => {
+test('every pending request ends in DEVICE_REMOVED, nothing is left, and the device can be plugged in again', async () => {
   const removed = ['DEVICE_REMOVED'];
   const ended = Object.fromEntries(
     [
@@ -45,7 +45,7 @@ test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the 
   for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left, lookups });
 });
 
-/** The name of the status in which a call, or the request that it starts, ends. */
+/** Returns the name of the status of a call or of the request that it starts. */
 async function nameOf(call: () => unknown): Promise<string> {
   try {
     await call();
@@ -94,7 +94,7 @@ for (const fault of ['unplug', 'fatal'] as const) {
 }
 
 for (const fault of ['unplug', 'fatal'] as const) {
-  test(`${fault}: addresses, listeners and connections of the adapter report DEVICE_REMOVED as well`, async () => {
+  test(`${fault}: addresses, listeners and connections of the adapter also report DEVICE_REMOVED`, async () => {
     const address = '127.0.0.1';
     const nd1 = openNetworkDirect();
     const nd2 = openNetworkDirect2();
@@ -173,7 +173,7 @@ for (const fault of ['unplug', 'fatal'] as const) {
       () => v1.listen(),
       () => v1Connector.connect(endpoint, peer),
     ];
-    // After a fatal error the address still belongs to the device, and Connect reports it.
+    // After a fatal error, the address still belongs to the device, and Connect reports the error.
     if (fault === 'unplug') calls.push(bound);
     for (const call of calls) assert.is(await nameOf(call), 'DEVICE_REMOVED', String(call));
     for (const object of [v1Connector, endpoint, queue1, queue2, v1, v2, nd1, nd2]) object.release();

@@ -14,7 +14,7 @@ import {
 import { connect, openSide, take } from '../helpers/loopback.js';
 import { throwsWv } from '../helpers/outcome.js';
 
-/** A provider that passes everything on, and counts what is posted and polled. */
+/** A provider that passes all calls on, and counts posted requests and polled completions. */
 function counting(previous: () => UserVerbs, counts: Map<string, number>): UserVerbs {
   const inner = previous();
   return new Proxy(inner, {
@@ -29,7 +29,7 @@ function counting(previous: () => UserVerbs, counts: Map<string, number>): UserV
   });
 }
 
-test('a provider of an application serves the devices that are opened from then on, on top of the previous one', async () => {
+test('a provider of an application serves devices that are opened later, on top of the previous provider', async () => {
   const counts = new Map<string, number>();
   const provider = openProvider();
   const before = openSide(provider);
@@ -53,7 +53,7 @@ test('a provider of an application serves the devices that are opened from then 
   provider.release();
 });
 
-test('a provider that lacks what every device needs, or throws, is refused when the device is opened', () => {
+test('a provider that lacks a required function, or throws, is rejected when the device is opened', () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
   for (const [make, text] of [
@@ -67,7 +67,7 @@ test('a provider that lacks what every device needs, or throws, is refused when 
   provider.release();
 });
 
-test('a provider for another version of rings is refused, and is given the driver’s version', () => {
+test('a provider for another version of rings is rejected, and gets the driver’s version', () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
   const told: number[][] = [];
@@ -95,11 +95,11 @@ test('a provider for another version of rings is refused, and is given the drive
   provider.release();
 });
 
-test('invalid names and factories are refused', () => {
+test('invalid names and factories are rejected', () => {
   for (const name of ['', ' ', 'a b', 'x'.repeat(32), 7 as unknown as string, 'z\u0100'])
     throwsWv(() => registerUserVerbs(name, () => ({})), Status.INVALID_PARAMETER);
   throwsWv(() => registerUserVerbs('mine', {} as never), Status.INVALID_PARAMETER);
-  // A name that no device returns does no harm, and has no previous provider.
+  // A name that no device uses does no harm, and has no previous provider.
   let told: unknown = 'not called';
   registerUserVerbs('mine', (previous) => {
     told = previous;

@@ -1,4 +1,4 @@
-/** Valkey's RDMA transport (examples/valkey) and peers that violate its protocol, in both roles: each loses only its own connection. */
+/** Valkey's RDMA transport (examples/valkey) and peers that violate its protocol, in both roles. Each loses only its own connection. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectValkey } from '../../examples/valkey/connect.js';
@@ -13,7 +13,7 @@ import { HANG_MS, within } from '../helpers/within.js';
 
 const test = suite('valkey hostile');
 
-/** What a peer does once both sides have described their buffers, and the resulting error of the other side. */
+/** A violation by a peer after both sides have described their buffers, and the resulting error of the other side. */
 interface Attack {
   readonly name: string;
   run(peer: ValkeyPeer): void | Promise<void>;
@@ -52,7 +52,7 @@ const attacks: readonly Attack[] = [
     only: 'client',
   },
   {
-    name: 'features that there are not',
+    name: 'unknown features',
     run: (p) => p.send(command(Opcode.SET_FEATURE, { rkey: 1 })),
     code: 'EPROTO',
     says: /features/,
@@ -73,7 +73,7 @@ const attacks: readonly Attack[] = [
     says: /more bytes/,
   },
   {
-    name: 'counts that are together beyond the buffer',
+    name: 'counts whose sum is beyond the buffer',
     run: (p) => {
       for (let n = 0; n < 2; n += 1) p.write(Buffer.from('\n'), 0, Math.floor(p.remoteBytes / 2) + 1);
     },
@@ -87,13 +87,13 @@ const attacks: readonly Attack[] = [
     says: /lost/,
   },
   {
-    name: 'a Write behind the buffer, without a count',
+    name: 'a Write after the end of the buffer, without a count',
     run: (p) => p.write(Buffer.alloc(8), p.remoteBytes, undefined),
     code: 'ECONNRESET',
     says: /lost/,
   },
   {
-    name: 'a Write by another key',
+    name: 'a Write with another key',
     run: (p) => p.write(Buffer.alloc(8), 0, 8, (p.remote!.rkey ^ 0x100) >>> 0),
     code: 'ECONNRESET',
     says: /lost/,
@@ -119,7 +119,7 @@ for (const { name, run, code, says } of attacks.filter(({ only }) => only !== 's
   });
 }
 
-test('a flood leaves the event loop to others', async () => {
+test('a flood does not block the event loop', async () => {
   // Endless counts of zero bytes: each poll returns a full batch.
   const completion = { status: WcStatus.SUCCESS, opcode: WvOpcode.RECEIVE_RDMA_WRITE, context: 0 };
   let polls = 0;
@@ -178,15 +178,15 @@ test('clients that violate the protocol lose their connections, and others conti
   await until(() => readCounters().objects.qp === 0);
 });
 
-test('a client that describes no buffer, or reads no replies, gets none, and others continue', async () => {
+test('a client that describes no buffer or does not read replies gets none, and others continue', async () => {
   const server = new ValkeyServer({ port: 0, receiveBytes: 8192, sendBytes: 8192 });
   const good = new RespClient(connectValkey({ port: server.port }));
   const silent = await ValkeyPeer.connect(server.port);
-  // Requests without a buffer for their replies, until the server reads no more of them.
+  // Sends requests without a buffer for their replies, until the server stops reading them.
   const pings = Buffer.from('PING\r\n'.repeat(Math.floor(silent.remoteBytes / 6)));
   silent.write(pings);
   for (let n = 0; n < 100; n += 1) assert.is(await good.request('PING'), '+PONG');
-  // A smaller buffer than one reply: the rest waits.
+  // Describes a buffer that is smaller than one reply. The rest waits.
   silent.name(3);
   let come = 0;
   while (come < 3) {
@@ -236,7 +236,7 @@ test('bytes that are not requests get an error reply, and the connection ends', 
     assert.match(String(await one.send(Buffer.from(bytes))), reply);
     await until(() => one.stream.closed);
   }
-  // An empty array and empty lines are not errors, and have no replies.
+  // An empty array and empty lines are not errors and get no replies.
   const one = new RespClient(connectValkey({ port: server.port }));
   assert.is(await one.send(Buffer.from('*0\r\n\r\n   \r\n*1\r\n$4\r\nPING\r\n')), '+PONG');
   one.stream.destroy();

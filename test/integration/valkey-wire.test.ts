@@ -5,7 +5,7 @@ import { readCounters } from '../../kernel-bridge/index.js';
 import { overAnyLink, requestsOf } from '../helpers/valkey-links.js';
 import { clientOf, endValkeys, failure, servingProcess } from '../helpers/valkey-scene.js';
 
-// A host that does not acknowledge is given up because of keep-alives long before the HCA's retries end (8 s each).
+// Keep-alive probes detect a host that does not acknowledge, long before the HCA's retries are exhausted (8 s each).
 process.env.ND_OPTIONS = JSON.stringify({ link: 'wire', rc: { ackTimeoutCode: 21 } });
 
 const test = suite('valkey wire');
@@ -13,7 +13,7 @@ test.after.each(endValkeys);
 
 overAnyLink(test);
 
-test('a server that stops with its host is given up', async () => {
+test('a server whose host has stopped is given up', async () => {
   const { child, port } = await servingProcess();
   const one = clientOf(port, { keepAliveMs: 10 });
   assert.is(await requestsOf(one)('PING'), '+PONG');

@@ -31,7 +31,7 @@ test('a server that ends the connection ends the stream, after its last bytes', 
   await until(() => server.clients === 0);
 });
 
-test('bytes that came before the end can be read after it, and writes are refused', async () => {
+test('bytes that arrived before the end can be read after it, and writes are rejected', async () => {
   const listener = ValkeyPeer.listen();
   const one = connecting(listener.port);
   const peer = await listener.next();
@@ -106,13 +106,13 @@ test('a server that describes smaller and larger buffers gets no more bytes than
   listener.close();
 });
 
-test('a client is kept alive by commands, and lost when they are not acknowledged', async () => {
+test('keep-alive commands detect a client that no longer acknowledges them', async () => {
   const listener = ValkeyPeer.listen();
   const one = connecting(listener.port, { keepAliveMs: 10 });
   const lost = failure(one);
   const peer = await listener.next();
   await peer.named();
-  // Receives that are not posted again: sooner or later a keep-alive finds none.
+  // Its Receives are not posted again, so that sooner or later a keep-alive command finds none.
   for (let n = 0; n < 30; n += 1) {
     const arrival = await peer.next(false);
     assert.ok('command' in arrival && arrival.command.readUInt16BE() === 2 && arrival.command.length === 32);
@@ -122,7 +122,7 @@ test('a client is kept alive by commands, and lost when they are not acknowledge
   listener.close();
 });
 
-test('a client beyond the limit is rejected, and each one that leaves makes room for another', async () => {
+test('a client beyond the limit is rejected, and each one that disconnects makes room for another', async () => {
   const server = serving({ maxClients: 2 });
   const two = [clientOf(server.port), clientOf(server.port)];
   for (const one of two) assert.is(await one.request('PING'), '+PONG');
@@ -132,7 +132,7 @@ test('a client beyond the limit is rejected, and each one that leaves makes room
   assert.is(await clientOf(server.port).request('PING'), '+PONG');
 });
 
-test('a full store accepts no more, and continues', async () => {
+test('a full store rejects further values, and continues', async () => {
   const { port } = serving({ storeBytes: 10_000 });
   const request = requestsOf(clientOf(port));
   assert.is(await request('SET', 'a', Buffer.alloc(5000)), '+OK');
@@ -143,7 +143,7 @@ test('a full store accepts no more, and continues', async () => {
   assert.is(await request('SET', 'b', Buffer.alloc(5000)), '+OK');
 });
 
-test('the connector gives client libraries a stream that behaves as they expect of a socket', async () => {
+test('the connector gives client libraries a stream that behaves like a socket', async () => {
   const { port } = serving();
   const connector = new ValkeyConnector({ port });
   const stream = await connector.connect();
@@ -159,7 +159,7 @@ test('the connector gives client libraries a stream that behaves as they expect 
   const closed = once(stream.resume(), 'close');
   connector.disconnect();
   await closed;
-  // A library retries by itself when it sees the end of a stream.
+  // A library reconnects by itself after the end of a stream.
   const refused = await new ValkeyConnector({ port: 1 }).connect();
   assert.match((await failure(refused)).message, /refused/);
 });
@@ -180,7 +180,7 @@ long(test, 'a hundred clients', async () => {
   );
 });
 
-test('nothing is left of connections that have ended in any way', async () => {
+test('nothing is left of connections, no matter how they have ended', async () => {
   const left = (): number => {
     const { pd, mr, cq, qp } = readCounters().objects;
     return pd! + mr! + cq! + qp!;
@@ -196,7 +196,7 @@ test('nothing is left of connections that have ended in any way', async () => {
   await until(() => server.clients === 0 && left() === 0);
 });
 
-test('the client is short enough to be copied', () => {
+test('the client is short enough to copy', () => {
   const files = ['transfer-stream.ts', 'connect.ts', 'connector.ts'];
   const lines = files.flatMap((file) =>
     readFileSync(join(root, 'examples/valkey', file), 'utf8')

@@ -1,4 +1,4 @@
-// `nd verbs-info` as users run it, compared with the data of the OS about its interfaces.
+// `nd verbs-info` as users run it, compared with the interfaces as the OS reports them.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -77,11 +77,11 @@ long(test, 'counters are reported on request', () => {
   for (const name of ['sent_pkts', 'ack_timeout', 'rx_icrc_errors'])
     assert.type(counters!.hca[name], 'number');
   assert.is(counters!.cm.connections, 0);
-  // The provider's file and the one that reads.
+  // The file of the provider, and the one of this query.
   assert.is(counters!.io.openFiles, 2);
 });
 
-test('readable by default; an unknown device is an error in one sentence', () => {
+test('the output is readable by default; an unknown device is an error of one sentence', () => {
   const { status, stdout } = nd('--device', 'lo', '--counters');
   assert.is(status, 0);
   for (const line of [

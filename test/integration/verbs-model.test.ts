@@ -1,6 +1,6 @@
-// Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
-// The first tier alone has a fixed seed and less time. ND_MODEL_RUNS=n makes n runs per thread without a time limit,
-// ND_MODEL_SEED=n repeats a failure's seed, and ND_MODEL_SHRINK=1 searches for the shortest failing sequence.
+// Compares random sequences of verbs with a model: first in one thread, then in several threads of two processes at once. If only the first
+// tier runs, the seed is fixed and the time is shorter. ND_MODEL_RUNS=n makes n runs per thread without a time limit, ND_MODEL_SEED=n
+// repeats a failure's seed, and ND_MODEL_SHRINK=1 searches for the shortest failing sequence.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
@@ -21,7 +21,7 @@ test('one thread: statuses, completions and leftovers are as the model predicts'
   const coverage = new Coverage();
   const done = await runPlans({ seed, runs, milliseconds, alone: true, coverage });
   assert.ok(done > 0);
-  // Each of them occurs in every twentieth run or more often.
+  // Each event must occur in every hundredth run or more often.
   for (const what of covered) {
     const least = Math.floor(done / 100);
     assert.ok(
@@ -39,7 +39,7 @@ test('one thread: statuses, completions and leftovers are as the model predicts'
   assert.is(ring, 0);
 });
 
-test('three threads in each of two processes: the same, and no process sees objects of the other', async () => {
+test('three threads in each of two processes: the same, and neither process can access objects of the other', async () => {
   const program = programFile(new URL('../helpers/verbs-model-program.js', import.meta.url));
   const processes = [1, 2].map(async (n) => {
     const child = fork(program, [String(seed + n * 100), String(runs), String(milliseconds)], {

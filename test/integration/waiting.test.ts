@@ -1,4 +1,4 @@
-/** Threads that wait for completions: how their requests end, and what their waiting must not delay. */
+/** Threads that wait for completions: how their requests end, and that waiting does not delay others. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -13,7 +13,7 @@ import { programFile } from '../helpers/programs.js';
 const program = programFile(new URL('../helpers/busy-program.js', import.meta.url));
 const STEP = 20;
 
-test('requests that bypass the kernel are cancelled and ended like those that do not', async () => {
+test('requests that bypass the kernel are cancelled and ended like other requests', async () => {
   const { a, b, release } = await connectedPair();
   // The first request of a queue goes through the kernel, and so does the first one after all were cancelled.
   for (let round = 0; round < 4; round++) {
@@ -45,7 +45,7 @@ test('requests that bypass the kernel are cancelled and ended like those that do
   const device = provider.openDevice(provider.translateAddress(ADDRESS).deviceGuid);
   const cq = device.createCompletionQueue(4);
   const first = cq.notify('any');
-  await sleep(1); // has reached the kernel, mostly
+  await sleep(1); // has reached the kernel in most cases
   const second = cq.notify('any');
   cq.release();
   assert.equal(await Promise.all([first, second].map(outcome)), [Status.CANCELED, Status.CANCELED]);
@@ -54,7 +54,7 @@ test('requests that bypass the kernel are cancelled and ended like those that do
   release();
 });
 
-test('a program that waits on its event loop and computes instead delays no peer', async () => {
+test('a program that computes while it should wait on its event loop does not delay its peer', async () => {
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async () => String((await lines.next()).value);
@@ -84,7 +84,7 @@ test('a program that waits on its event loop and computes instead delays no peer
     const remote = new RemoteMemory({ address: BigInt(at!), rkey: Number(rkey) });
     for (const how of ['callback', 'immediate', 'callback', 'callback', 'immediate']) {
       child.stdin.write(`${how}\n`);
-      // Each write is acknowledged while the other program's JavaScript only polls its memory.
+      // Each Write is acknowledged while the other program's JavaScript only polls its memory.
       for (let n = 0; n < STEP; n++) {
         source[0]!++;
         qp.write(n, [{ region, offset: 0, length: 4 }], WvSend.SIGNALED, remote, 0);

@@ -27,7 +27,7 @@ const program = (then: string, capture: string): string => `
     openProvider();
     ${then}`;
 
-/** Its stderr; by default the file cannot be written. */
+/** Returns its standard error. By default, the file cannot be written. */
 function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: string[] = []): string {
   const { status, stderr } = spawnSync(
     process.execPath,
@@ -49,13 +49,13 @@ for (const then of ['process.exit(0);', '', 'await new Promise(setImmediate);'])
   );
 }
 
-long(test, '--no-warnings holds for it', () => {
+long(test, '--no-warnings suppresses it', () => {
   assert.not.match(run('process.exit(0);', undefined, ['--no-warnings']), 'cannot be written');
 });
 
 const loopback = new URL('../helpers/loopback.js', import.meta.url).href;
 
-/** The stderr of a program that captures to this file, and sends 1 MiB, under these limits. */
+/** Returns the standard error of a program that captures to this file and sends 1 MiB, under these limits. */
 function record(capture: string, limits: string): string {
   const source = `
     import { WvSend } from ${JSON.stringify(winverbs)};
@@ -94,7 +94,7 @@ needing(test, 'limits')(
   },
 );
 
-long(needing(test, 'limits'), 'a capture that cannot even start is reported at once', () => {
+long(needing(test, 'limits'), 'a capture that cannot start is reported at once', () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
   const file = join(folder, 'capture.pcapng');
   const { status, stderr } = runLimited('ulimit -f 0', program('', file));
@@ -103,7 +103,7 @@ long(needing(test, 'limits'), 'a capture that cannot even start is reported at o
   rmSync(folder, { recursive: true });
 });
 
-test('a capture overwrites nothing that exists, and follows no link', () => {
+test('a capture does not overwrite existing files, and does not follow links', () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
   const at = (name: string): string => join(folder, name);
   writeFileSync(at('kept'), 'kept');

@@ -73,7 +73,7 @@ test('connecting exchanges addresses, private data and depths', async () => {
   release();
 });
 
-test('send and receive: gathered, scattered, immediate, inline, empty, contexts of any kind', async () => {
+test('Send and Receive: gathered, scattered, immediate, inline, empty, with contexts of any kind', async () => {
   const { a, b, release } = await connectedPair();
   const context = { any: 'value' };
   b.qp.postReceive(context, [...sgl(b, 0, 3), ...sgl(b, 100, 50)]);
@@ -103,7 +103,7 @@ test('send and receive: gathered, scattered, immediate, inline, empty, contexts 
   release();
 });
 
-test('write, read, compare-exchange and fetch-add access the given memory', async () => {
+test('Write, Read, compare-exchange and fetch-add access the given memory', async () => {
   const { a, b, release } = await connectedPair();
   a.memory.write('written');
   a.qp.write('write', sgl(a, 0, 7), SIGNALED, b.remote, 1000);
@@ -133,7 +133,7 @@ test('write, read, compare-exchange and fetch-add access the given memory', asyn
   release();
 });
 
-test('messages of many packets arrive whole', async () => {
+test('messages of many packets arrive completely', async () => {
   const { a, b, release } = await connectedPair();
   const big = Buffer.alloc(300_001);
   for (let i = 0; i < big.length; i++) big[i] = (i * 7 + (i >> 8)) & 0xff;
@@ -148,7 +148,7 @@ test('messages of many packets arrive whole', async () => {
   release();
 });
 
-test('memory windows: the key is valid once posted, its rights and bounds apply, and it ends', async () => {
+test('memory windows: the key is valid once posted, its rights and bounds apply, and it can be invalidated', async () => {
   const { a, b, release } = await connectedPair();
   const plain = Buffer.alloc(256);
   const region = b.pd.registerMemory(plain, WvAccess.LOCAL_WRITE | WvAccess.MW_BIND);
@@ -163,7 +163,7 @@ test('memory windows: the key is valid once posted, its rights and bounds apply,
   a.qp.write('through', sgl(a, 0, 7), SIGNALED, window, 57);
   assert.equal(brief(await take(a.cq, 1)), [['through', 0, WvOpcode.RDMA_WRITE]]);
   assert.is(plain.toString('latin1', 73, 80), 'through');
-  // The peer's send invalidates the key.
+  // The peer's Send invalidates the key.
   b.qp.postReceive('taken', []);
   a.qp.sendAndInvalidate('take', [], SIGNALED, key);
   await take(a.cq, 1);
@@ -186,14 +186,14 @@ test('memory windows: the key is valid once posted, its rights and bounds apply,
   release();
 });
 
-test('an SGE ends with its region, at most', async () => {
+test('an SGE must not exceed its region', async () => {
   const { a, b, release } = await connectedPair();
   const region = a.pd.registerMemory(new Uint8Array(64), WvAccess.LOCAL_WRITE);
   const number = new RemoteMemory({ address: region.address, rkey: 1 });
   assert.is(number.address, BigInt(region.address));
   a.qp.write('all of it', [{ region, offset: 0, length: 64 }], SIGNALED, b.remote, 0);
   assert.equal(brief(await take(a.cq, 1)), [['all of it', WcStatus.SUCCESS, WvOpcode.RDMA_WRITE]]);
-  // The call copies inline bytes, and therefore detects that they are missing.
+  // The call copies inline bytes, so it detects invalid ones itself.
   const beyond = [{ region, offset: 60, length: 64 }];
   throwsWv(
     () => a.qp.send('s', beyond, SIGNALED | WvSend.INLINE),
@@ -236,7 +236,7 @@ for (const [what, post, status] of [
       [`${op} of local memory beyond the region`, post, WcStatus.LOCAL_PROTECTION_ERROR] as const,
   ),
 ] as const) {
-  test(`errors: ${what} is reported by its completion, and everything after it is flushed in order`, async () => {
+  test(`errors: ${what} is reported by a completion, and everything after it is flushed in order`, async () => {
     const { a, b, release } = await connectedPair();
     const notified = [a.ep.notifyDisconnect(), b.ep.notifyDisconnect()];
     b.qp.postReceive('r0', sgl(b, 0, 10));
@@ -296,7 +296,7 @@ test('both sides disconnect at once, and both succeed', async () => {
   release();
 });
 
-test('a rejected connect carries the reason, and the queue pair can connect again', async () => {
+test('the error of a rejected connect has the reason, and the queue pair can connect again', async () => {
   const provider = openProvider();
   const a = openSide(provider);
   const { listener, peer } = openListener(provider);
@@ -324,7 +324,7 @@ test('a rejected connect carries the reason, and the queue pair can connect agai
   provider.release();
 });
 
-test('endpoints: wrong states and taken ports are refused, waits are cancelled', async () => {
+test('endpoints: invalid states and ports in use are rejected, and waits can be cancelled', async () => {
   const provider = openProvider();
   const a = openSide(provider);
   const { listener, peer } = openListener(provider);
@@ -346,7 +346,7 @@ test('endpoints: wrong states and taken ports are refused, waits are cancelled',
   provider.release();
 });
 
-test('notification: any, solicited, error; blocking; nothing is announced twice or missed', async () => {
+test('notification: any, solicited, errors, blocking; no event is reported twice or missed', async () => {
   const { a, b, release } = await connectedPair();
   for (let i = 0; i < 8; i++) b.qp.postReceive(i, sgl(b, 0, 8));
   const errors = b.cq.notify('errors');
@@ -360,7 +360,7 @@ test('notification: any, solicited, error; blocking; nothing is announced twice 
     (await take(b.cq, 2)).map(({ context }) => context),
     [0, 1],
   );
-  // Completions before the request count; announced ones do not count again.
+  // Completions before the request count. Those already reported do not count again.
   a.qp.send('before', [], SIGNALED);
   await take(a.cq, 2);
   await b.cq.notify('any');
@@ -378,7 +378,7 @@ test('notification: any, solicited, error; blocking; nothing is announced twice 
   release();
 });
 
-test('a completion queue that overruns notifies its waiters and pollers', async () => {
+test('an overrun of a completion queue is reported to its waiters and pollers', async () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress(ADDRESS);
   const b = openSide(provider);
@@ -406,7 +406,7 @@ test('a completion queue that overruns notifies its waiters and pollers', async 
   provider.release();
 });
 
-test('a resize keeps the queued completions, and refuses to lose any', async () => {
+test('a resize keeps the queued completions, and is rejected if any would be lost', async () => {
   const { a, b, release } = await connectedPair();
   for (let i = 0; i < 5; i++) b.qp.postReceive(i, []);
   for (let i = 0; i < 5; i++) a.qp.send(i, [], SIGNALED);
@@ -434,12 +434,12 @@ test('a resize keeps the queued completions, and refuses to lose any', async () 
   release();
 });
 
-test('completions of a queue pair that was released can still be read', async () => {
+test('completions of a released queue pair can still be polled', async () => {
   const { a, b, release } = await connectedPair({ context: 'a qp' });
   b.qp.postReceive('r', []);
   a.qp.send('s', [], SIGNALED);
   await take(b.cq, 1);
-  // Before the acknowledgement has arrived, releasing would rightly flush the Send.
+  // Waits for the acknowledgement, because releasing earlier would rightly flush the Send.
   await a.cq.notify('any');
   a.ep.release();
   a.qp.release();
@@ -448,7 +448,7 @@ test('completions of a queue pair that was released can still be read', async ()
   release();
 });
 
-test('a queue pair that is released loses no received message; the rest is flushed, and only its own', async () => {
+test('releasing a queue pair does not lose received messages, and flushes only its own requests', async () => {
   const { a, b, release } = await connectedPair({}, { context: 'b qp' });
   for (let n = 0; n < 5; n++) b.qp.postReceive(n, sgl(b, n * 8, 8));
   a.memory.write('message0message1message2');
@@ -456,7 +456,7 @@ test('a queue pair that is released loses no received message; the rest is flush
   await take(a.cq, 3);
   b.ep.release();
   b.qp.release();
-  // Not even those of a queue pair that reuses its slot.
+  // This also holds for a queue pair that reuses its slot.
   const next = b.pd.createConnectQueuePair({
     ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
     ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },
@@ -508,7 +508,7 @@ test('a program that never returns to its event loop connects, sends and disconn
   provider.release();
 });
 
-test('nothing is left in the HCA when everything was released', async () => {
+test('nothing is left in the HCA after everything was released', async () => {
   const { a, b, release } = await connectedPair();
   const mw = a.pd.allocateMemoryWindow();
   const pending = [a.cq.notify('any'), b.ep.notifyDisconnect()];
@@ -541,7 +541,7 @@ test('a queue pair can be reset and used again', async () => {
   void provider;
 });
 
-test('ten thousand round trips: unsignaled sends free their slots, contexts stay in order', async () => {
+test('ten thousand round trips: unsignaled Sends free their slots, and contexts stay in order', async () => {
   const { a, b, release } = await connectedPair();
   const completions: WvCompletion[] = [];
   b.qp.postReceive(0, sgl(b, 0, 8));
@@ -557,7 +557,7 @@ test('ten thousand round trips: unsignaled sends free their slots, contexts stay
   release();
 });
 
-test('remoteOf describes what was registered', async () => {
+test('remoteOf describes registered memory', async () => {
   const provider = openProvider();
   const side = openSide(provider);
   assert.is(remoteOf(side.region).address, BigInt(side.region.address));

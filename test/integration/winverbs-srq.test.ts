@@ -19,7 +19,7 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 const { SIGNALED, IMMEDIATE } = WvSend;
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 
-/** A side whose queue pairs, `count` of them, share one queue; and a peer for each. */
+/** A side whose `count` queue pairs share one queue, and a peer for each. */
 async function world(count: number, maxWr = 16, srqLimit = 0) {
   const provider = openProvider();
   const home = openSide(provider);
@@ -60,7 +60,7 @@ const post = (srq: IWVSharedReceiveQueue, side: Side, first: number, count: numb
   for (let i = first; i < first + count; i++) srq.postReceive(i, sgl(side, (i % 64) * 64, 64));
 };
 
-test('messages of several queue pairs take receives in order; each completion names its receive and its queue pair', async () => {
+test('messages of several queue pairs consume Receives in order; each completion identifies its Receive and its queue pair', async () => {
   const { home, srq, pairs, release } = await world(3);
   post(srq, home, 0, 16);
   throwsWv(() => srq.postReceive('too many', []), Status.NO_MORE_ENTRIES);
@@ -88,13 +88,13 @@ test('messages of several queue pairs take receives in order; each completion na
       ),
     Status.DATA_OVERRUN,
   );
-  // Twelve were consumed, so as many slots are free.
+  // Twelve Receives were consumed, so as many slots are free.
   post(srq, home, 16, 12);
   throwsWv(() => srq.postReceive('too many', []), Status.NO_MORE_ENTRIES);
   release();
 });
 
-test('a queue pair on a shared queue has no receives of its own', async () => {
+test('a queue pair on a shared queue has no Receives of its own', async () => {
   const { pairs, release } = await world(1);
   const { qp } = pairs[0]!;
   throwsWv(() => qp.postReceive('r', []), Status.INVALID_DEVICE_REQUEST);
@@ -103,7 +103,7 @@ test('a queue pair on a shared queue has no receives of its own', async () => {
   release();
 });
 
-test('a write with immediate consumes a receive of the shared queue', async () => {
+test('a Write with immediate consumes a Receive of the shared queue', async () => {
   const { home, srq, pairs, release } = await world(2);
   post(srq, home, 7, 1);
   const { peer, context } = pairs[1]!;
@@ -156,7 +156,7 @@ test('the limit: reported once, kept for a late waiter, armed again, cancelled',
   assert.equal(await Promise.all(events), ['limit', 'limit']);
   assert.is(srq.query().srqLimit, 0);
   await message();
-  // Below the limit when it is armed; there is no waiter, so the event is stored.
+  // The queue is below the limit when it is armed. The event is stored, because nobody waits for it.
   srq.modify(16, 3);
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();
@@ -170,13 +170,13 @@ test('the limit: reported once, kept for a late waiter, armed again, cancelled',
   release();
 });
 
-test('an event completes all earlier requests for it, however many the kernel still has to serve', async () => {
+test('an event completes all earlier requests for it, even those that the kernel has not yet processed', async () => {
   const { home, srq, pairs, release } = await world(1);
   const { peer } = pairs[0]!;
   post(srq, home, 0, 5);
   srq.modify(16, 4);
   const events = Array.from({ length: 40 }, () => srq.notify());
-  // No turn of the event loop in between: the kernel's thread handles these when the limit is reached.
+  // Without a turn of the event loop in between, the kernel's thread processes these requests when the limit is reached.
   for (let i = 0; i < 2; i++) peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
   const completions: Parameters<typeof home.cq.poll>[0] = [];
   for (let taken = 0; taken < 2; ) taken += home.cq.poll(completions, 1);
@@ -188,7 +188,7 @@ test('an event completes all earlier requests for it, however many the kernel st
   release();
 });
 
-test('the size changes while queue pairs use the queue, larger and smaller, and nothing is lost', async () => {
+test('the queue can grow and shrink while queue pairs use it, and nothing is lost', async () => {
   const { home, srq, pairs, release } = await world(2, 8);
   const taken: number[] = [];
   let posted = 0;
@@ -202,7 +202,7 @@ test('the size changes while queue pairs use the queue, larger and smaller, and 
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
     }
-    // While messages arrive.
+    // Resizes while messages arrive.
     srq.modify(size, 0);
     assert.is(srq.query().maxWr, size);
     taken.push(...(await take(home.cq, 4)).map(({ context }) => context as number));
@@ -221,10 +221,10 @@ test('the size changes while queue pairs use the queue, larger and smaller, and 
   release();
 });
 
-test('completions that are polled late, over many rings, keep their contexts', async () => {
+test('completions that are polled late, after many turns of the ring, keep their contexts', async () => {
   const { home, srq, pairs, release } = await world(1, 2);
   const { peer } = pairs[0]!;
-  // The completion queue has 64 entries, the contexts' table 8.
+  // The completion queue has 64 entries, the table of contexts has 8.
   for (let i = 0; i < 40; i += 2) {
     post(srq, home, i, 2);
     peer.qp.send(i, sgl(peer, 0, 8), SIGNALED);
@@ -238,7 +238,7 @@ test('completions that are polled late, over many rings, keep their contexts', a
   release();
 });
 
-test('a queue pair in ERROR reports that it accepts nothing more; the receives stay for the others', async () => {
+test('a queue pair in ERROR reports that it consumes no more Receives, which stay available to the others', async () => {
   const { home, srq, pairs, release } = await world(2);
   post(srq, home, 0, 3);
   const event = srq.notify();
@@ -254,7 +254,7 @@ test('a queue pair in ERROR reports that it accepts nothing more; the receives s
   release();
 });
 
-test('a message that does not fit fails its queue pair alone, and its receive is reported', async () => {
+test('a message that does not fit only fails its own queue pair, and its Receive is reported', async () => {
   const { home, srq, pairs, release } = await world(2);
   srq.postReceive('small', sgl(home, 0, 4));
   post(srq, home, 1, 1);
@@ -262,7 +262,7 @@ test('a message that does not fit fails its queue pair alone, and its receive is
   const [failed] = await take(home.cq, 1);
   assert.equal([failed!.context, failed!.qpContext], ['small', 'qp 0']);
   const allowed: number[] = [WcStatus.LOCAL_LENGTH_ERROR];
-  // rdma_rxe calls it a malformed request (rxe_mr.c, copy_data; rxe_resp.c, send_data_in).
+  // rdma_rxe treats it as a malformed request (rxe_mr.c, copy_data; rxe_resp.c, send_data_in).
   if (process.env.ND_TEST_ADDRESS !== undefined) allowed.push(WcStatus.LOCAL_OP_ERROR);
   assert.ok(allowed.includes(failed!.status), `status ${failed!.status}`);
   pairs[1]!.peer.qp.send('s', sgl(pairs[1]!.peer, 0, 8), SIGNALED);
@@ -271,7 +271,7 @@ test('a message that does not fit fails its queue pair alone, and its receive is
   release();
 });
 
-test('released in any order: a queue pair keeps its queue, and at the end nothing is left', async () => {
+test('objects can be released in any order: a queue pair keeps its queue, and nothing is left at the end', async () => {
   const { home, srq, pairs, release } = await world(1);
   post(srq, home, 0, 2);
   const waiting = srq.notify();
@@ -285,7 +285,7 @@ test('released in any order: a queue pair keeps its queue, and at the end nothin
   await nothingLeft();
 });
 
-test('creation refuses invalid parameters', async () => {
+test('creation rejects invalid parameters', async () => {
   const provider = openProvider();
   const side = openSide(provider);
   const { maxSrqWr, maxSrqSge } = side.device.query();

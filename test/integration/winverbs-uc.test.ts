@@ -1,4 +1,4 @@
-// Unreliable connections (UC): with connection management, sends and writes, and no request that needs a response.
+// Unreliable connections (UC): connection management, Sends and Writes, and the rejection of requests that need a response.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -27,7 +27,7 @@ const { SIGNALED, IMMEDIATE, INLINE } = WvSend;
 const UC = { type: QpType.UC };
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 
-test('a UC connection is established by REQ, REP and RTU, with the attributes of a QP of that type only', async () => {
+test('a UC connection is established by REQ, REP and RTU, and only has the attributes of that QP type', async () => {
   const { a, b, atB, release } = await connectedPair({ ...UC, initiatorDepth: 5 }, UC);
   assert.equal([atB.responderResources, atB.initiatorDepth, atB.retryCount, atB.rnrRetryCount], [0, 0, 0, 0]);
   for (const [here, there] of [
@@ -46,7 +46,7 @@ test('a UC connection is established by REQ, REP and RTU, with the attributes of
   await nothingLeft();
 });
 
-test('sends and writes, with and without immediate, of several packets and of none', async () => {
+test('Sends and Writes, with and without immediate data, of several packets and of zero bytes', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   for (let i = 0; i < 5; i++) b.qp.postReceive(i, sgl(b, 0, 8192));
   for (let i = 0; i < a.memory.length; i++) a.memory[i] = i * 7;
@@ -79,7 +79,7 @@ test('sends and writes, with and without immediate, of several packets and of no
   release();
 });
 
-test('a request that needs a response is refused when it is posted, and nothing is queued', async () => {
+test('a request that needs a response is rejected when it is posted, and nothing is queued', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   const window = a.pd.allocateMemoryWindow();
   const remote = remoteOf(b.region);
@@ -101,7 +101,7 @@ test('a request that needs a response is refused when it is posted, and nothing 
   release();
 });
 
-test('a message without a receive is lost, and the sender is not notified', async () => {
+test('a message without a Receive is lost, and the sender is not notified', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   a.qp.send('lost', sgl(a, 0, 8), SIGNALED);
   assert.equal((await take(a.cq, 1))[0]!.status, WcStatus.SUCCESS);
@@ -114,7 +114,7 @@ test('a message without a receive is lost, and the sender is not notified', asyn
   release();
 });
 
-test('a local error stops only sending (SQError), and RTS restarts it', async () => {
+test('a local error only stops the send queue (SQError), and RTS restarts it', async () => {
   const { a, b, release } = await connectedPair(UC, UC);
   a.qp.postReceive('still here', sgl(a, 0, 8));
   const gone = a.pd.registerMemory(new Uint8Array(8), 0);
@@ -140,7 +140,7 @@ test('a local error stops only sending (SQError), and RTS restarts it', async ()
   release();
 });
 
-test('both sides must be of one type; others cannot connect at all', async () => {
+test('both sides must have the same type, and other types cannot connect at all', async () => {
   const provider = openProvider();
   const a = openSide(provider, UC);
   const b = openSide(provider);
@@ -152,7 +152,7 @@ test('both sides must be of one type; others cannot connect at all', async () =>
   const connecting = a.ep.connect(a.qp, peer, {});
   await request;
   throwsWv(() => b.ep.accept(b.qp, {}).getResult({ wait: true }), Status.INVALID_PARAMETER);
-  // The request still waits for a suitable queue pair.
+  // The connection request still waits for a suitable queue pair.
   const accepting = b.ep.accept(c.qp, {});
   await connecting;
   await a.ep.accept(null, {});
@@ -176,7 +176,7 @@ test('both sides must be of one type; others cannot connect at all', async () =>
   await nothingLeft();
 });
 
-test('UC queue pairs share a receive queue as others do', async () => {
+test('UC queue pairs can use a shared receive queue', async () => {
   const provider = openProvider();
   const home = openSide(provider);
   const srq = home.pd.createSharedReceiveQueue(4, 1);

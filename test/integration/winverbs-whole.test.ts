@@ -23,7 +23,7 @@ import { outcome, throwsWv } from '../helpers/outcome.js';
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 const { SIGNALED, IMMEDIATE } = WvSend;
 
-test('every object returns each of its interfaces, with a reference, and for no other', () => {
+test('every object returns only its own interfaces, with a reference', () => {
   const provider = openProvider();
   const side = openSide(provider);
   const { device, pd, cq, qp, ep } = side;
@@ -83,7 +83,7 @@ test('the provider’s file accepts IOCTLs, with the ids of the provider’s obj
   throwsWv(() => provider.getFileHandle(), Status.INVALID_HANDLE);
 });
 
-test('a list of requests is posted in order; of one that cannot be queued, those before it are', async () => {
+test('a list of requests is posted in order, up to the first one that cannot be queued', async () => {
   const { a, b, release } = await connectedPair();
   const remote = remoteOf(b.region);
   a.memory.write('one, two, three!');
@@ -155,7 +155,7 @@ test('a list of requests is posted in order; of one that cannot be queued, those
     [1],
   );
 
-  // Within a batch of the program it is the program that submits.
+  // Within a batch of the program, the program itself submits.
   a.qp.startBatch();
   a.qp.postSend([{ context: 'in a batch', sgl: sgl(a, 0, 2), flags: SIGNALED }]);
   assert.is(a.cq.peek(), 0);
@@ -172,7 +172,7 @@ test('a list of requests is posted in order; of one that cannot be queued, those
   release();
 });
 
-test('a provider is given the signaling mode of a queue pair and its read depths', () => {
+test('a provider gets the signaling mode of a queue pair and its read depths', () => {
   const provider = openProvider();
   const { pd, cq } = openSide(provider);
   const { verbs } = pd as WVProtectionDomain;
@@ -211,7 +211,7 @@ test('a Send in a list invalidates the peer’s key', async () => {
   release();
 });
 
-test('an invalid request, or one with values of another type, is refused, and nothing of it is posted', async () => {
+test('an invalid request, or one with values of another type, is rejected, and no part of it is posted', async () => {
   const { a, b, release } = await connectedPair();
   const remote = remoteOf(b.region);
   b.qp.postReceive('receive', sgl(b, 4096, 16));
@@ -249,7 +249,7 @@ test('an invalid request, or one with values of another type, is refused, and no
   release();
 });
 
-test('Modify may be overlapped; its statuses are those of the blocking form', async () => {
+test('Modify may be overlapped, and its statuses are those of the blocking form', async () => {
   const provider = openProvider();
   const { qp } = openSide(provider);
   assert.is(qp.state, QpState.INIT);
@@ -266,7 +266,7 @@ test('Modify may be overlapped; its statuses are those of the blocking form', as
   provider.release();
 });
 
-test('attributes of devices, ports and queue pairs are whole, and batches of notifications announced', () => {
+test('attributes of devices, ports and queue pairs are complete, and batch notifications are reported as supported', () => {
   const provider = openProvider();
   const { device, qp } = openSide(provider);
   const attributes = device.query();
@@ -275,7 +275,7 @@ test('attributes of devices, ports and queue pairs are whole, and batches of not
   assert.is(attributes.capabilityFlags & WvCapability.BATCH_NOTIFY_CQ, WvCapability.BATCH_NOTIFY_CQ);
   const port = device.queryPort(1);
   assert.equal([port.lid, port.smLid, port.lmc, port.smSl, port.subnetTimeout], [0, 0, 0, 0, 0]);
-  // Another HCA has its own width and speed.
+  // Other HCAs have their own width and speed.
   if (process.env.ND_TEST_ADDRESS === undefined)
     assert.equal([port.maxVls, port.activeWidth, port.activeSpeed], [1, 2, 4]);
   assert.equal([port.initTypeReply, port.extActiveSpeed, port.linkEncoding], [0, 0, 0]);
@@ -333,7 +333,7 @@ test('GetOverlappedResult: the result of a request, of any object', () => {
 });
 
 for (const keep of [false, true]) {
-  test(`a disconnect by the peer ${keep ? 'leaves the queue pair to its owner, as chosen' : 'flushes the queue pair at once'}`, async () => {
+  test(`a disconnect by the peer ${keep ? 'leaves the queue pair to its owner, as configured' : 'flushes the queue pair at once'}`, async () => {
     const { a, b, release } = await connectedPair();
     if (keep) b.ep.keepQueuePairOnDisconnect(true);
     b.qp.postReceive('waits', sgl(b, 0, 16));
@@ -350,7 +350,7 @@ for (const keep of [false, true]) {
   });
 }
 
-test('the default of that choice is restored', async () => {
+test('the default of that option is restored', async () => {
   const { a, b, release } = await connectedPair();
   b.ep.keepQueuePairOnDisconnect(true);
   b.ep.keepQueuePairOnDisconnect(false);
@@ -361,7 +361,7 @@ test('the default of that choice is restored', async () => {
   release();
 });
 
-test('endpoints require a protocol with connections', () => {
+test('endpoints require a connection-oriented protocol', () => {
   const provider = openProvider();
   throwsWv(() => provider.createConnectEndpoint(17), Status.NOT_SUPPORTED);
   for (const wrong of [-1, 256, 1.5, Number.NaN, '6' as unknown as number])

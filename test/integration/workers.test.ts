@@ -1,5 +1,4 @@
-// Workers of one process: each has its own HCA, they reach each other as processes do, and nothing is left of those
-// that end.
+// Workers of one process. Each has its own HCA, they connect to each other like processes, and nothing is left of those that end.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -19,7 +18,7 @@ async function startWorkers(peer: Peer, count: number): Promise<string[]> {
   return names;
 }
 
-/** Sends, Writes and Reads of all sizes from one Worker to another, or to itself. */
+/** Runs Sends, Writes and Reads of all sizes from one Worker to another or to itself. */
 async function traffic(peer: Peer, active: string, passive: string, seed: number): Promise<void> {
   const [as, at] = [`from ${active} to ${passive}`, `to ${passive} from ${active}`];
   const port = await peer.call('trafficListen', { as: at, address: ADDRESS, seed }, passive);
@@ -98,7 +97,7 @@ for (const link of ['auto', 'wire'] as const) {
         receives.map(({ status }) => status),
         Array(3).fill('CANCELED'),
       );
-      // Requests that were outstanding have ended, one way or another.
+      // Outstanding requests have ended in any way.
       await halves[0]!.catch(() => {});
       assert.is((await peer.call('traces', {})).engineThreads, 2);
       assert.is(await toStaying.disconnect(), 'SUCCESS');
@@ -106,10 +105,10 @@ for (const link of ['auto', 'wire'] as const) {
   );
 }
 
-long(test, 'of Workers that end in any state nothing is left', async () => {
+long(test, 'nothing is left of Workers, no matter in which state they end', async () => {
   const [server, peer] = await Promise.all([Peer.start(), Peer.start()]);
   const listener = await server.listen('nd', ADDRESS);
-  /** Never accepts. */
+  /** A server that never accepts. */
   const mute = await server.listen('nd', ADDRESS);
   const connection = { layer: 'nd', from: ADDRESS, to: ADDRESS } as const;
   const states: ((worker: string) => Promise<unknown>)[] = [
@@ -148,13 +147,13 @@ long(test, 'of Workers that end in any state nothing is left', async () => {
   const after = await peer.call('traces', {});
   assert.is(after.engineThreads, 0);
   assert.ok(after.descriptors <= before.descriptors, `${before.descriptors} → ${after.descriptors}`);
-  // An HCA has more than a mebibyte; 84 of them came and went.
+  // An HCA uses more than 1 MiB, and 84 of them were created and destroyed.
   const grown = after.resident - before.resident;
   assert.ok(grown < 64 << 20, `${grown} bytes`);
   assert.equal(await peer.leave('end'), { code: 0, signal: null });
 });
 
-long(test, 'a Worker that is terminated while it opens a device takes nothing with it', () => {
+long(test, 'terminating a Worker while it opens a device affects nothing else', () => {
   const worker = `
     const { parentPort } = require('node:worker_threads');
     import(${JSON.stringify(winverbs)}).then(({ openProvider }) => { parentPort.postMessage('opens'); openProvider(); });`;

@@ -1,4 +1,4 @@
-/** A file's cache of IOCTL outputs: one query to the kernel, and another as soon as the output may be stale. */
+/** A file's cache of IOCTL outputs. The kernel is queried once, and again as soon as the output may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AnswerCache } from '../../kernel-bridge/door/soft/caches.js';
@@ -12,7 +12,7 @@ function rig() {
   const clock = { now: 5 };
   const cache = new AnswerCache(cacheEpoch, () => clock.now);
   let queries = 0;
-  /** Queries that reached the kernel. */
+  /** Number of queries that reached the kernel. */
   const ask = (code: number, input: Uint8Array | null, outputLength = 4): number => {
     const before = queries;
     const answer = (): Uint8Array => new Uint8Array([...(input ?? []), ++queries]);
@@ -38,7 +38,7 @@ test('the same query is sent once', () => {
   assert.is(ask(PATH, here), 0);
 });
 
-test('the ports of addresses are ignored, everything else counts', () => {
+test('the ports of addresses are ignored, but nothing else', () => {
   const { ask } = rig();
   const question = (code: number, at: number): number => {
     const input = code === PATH ? IbatPathIn.encode(path) : IbatIpToPortIn.encode(address);
@@ -53,7 +53,7 @@ test('the ports of addresses are ignored, everything else counts', () => {
     const ports = [6, 7, ...(code === PATH ? [34, 35] : [])];
     assert.is(question(code, ports[0]!), 1);
     const again = Array.from({ length: size }, (_, at) => at).filter((at) => {
-      question(code, ports[0]!); // or it would have made room
+      question(code, ports[0]!); // uses the entry, which would otherwise be evicted
       return question(code, at) === 0;
     });
     assert.equal(again, ports);

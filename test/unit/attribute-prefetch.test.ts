@@ -25,7 +25,7 @@ function rig() {
   return {
     cacheEpoch,
     prefetch,
-    /** Sends an EP_CONNECT; returns the function that completes it. */
+    /** Sends an EP_CONNECT. Returns the function that completes it. */
     connect: (of = id) => {
       const input = WvIoEpConnect.encode({ id: of });
       prefetch.discard(input);
@@ -68,7 +68,7 @@ test('another request for the endpoint discards them, even before the completion
   assert.equal(query(), complete);
 });
 
-test('every request for an endpoint except EP_QUERY and EP_DISCONNECT_NOTIFY discards them; requests for other objects use no cache', () => {
+test('every request for an endpoint except EP_QUERY and EP_DISCONNECT_NOTIFY discards them; requests for other objects do not use the cache', () => {
   for (const [name, code] of Object.entries(IoctlCode)) {
     const ofEndpoint = name.startsWith('EP_') && name !== 'EP_CREATE' && name !== 'EP_DISCONNECT_NOTIFY';
     const brings = code === EP_CONNECT || code === EP_GET_REQUEST;
@@ -83,7 +83,7 @@ test('every request for an endpoint except EP_QUERY and EP_DISCONNECT_NOTIFY dis
   for (const code of Object.values(HcaFileCode)) assert.is(cacheUses.get(code), undefined);
 });
 
-test('the latest request for an endpoint counts, and its failure leaves no attributes', () => {
+test('only the latest request for an endpoint counts, and its failure leaves no attributes', () => {
   const { connect, query } = rig();
   const [first, second] = [connect(), connect()];
   first(complete);
@@ -109,7 +109,7 @@ test('attributes without private data are complete', () => {
   assert.is(query(), undefined);
 });
 
-test('a new cache epoch since the request was sent discards them', () => {
+test('a change of the cache epoch after the request was sent discards them', () => {
   for (const when of ['before its end', 'after its end']) {
     const { connect, query, cacheEpoch } = rig();
     const ended = connect();

@@ -38,7 +38,7 @@ test('jobs are valid for the programs at any scale', () => {
   }
 });
 
-test('requests have 20,000 others as a warm-up at any scale from a tenth on, and those in a separate row', () => {
+test('requests have a warm-up of 20,000 at any scale from 0.1, and these are measured in a separate row', () => {
   const warmUps = (scale: number) =>
     plan(scale, /^net request (1|1000)( cold| processor)?( busy)?$/).map(({ contestants: [ours] }) =>
       ours.by === 'net' ? [ours.job.figure, ours.job.warmUp] : [],
@@ -60,7 +60,7 @@ test('a pattern selects rows by name', () => {
   assert.equal(plan(1, /no such row/), []);
 });
 
-test('quantiles, the middle of rounds, and rates', () => {
+test('quantiles, medians of rounds, and rates', () => {
   assert.is(quantile([3, 1, 2], 0.5), 2);
   assert.ok(Number.isNaN(quantile([], 0.5)));
   assert.equal(figureOf([4, 1, 2]), { value: 2, least: 1, most: 4 });
@@ -81,12 +81,12 @@ test('work is timed at least once, and its warm-up is not counted', () => {
   assert.ok(done >= 1 && sample.median !== undefined && sample.mean >= 0);
 });
 
-test('numbers and sizes as people read them', () => {
+test('numbers and sizes are readable', () => {
   assert.equal([0, 0.0123, 1.234, 12.34, 1234].map(numberText), ['0', '0.0123', '1.23', '12.3', '1234']);
   assert.equal([8, 4096, 1 << 20, 1000].map(bytesText), ['8', '4 KiB', '1 MiB', '1000']);
 });
 
-test('fi_pingpong’s columns are read', () => {
+test('fi_pingpong’s columns are parsed', () => {
   const text = [
     'bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec',
     '8       100k    =100k    1.5m        0.84s      1.91       4.19       0.24',
@@ -96,7 +96,7 @@ test('fi_pingpong’s columns are read', () => {
   assert.throws(() => parseLibfabric('no provider', { metric: 'latency' }), /no provider/);
 });
 
-test('ucx_perftest’s columns are read', () => {
+test('ucx_perftest’s columns are parsed', () => {
   const text = [
     'iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr',
     '100000,0.180,1.397,1.398,5.46,5.47,715751,715752',
@@ -146,7 +146,7 @@ const outcome: RowOutcome = outcomeOf(latencyRow, [
   { label: 'broken', samples: [], failed: 'exit code 1' },
 ]);
 
-test('ratios use medians if both report them and means otherwise; targets are judged by them', () => {
+test('ratios use medians if both report them and otherwise means; targets are compared with them', () => {
   const [ours, both, meanOnly, absent] = outcome.outcomes;
   assert.equal(ours!.figure, { value: 2, least: 1, most: 3 });
   assert.is(ours!.ratio, undefined);
@@ -214,7 +214,7 @@ test('the table shows missing contestants, failures, and missed targets', () => 
   ]);
 });
 
-test('a local row shows when its messages went over UDP, a wire row does not', () => {
+test('a local row shows if its messages went over UDP, a wire row does not', () => {
   const one = (name: string) =>
     table([
       outcomeOf({ ...latencyRow, name, targets: [] }, [{ label: US, samples: [{ mean: 1, link: 'UDP' }] }]),
@@ -239,7 +239,7 @@ test('JSON lines have a line for each contestant', () => {
   assert.is(lines[4]!.failed, 'exit code 1');
 });
 
-test('the chart has a line for each contestant with two sizes, and text that is escaped', () => {
+test('the chart has a line for each contestant with two sizes, and its text is escaped', () => {
   const larger: RowOutcome = { ...outcome, row: { ...latencyRow, chart: { of: 'latency', size: 64 } } };
   const svg = chart([outcome, larger]);
   assert.is(svg.match(/<polyline /g)?.length, 3);

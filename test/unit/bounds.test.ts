@@ -1,4 +1,7 @@
-/** docs/internals/bounds.md lists every frame, message, packet and IOCTL with the bound of the resources that a peer can make a process keep, and tests that exist. */
+/**
+ * docs/internals/bounds.md lists every frame, message, packet and IOCTL, with the limit of resources that a peer can make a process keep,
+ * and with existing tests.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -44,7 +47,7 @@ test('each frame type has a row', () => {
   for (const name of Object.keys(Frame)) assert.ok(named(name), `${name} has no row`);
 });
 
-test('each flag has a row with each frame type that may have it, and each notice of rings has one', () => {
+test('each flag has a row with each frame type that may have it, and so has each notice of rings', () => {
   const withFlag = (name: string, flag: string): boolean =>
     rows.some(({ by }) => by.includes(`${name} with ${flag}`));
   for (const [name, type] of Object.entries(Frame))
@@ -53,11 +56,11 @@ test('each flag has a row with each frame type that may have it, and each notice
         assert.ok(withFlag(name, flag), `${name} with ${flag} has no row`);
   assert.ok(withFlag('DATA', 'IN_RING'));
   for (const notice of Object.keys(Notice)) assert.ok(named(notice), `${notice} has no row`);
-  // A new flag needs a row as well.
+  // A new flag also needs a row.
   assert.equal([LARGE, IN_RING, MORE], [1, 2, 4]);
 });
 
-test('each row has a bound, and a test that exists', () => {
+test('each row has a limit, and a test that exists', () => {
   const files = ['unit', 'integration', 'conformance', 'fuzz', 'native'].flatMap((folder) =>
     readdirSync(new URL(`test/${folder}/`, root), { recursive: true }).map(String),
   );
@@ -100,7 +103,7 @@ test('each frame of the local sockets has a row', () => {
 });
 
 test('each kind of packet has a row', () => {
-  /** Opcodes by the names that rows have. */
+  /** Opcodes by their names in the rows. */
   const kinds: Readonly<Record<string, string>> = {
     ...{ kOpSendOnly: 'Send', kOpWriteOnly: 'Write', kOpReadRequest: 'Read', kOpReadFirst: 'ReadResponse' },
     ...{ kOpReadMiddle: 'ReadResponse', kOpReadLast: 'ReadResponse', kOpReadOnly: 'ReadResponse' },
@@ -129,7 +132,7 @@ test('each IOCTL has a row, and those that stay pending are among the outstandin
   for (const { name, pends } of tables) if (pends) assert.ok(outstanding.has(name), name);
 });
 
-test('numbers of the table are those of the code', () => {
+test('numbers in the table match the code', () => {
   const bounds = (what: RegExp): string => {
     const row = rows.find((one) => what.test(one.what));
     assert.ok(row, String(what));

@@ -1,4 +1,4 @@
-/** siw for the guests of test:rdma: if it cannot be built, the script ends with a sentence, which the skipped cases print. */
+/** Builds siw for the guests of test:rdma. If that fails, the script reports the reason in one sentence, which the skipped cases print. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 
 const script = fileURLToPath(new URL('../../../test/interop/rig/build-siw.sh', import.meta.url));
 
-/** The commands that the script calls, by name: a package of 6.1.9-1 whose build ends as the case specifies. */
+/** Replacements for the commands that the script calls: a package of 6.1.9-1 whose build ends as the case specifies. */
 const working = {
   'dpkg-deb': `case "$1 $3" in '-f Package') echo linux-image-6.1.0-9-amd64;; '-f Version') echo 6.1.9-1;;
     '-f Depends') echo 'linux-headers-6.1.0-9-common (= 6.1.9-1)';;
@@ -43,14 +43,14 @@ function build(folder: string, broken: Partial<typeof working>) {
   return { status, stdout, stderr, left: readdirSync(cache) };
 }
 
-it('prints the module, which it keeps', ({ folder }) => {
+it('prints the path of the module, which it keeps', ({ folder }) => {
   const { status, stdout } = build(folder, {});
   assert.is(status, 0);
   assert.ok(existsSync(stdout.trim()));
   assert.is(build(folder, { make: 'exit 1' }).status, 0);
 });
 
-it('reports the compiler’s error, and leaves nothing', ({ folder }) => {
+it('reports the compiler’s error, and leaves nothing behind', ({ folder }) => {
   const { status, stderr, left } = build(folder, {
     make: 'echo "siw_cm.c:7: error: no such field" >&2; exit 2',
   });
@@ -59,7 +59,7 @@ it('reports the compiler’s error, and leaves nothing', ({ folder }) => {
   assert.equal(left, []);
 });
 
-it('says what cannot be downloaded', ({ folder }) => {
+it('reports what cannot be downloaded', ({ folder }) => {
   const { status, stderr } = build(folder, { 'apt-get': 'echo "E: Unable to locate package" >&2; exit 100' });
   assert.is(status, 1);
   assert.is(

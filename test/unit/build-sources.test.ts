@@ -43,7 +43,7 @@ interface Package {
   readonly folder: string;
   /** Installs the source package. */
   install(version: string, archive: Buffer): void;
-  /** Causes npm to download it. */
+  /** Makes npm download the source package. */
   offer(archive: Buffer): void;
   /** Runs `networkdirect build`. Returns what was compiled, and the output. */
   build(): { built: string; said: string; fetched: string };
@@ -58,7 +58,7 @@ function packageOf(own: (folder: string) => Buffer): Package {
   for (const name of ['build.js', 'command-line.js', 'interrupts.js', 'peer-lost.js']) {
     write(join(folder, 'dist/nd/cli', name), readFileSync(join(dirname(compiled), name)));
   }
-  // The statuses, which commands without RDMA also use for their errors.
+  // Statuses, which commands without RDMA also use for errors.
   const statuses = pathToFileURL(join(root, 'dist/nd/index.js'));
   write(join(folder, 'dist/nd/index.js'), `export * from ${JSON.stringify(statuses)};`);
   mkdirSync(modules);
@@ -72,7 +72,7 @@ function packageOf(own: (folder: string) => Buffer): Package {
      handleInterrupts();
      buildCommand(fail).parse(['node', 'build']);`,
   );
-  // The npm that npx runs: it records its requests and packs what is offered.
+  // The npm that npx runs. It records its requests and returns the offered package.
   write(
     join(folder, 'npm/npm-cli.js'),
     `import { spawn, spawnSync } from 'node:child_process';
@@ -112,7 +112,9 @@ test('the installed sources of this version are compiled', ({ made }) => {
   assert.equal(made.build(), { built: 'own', said: '', fetched: '' });
 });
 
-test('installed sources of another version are not: npm fetches those of this one', ({ made }) => {
+test('installed sources of another version are not compiled: npm downloads those of this version', ({
+  made,
+}) => {
   made.install('1.2.4', archiveOf(made.folder, 'newer'));
   made.offer(own(made.folder));
   assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
@@ -127,7 +129,7 @@ test('a tarball left by an earlier run is not compiled', ({ made }) => {
   assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
 });
 
-test('files unpacked by an earlier run are not compiled with the others', ({ made }) => {
+test('files unpacked by an earlier run are not compiled', ({ made }) => {
   write(join(made.folder, 'build/source/left.cc'), 'int left;');
   made.install('1.2.3', own(made.folder));
   assert.equal(made.build(), { built: 'own', said: '', fetched: '' });
@@ -149,12 +151,12 @@ for (const [where, put] of [
   });
 }
 
-test('an empty registry is reported as a sentence', ({ made }) => {
+test('an empty registry is reported in one sentence', ({ made }) => {
   const { built, said } = made.build();
   assert.equal([built, said], ['', 'nd: npm did not download @networkdirect/source@1.2.3.\n']);
 });
 
-test('Ctrl-C ends the compiler and what it has started, and then the command', async ({ made }) => {
+test('Ctrl-C ends the compiler and its child processes, and then the command', async ({ made }) => {
   const driver = `
     import { spawn } from 'node:child_process';
     const compiler = "console.log('compiling'); setInterval(() => {}, 1000);";
@@ -165,7 +167,7 @@ test('Ctrl-C ends the compiler and what it has started, and then the command', a
   const exited = once(build, 'exit');
   await once(build.stdout, 'data');
   build.kill('SIGINT');
-  // Its output has ended, including that of the compiler.
+  // The output has ended, including that of the compiler.
   assert.is(await text(build.stderr), 'nd build: interrupted\n');
   assert.equal(await exited, [130, null]);
 });

@@ -8,7 +8,7 @@ const addon = loadAddon();
 
 const packets = captureFiles().flatMap(readCapture);
 
-test('the ICRC of every captured packet equals the computed one', () => {
+test('the ICRC of every captured packet equals the computed ICRC', () => {
   assert.is(packets.length, 1081);
   for (const { file, number, ip } of packets) assert.is(icrcField(ip), expectedIcrc(ip), `${file}#${number}`);
 });

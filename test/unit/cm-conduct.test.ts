@@ -1,4 +1,4 @@
-/** Every state and event with an action: the messages sent, the owner's events, the next state. */
+/** Every combination of state and event that has an action: the sent messages, the owner's events, the next state. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -33,7 +33,7 @@ function sceneOf(pair: Pair, side: Side): Scene {
   return { pair, side, host, peer, peerId };
 }
 
-/** Moves one side to a state; the network is cut from then on. */
+/** Moves one side to a state. From then on, the network loses all messages. */
 const reach: Record<Exclude<CmState, 'idle'>, () => Scene> = {
   reqSent: () => {
     const pair = new Pair(OPTIONS);
@@ -72,7 +72,7 @@ const reach: Record<Exclude<CmState, 'idle'>, () => Scene> = {
   },
   established: () => {
     const pair = new Pair(OPTIONS);
-    // An ACK timeout beyond the response timeout: no DREQ is repeated before its first retry.
+    // The ACK timeout exceeds the response timeout, so that a DREQ is not repeated before its first retry.
     return sceneOf(pair, pair.established({ ackTimeoutCode: 20 }).active);
   },
   dreqSent: () => {
@@ -134,7 +134,7 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
       emitMad('DREQ', exchangeOf(scene), { ...idsOf(scene), remoteQpn: scene.side.request ? 0x11 : 0x17 }),
     ),
   drep: (scene) => deliver(scene, emitMad('DREP', exchangeOf(scene), idsOf(scene))),
-  // The peer's QP sends another request, with another id.
+  // Simulates another request from the peer's QP, with another id.
   stale: (scene) => {
     const { host, peer, pair, side } = scene;
     const qpn = side.request ? 0x17 : 0x11;
@@ -216,7 +216,7 @@ const conduct: [CmState, CmEvent, string[], string[], CmState][] = [
   ['dreqSent', 'rej', [], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'dreq', ['DREP'], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'drep', [], ['disconnectCompleted true'], 'timewait'],
-  // It waits until its listener closes.
+  // The request waits until its listener closes.
   ['dreqSent', 'stale', ['REJ28'], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'disconnect', [], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'packetSeen', [], [], 'timewait'],
@@ -233,7 +233,7 @@ function assertOver({ pair, host, side }: Scene): void {
 }
 
 for (const [state, event, sent, told, next] of conduct) {
-  test(`${state} × ${event}: sends ${sent.join(', ') || 'nothing'}, ${next} follows`, () => {
+  test(`${state} × ${event}: sends ${sent.join(', ') || 'nothing'}, then ${next}`, () => {
     const scene = reach[state as keyof typeof reach]();
     const { pair, side, host } = scene;
     assert.is(side.state, state);
@@ -248,7 +248,7 @@ for (const [state, event, sent, told, next] of conduct) {
     assert.equal(own, sent);
     assert.equal(side.events, told);
     assert.is(side.state, next);
-    // An owner that abandons the connection at any time gets no more events, and nothing is left on its side.
+    // If the owner abandons the connection at any time, it gets no more events, and nothing is left on its side.
     side.events.length = 0;
     side.connection.abandon();
     assertOver(scene);
@@ -256,7 +256,7 @@ for (const [state, event, sent, told, next] of conduct) {
   });
 }
 
-test('the list above has every cell that a call or a message can reach', () => {
+test('the list above has every cell that calls and messages can reach', () => {
   const named = new Set(conduct.map(([state, event]) => `${state} × ${event}`));
   // connect() and the arrival of a request create the connection; other tests cover the rest.
   const elsewhere = new Set([
@@ -286,7 +286,7 @@ const timed: [CmState, number, string[], string[]][] = [
 ];
 
 for (const [state, interval, sent, told] of timed) {
-  test(`${state}: retransmits after ${interval} ms, and gives up after as long again`, () => {
+  test(`${state}: retransmits after ${interval} ms, and gives up after the same time again`, () => {
     const scene = reach[state as keyof typeof reach]();
     const { pair, side, host } = scene;
     const log = () =>
@@ -306,7 +306,7 @@ for (const [state, interval, sent, told] of timed) {
   });
 }
 
-test('reqReceived: the owner may decide as long as the peer retransmits its REQ; then the request ends', () => {
+test('reqReceived: the owner may decide as long as the peer retransmits its REQ, and then the request ends', () => {
   const scene = reach.reqReceived();
   const { pair, side, host } = scene;
   pair.network.route = () => [];
@@ -336,7 +336,7 @@ test('reqReceived: a peer that falls silent after its first REQ leaves nothing b
 });
 
 for (const state of ['reqSent', 'mraReqReceived'] as const) {
-  test(`${state}: a reply from a QP that is already the peer of another connection ends both`, () => {
+  test(`${state}: a reply from a QP that is already the peer of another connection ends both connections`, () => {
     const scene = reach[state]();
     const { pair, client } = { pair: scene.pair, client: scene.host };
     pair.network.route = () => [1];

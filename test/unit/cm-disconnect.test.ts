@@ -5,7 +5,7 @@ import { type CmBody, emitMad, parseMad } from '../../kernel-bridge/kernel/cm/ma
 import { ipv4, Pair, qp, type Side } from '../helpers/cm-network.js';
 
 const INTERVAL = 4295;
-/** Half of the path's ACK timeout, 17, after which a DREQ is repeated early. */
+/** Time after which a DREQ is repeated early: half of the path's ACK timeout, code 17. */
 const EARLY = 268;
 
 function dreqOf(side: Side): CmBody<'DREQ'> {
@@ -85,7 +85,7 @@ test('a DREQ without a reply ends in false when its retries are exhausted', () =
   assert.equal(active.events, []);
   pair.network.clock.advance(1);
   assert.equal(active.events, ['disconnectCompleted false']);
-  // The three retries, and the early repetition within the peer's timewait, which does not extend the time.
+  // Three retries, and the early repetition within the peer's timewait, which does not extend the total time.
   assert.equal(pair.network.log, Array(5).fill('client DREQ'));
 });
 
@@ -166,7 +166,7 @@ test('a DREQ with unknown ids gets a DREP with the ids swapped', () => {
   assert.is(message.header.transactionId, 77n);
 });
 
-test('no message of a third host moves a connection', () => {
+test('messages of a third host do not change the state of a connection', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   const ids = {
@@ -187,12 +187,12 @@ test('no message of a third host moves a connection', () => {
   assert.is(pair.server.cm.counters()['dropped.wrongSource'], mads.length);
 });
 
-test('a retransmitted DREQ equals the first one, whatever was sent in between', () => {
+test('a retransmitted DREQ equals the first one, no matter what was sent in between', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   pair.network.lose('client', 'DREQ', 1);
   active.connection.disconnect();
-  // Built in reused memory.
+  // Another message is built in the reused memory.
   const dreq = passive.connection.dreqOnExit()!.mad.slice();
   pair.network.clock.advance(INTERVAL);
   const [first, second, ...more] = pair.network.sent.filter(({ message }) => message.name === 'DREQ');
@@ -213,12 +213,12 @@ test('dreqOnExit() is the DREQ that ends the connection', () => {
     remoteQpn: 0x11,
   });
   assert.equal([dreq.path.source, dreq.path.destination], [pair.client.gid, pair.server.gid]);
-  // The kernel has died: its HCA sends this.
+  // The HCA of a killed kernel sends this.
   pair.server.cm.receive(dreq.path.source, dreq.path.destination, 0, dreq.mad);
   assert.equal(passive.events, ['disconnected']);
 });
 
-test('a REJ ends an established connection as a disconnect does', () => {
+test('a REJ ends an established connection like a disconnect', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   const ids = { localCommId: passive.connection.localCommId, remoteCommId: active.connection.localCommId };
@@ -240,7 +240,7 @@ test('a REJ with one wrong id is ignored', () => {
   assert.is(active.state, 'established');
 });
 
-test('timewait reserves the ids for its duration, for a limited number of connections', () => {
+test('timewait reserves ids for its duration, but only for a limited number of connections', () => {
   const pair = new Pair({ timewaitMs: 500 });
   const { active } = pair.established();
   active.connection.disconnect();
@@ -254,7 +254,7 @@ test('timewait reserves the ids for its duration, for a limited number of connec
   assert.is(pair.client.cm.counters().timewait, TIMEWAIT_LIMIT);
 });
 
-test('the same QP may connect again at once', () => {
+test('the same QP may reconnect at once', () => {
   const pair = new Pair();
   for (let round = 0; round < 5; round++) {
     const { active } = pair.established();
@@ -264,7 +264,7 @@ test('the same QP may connect again at once', () => {
   assert.equal(pair.end(), []);
 });
 
-test('an owner may call the connection from within every event', () => {
+test('an owner may call the connection from within any event', () => {
   const pair = new Pair();
   pair.onTaken = (side) => {
     side.on.established = () => side.connection.disconnect();

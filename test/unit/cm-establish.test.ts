@@ -59,7 +59,7 @@ test('each side starts sending with the PSN that the other announced', () => {
   assert.is(active.reply?.sendPsn, 0xe2f838);
 });
 
-test('depths arrive from the receiver’s point of view, never above the request', () => {
+test('depths are reported from the receiver’s point of view, and never exceed the request', () => {
   const pair = new Pair();
   pair.onTaken = (side) =>
     side.connection.accept(
@@ -101,7 +101,7 @@ test('a REQ has the fields that rdma_cm expects from a RoCE peer', () => {
   assert.equal([...header4.sourceAddress], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 77, 0, 3]);
 });
 
-test('E21: private data travels with REQ, REP and REJ', () => {
+test('E21: REQ, REP and REJ carry private data', () => {
   const pair = new Pair();
   pair.onTaken = (side) => side.connection.accept(qp(0x11), text('from the server'.padEnd(196, '.')));
   const active = pair.connect({ privateData: text('x'.repeat(56)) });
@@ -117,7 +117,7 @@ test('E21: private data travels with REQ, REP and REJ', () => {
   assert.is(untext(refused.rejection?.privateData ?? NOTHING), 'no'.padEnd(148, '!'));
 });
 
-test('too much private data is refused before anything is sent or allocated', () => {
+test('too much private data is rejected before anything is sent or allocated', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
   assert.throws(
@@ -165,7 +165,7 @@ test('a lost REQ is retransmitted after the response timeout', () => {
   assert.equal(pair.network.sent[0]?.mad, pair.network.sent[2]?.mad);
 });
 
-test('a lost REP is retransmitted, by its timer and for a retransmitted REQ', () => {
+test('a lost REP is retransmitted, after a timeout and for a retransmitted REQ', () => {
   const pair = new Pair();
   pair.network.lose('server', 'REP', 1);
   const active = pair.connect();
@@ -186,7 +186,7 @@ test('a lost RTU is retransmitted for the retransmitted REP', () => {
   assert.equal(pair.taken[0]?.events, ['established']);
 });
 
-test('the first packet establishes the connection like the RTU, and is reported after the call', () => {
+test('the first packet establishes the connection like the RTU, which is reported after the call', () => {
   const pair = new Pair();
   pair.network.lose('client', 'RTU', 1);
   pair.connect();
@@ -241,7 +241,7 @@ test('if the REP gets no reply, both sides end', () => {
   assert.equal(pair.leftovers(), []);
 });
 
-test('a passive side that gets no RTU gives up, which also ends the active side', () => {
+test('a passive side without an RTU gives up, which also ends the active side', () => {
   const pair = new Pair({ maxRetries: 2 });
   pair.network.lose('client', 'RTU', 100);
   const active = pair.connect();
@@ -251,7 +251,7 @@ test('a passive side that gets no RTU gives up, which also ends the active side'
   assert.equal(pair.leftovers(), []);
 });
 
-test('E22: a repeated REQ whose request is waiting gets an MRA, which extends the wait', () => {
+test('E22: a repeated REQ for a waiting request gets an MRA, which extends the wait', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
   const active = pair.connect();
@@ -277,7 +277,7 @@ test('a request that the application never accepts or rejects ends', () => {
   assert.equal(pair.leftovers(), []);
 });
 
-test('while the active side decides on the reply, it sends an MRA to a passive side that repeats it', () => {
+test('while the active side decides on a reply, it sends an MRA to a passive side that repeats the reply', () => {
   const pair = new Pair();
   const active = pair.connect({}, false);
   pair.network.clock.advance(60_000);
@@ -304,7 +304,7 @@ test('duplicate messages have no effect', () => {
   assert.equal(pair.leftovers(), []);
 });
 
-test('a late REQ, after its connection has ended, opens no new connection', () => {
+test('a late REQ, after its connection has ended, does not open a new connection', () => {
   const pair = new Pair();
   const { active } = pair.established();
   active.connection.disconnect();
@@ -391,7 +391,7 @@ test('abandoning a request before its REP arrives ends the passive side when the
   pair.network.clock.advance(1);
   active.connection.abandon();
   pair.network.clock.advance(10);
-  // The repeated REJ is the reply to the REP.
+  // The REP gets the repeated REJ.
   assert.equal(pair.network.log, ['client REQ', 'server REP', 'client REJ4', 'client REJ4']);
   assert.equal(pair.taken[0]?.events, ['rejected 4']);
 });
@@ -408,7 +408,7 @@ test('a REP for a connection that no longer exists is rejected with invalid comm
   assert.equal(pair.end(), []);
 });
 
-test('an RTU for a connection that is gone gets a reply, so that the active side does not remain alone', () => {
+test('an RTU for a connection that no longer exists gets a reply, so that the active side also ends', () => {
   const pair = new Pair({ timewaitMs: 0 });
   pair.network.lose('server', 'REJ', 1);
   const active = pair.connect({}, false);
@@ -421,7 +421,7 @@ test('an RTU for a connection that is gone gets a reply, so that the active side
   assert.equal(active.events, ['replied', 'disconnected']);
 });
 
-test('without an id left, both directions are refused because of missing resources', () => {
+test('without free ids, connections in both directions are refused because of missing resources', () => {
   const pair = new Pair();
   pair.client.idsLeft = 1;
   pair.server.idsLeft = 0;
@@ -450,7 +450,7 @@ test('closing the manager abandons all connections at once and leaves no state',
   assert.equal(pair.end(), []);
 });
 
-test('two hosts with equal adapters and ids are distinguished by address', () => {
+test('two hosts with the same adapter and ids are distinguished by address', () => {
   const pair = new Pair();
   const twin = pair.network.add('twin', ipv4(4));
   twin.caGuid = pair.client.caGuid;

@@ -1,4 +1,4 @@
-/** Strangers that request connections and complete none: their share, and what remains for other peers. */
+/** Strangers that request connections and do not complete them: their share, and what remains for other peers. */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,11 +14,11 @@ import { long } from '../helpers/tiers.js';
 const { perSource, total, answerMs } = HalfOpenLimits;
 const { perListener } = ListenerLimits;
 const SERVER = '10.77.0.2';
-/** The last byte of strangers' addresses; the client's is 3. */
+/** The last byte of strangers' addresses. The client's is 3. */
 const FIRST_STRANGER = 100;
 const address = (stranger: number): string => `10.77.0.${FIRST_STRANGER + stranger}`;
 
-/** A server whose queue pairs have distinct numbers. */
+/** A server whose queue pairs have distinct QPNs. */
 function serving(...of: ConstructorParameters<typeof Pair>): Pair {
   const pair = new Pair(...of);
   let qpn = 0x100;
@@ -26,7 +26,7 @@ function serving(...of: ConstructorParameters<typeof Pair>): Pair {
   return pair;
 }
 
-/** The nth REQ of a stranger, which sends no replies and gets none. */
+/** Sends the nth REQ of a stranger, which neither sends nor receives replies. */
 function request(
   pair: Pair,
   n: number,
@@ -44,7 +44,7 @@ function request(
   pair.server.cm.receive(gidOf(source), pair.server.gid, 0, mad, slot ?? BY_WIRE);
 }
 
-/** How many of a stranger's connections the server waits for. */
+/** Number of a stranger's connections that the server waits for. */
 const accepted = (pair: Pair): number => pair.server.cm.counters().halfOpen ?? 0;
 const undelivered = (pair: Pair): string[] =>
   pair.network.sent.filter(({ to }) => to === 'no host').map(({ message }) => message.name);
@@ -68,7 +68,7 @@ test('a listener filled by one source has room for another source, whose request
   assert.is(honest.state, 'established');
 });
 
-test('the newest request of the largest source is displaced, and can be repeated', () => {
+test('the newest request of the largest source is displaced, and may be repeated', () => {
   const pair = serving({}, 4);
   pair.taking = false;
   pair.onTaken = undefined;
@@ -82,7 +82,7 @@ test('the newest request of the largest source is displaced, and can be repeated
   assert.equal(qpns, [0x100 + 50, 0x101, 0x102, 0x103]);
 });
 
-test('a REQ that is not stored displaces none: one for a stale connection, one without an id', () => {
+test('a REQ that is not stored does not displace others: for a stale connection, and without an id', () => {
   const pair = serving({}, 4);
   pair.taking = false;
   request(pair, 50, { stranger: 1 });
@@ -96,14 +96,14 @@ test('a REQ that is not stored displaces none: one for a stale connection, one w
   assert.is(pair.listener.waiting, 4);
 });
 
-test('if all sources have equally many, none is displaced', () => {
+test('if all sources have the same number of requests, none is displaced', () => {
   const pair = serving({}, 3);
   pair.taking = false;
   for (let n = 0; n < 3; n += 1) request(pair, n, { stranger: n });
   request(pair, 3, { stranger: 3 });
   const counters = pair.server.cm.counters();
   assert.equal([counters['displaced.REQ'], counters['refused.3']], [undefined, 1]);
-  // Having one more than the others is not enough: the new source would have as many as the displaced one has left.
+  // One request more than the others is not enough, because the new source would then have as many as the displaced one.
   assert.is(pair.listener.waiting, 3);
 });
 
@@ -118,7 +118,7 @@ test('a request beyond the owner’s limit is refused; one beyond a limit of thi
   assert.equal(undelivered(free), []);
 });
 
-test('all listeners together are bounded, and the fullest yields to others', () => {
+test('the total of all listeners is limited, and the fullest one yields to others', () => {
   const pair = serving();
   pair.taking = false;
   const ports = [1, 2, 3, 4, 5].map((n) => PORT + n);
@@ -144,9 +144,9 @@ test('all listeners together are bounded, and the fullest yields to others', () 
   assert.is(pair.server.cm.counters().waitingRequests, 0);
 });
 
-// ── Accepted, and not answered ───────────────────────────────────────────────────────────────────────────────
+// ── Accepted, but without a reply ───────────────────────────────────────────────────────────────────────────────
 
-test('a source is limited to its share of accepted connections, and others connect at once', () => {
+test('a source is limited to its share of accepted connections, and others can connect at once', () => {
   const pair = serving();
   for (let n = 0; n < 500; n += 1) request(pair, n);
   assert.is(accepted(pair), perSource);
@@ -178,7 +178,7 @@ test('a peer that does not reply gets the REP once more, then loses its slot to 
   assert.equal(pair.end(), []);
 });
 
-test('if no request waits for its slot, a connection keeps it as long as the peer may reply', () => {
+test('if no request waits for its slot, a connection keeps the slot as long as the peer may reply', () => {
   const pair = serving();
   for (let n = 0; n < perSource; n += 1) request(pair, n);
   pair.network.clock.advance(4 * answerMs);
@@ -201,7 +201,7 @@ test('many sources together cannot exceed the total, and an honest peer connects
   );
 });
 
-test('a source with few slots keeps them while others have many, however long its replies take', () => {
+test('a source with few slots keeps them while others have many, no matter how long its replies take', () => {
   const pair = serving();
   const strangers = 2 * (total / perSource);
   pair.network.lose('client', 'RTU', 2);
@@ -211,7 +211,7 @@ test('a source with few slots keeps them while others have many, however long it
   pair.network.clock.advance(8 * answerMs);
   assert.equal(pair.taken[0]!.events, []);
   assert.is(pair.taken[0]!.state, 'repSent');
-  // The interval of the default options; the RTU of this repetition is lost, and that of the next one is not.
+  // The interval of the default options. The RTU for this repetition is lost, but not the next one.
   pair.network.clock.advance(10_000);
   assert.equal([slow.state, pair.taken[0]!.state], ['established', 'established']);
 });
@@ -236,7 +236,7 @@ long(
   },
 );
 
-test('a continuous flood does not stop others, whatever its sources', () => {
+test('a continuous flood does not stop others, no matter what its sources are', () => {
   const pair = serving();
   let n = 0;
   const flood = (): void => {
@@ -286,7 +286,7 @@ test('an honest peer whose RTUs were lost gets the REP again, and replies', () =
   );
 });
 
-test('peers whose programs are slow send an MRA and are no longer counted', () => {
+test('peers with slow programs send an MRA and are no longer counted', () => {
   const pair = serving();
   const sides = Array.from({ length: 3 * perSource }, (_, n) => pair.connect({ qp: qp(0x100 + n) }, false));
   pair.network.clock.advance(10 * answerMs);
@@ -333,7 +333,7 @@ test('1000 simultaneous connections from 20 processes of this host are all estab
   assert.is(pair.taken.length, 1000);
 });
 
-test('a peer cannot request a wait of hours', () => {
+test('a peer cannot make the server wait for hours', () => {
   const pair = serving();
   request(pair, 0, { says: { localResponseTimeout: 31, maxCmRetries: 15 } });
   assert.is(accepted(pair), 1);
@@ -347,7 +347,7 @@ test('a peer cannot request a wait of hours', () => {
   assert.equal(pair.end(), []);
 });
 
-test('a listener that closes while others wait for slots leaves no state', () => {
+test('a listener that closes while requests wait for slots leaves no state', () => {
   const pair = serving();
   for (let n = 0; n < 3 * perSource; n += 1) request(pair, n);
   pair.listener.close();
@@ -365,7 +365,7 @@ const arrival = fc.record({
   after: fc.integer({ min: 0, max: 300 }),
 });
 
-test('in any order of arrivals the limits hold, honest peers connect, and no state is left', () => {
+test('for any order of arrivals, the limits hold, honest peers connect, and no state is left', () => {
   fc.assert(
     fc.property(
       fc.array(arrival, { maxLength: 30 }),

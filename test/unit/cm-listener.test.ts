@@ -4,7 +4,7 @@ import { ListenerTable } from '../../kernel-bridge/kernel/cm/listener-table.js';
 
 const gid = (last: number) => Uint8Array.from({ length: 16 }, (_, i) => (i === 15 ? last : 0));
 
-test('a listener on some addresses is found by those, and a listener on the exact address takes precedence', () => {
+test('a listener on some addresses is found by these, and a listener on the exact address takes precedence', () => {
   const table = new ListenerTable<unknown>();
   const add = (address: Uint8Array | undefined, accepts?: (address: Uint8Array) => boolean) =>
     table.add({

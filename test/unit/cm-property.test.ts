@@ -1,6 +1,6 @@
 /**
- * Whatever the network loses, duplicates or reorders, and whatever the owners do and when, both sides end in matching
- * states, in bounded virtual time, and nothing is left. No bytes that arrive cause an exception or a leak.
+ * No matter what the network loses, duplicates or reorders, and what the owners do at any time, both sides end in matching states within
+ * bounded virtual time, and nothing is left. Received bytes never cause an exception or a leak.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';
@@ -12,19 +12,19 @@ import { perTier } from '../helpers/tiers.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** Short times, so that all retries fit into few virtual seconds; the delays below stay under timewait. */
+/** Short times, so that all retries fit into a few virtual seconds. The delays below are shorter than timewait. */
 const OPTIONS = { responseTimeoutCode: 14, maxRetries: 4, timewaitMs: 500, mraServiceTimeoutCode: 16 };
-/** Above every wait that the options allow: retries of REQ, REP and DREQ in a row, each extended by an MRA. */
+/** Longer than any wait that the options allow: retries of REQ, REP and DREQ in a row, each extended by an MRA. */
 const BOUND_MS = 60_000;
 
-/** The fate of the nth message: lost, delayed by so much, or duplicated. */
+/** The fate of the nth message: its delays. None: lost; two: duplicated. */
 const fate = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: 0, max: 40 }).map((delay) => [delay]) },
   { weight: 3, arbitrary: fc.constant([] as number[]) },
   { weight: 2, arbitrary: fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 90 })) },
 );
 
-/** An owner's call and its time; calls that do not match the state must do nothing. */
+/** An owner's call and its time. Calls that do not match the state must have no effect. */
 const act = fc.record({
   at: fc.integer({ min: 0, max: 1500 }),
   who: fc.constantFrom('active', 'passive'),
@@ -52,14 +52,14 @@ function perform(side: Side | undefined, what: string): void {
 /** Final events, of which a connection has at most one. */
 const finals = /^(rejected|timedOut|disconnected)/;
 
-test('after loss, duplicates and reordering both sides are in matching states and no state is left', () => {
+test('after loss, duplicates and reordering, both sides are in matching states, and nothing is left', () => {
   fc.assert(
     fc.property(story, ({ fates, confirm, accept, acts }) => {
       const pair = new Pair(OPTIONS);
       let next = 0;
-      // Beyond the drawn fates every message arrives: retries succeed in the end, or are spent before.
+      // After the generated fates, every message arrives. Retries succeed in the end, or have been exhausted before.
       let lostRejects = 0;
-      /** Lost copies of each connection's DREQ in a row. */
+      /** Number of consecutive lost copies of each connection's DREQ. */
       const lostDreqs = new Map<number, number>();
       pair.network.route = ({ message }) => {
         const delays = fates[next++] ?? [1];
@@ -85,7 +85,7 @@ test('after loss, duplicates and reordering both sides are in matching states an
           if (what !== 'packetSeen' || who === 'active' || wasReplied(side, actives)) perform(side, what);
         });
       }
-      // An undecided owner must decide in the end, as a closed handle does.
+      // An undecided owner must decide in the end, as when a handle is closed.
       pair.network.clock.schedule(20_000, () => {
         for (const side of [...actives, ...pair.taken]) {
           if (side.state === 'repReceived' || side.state === 'reqReceived') side.connection.abandon();
@@ -110,7 +110,7 @@ test('after loss, duplicates and reordering both sides are in matching states an
         assert.not.ok(Object.keys(host.cm.counters()).some((name) => name.startsWith('impossible')));
       }
       // A side can be left alone only if its peer's last message was lost: a REJ, which is not repeated without a
-      // request, or all copies of a DREQ. Its HCA notices the dead QP; then the owner gives up, which ends everything.
+      // request, or all copies of a DREQ. Its HCA detects the dead QP. Then the owner gives up, which ends everything.
       const unheard = [...lostDreqs.values()].filter((lost) => lost === OPTIONS.maxRetries + 1).length;
       const alone = sides.filter((side) => side.state === 'established' && !partnerOf(side, sides));
       assert.ok(alone.length <= lostRejects + unheard, 'alone without a reason');
@@ -139,7 +139,7 @@ function partnerOf(side: Side, sides: Side[]): Side | undefined {
   );
 }
 
-test('on a network that only loses fewer messages than there are retries, connecting always succeeds', () => {
+test('if a network loses fewer messages than there are retries, connecting always succeeds', () => {
   const names: CmMessageName[] = ['REQ', 'REP', 'RTU'];
   fc.assert(
     fc.property(
@@ -172,7 +172,7 @@ test('on a network that only loses fewer messages than there are retries, connec
 
 // ── Untrusted bytes ──────────────────────────────────────────────────────────────────────────────────
 
-/** Brings a pair into a state, and returns the MADs that were on the wire by then. */
+/** Brings a pair into a state. Returns the MADs that were sent until then. */
 const situations: Record<string, (pair: Pair) => void> = {
   idle: () => {},
   reqSent: (pair) => {
@@ -216,7 +216,7 @@ const situations: Record<string, (pair: Pair) => void> = {
 
 const kinds = Object.keys(CmAttribute) as CmMessageName[];
 const mutation = fc.record({
-  /** The base message among those seen so far; none: random bytes. */
+  /** Index of the base message among those seen so far; none: random bytes. */
   base: fc.option(fc.nat(10), { nil: undefined }),
   kind: fc.option(fc.constantFrom(...kinds), { nil: undefined }),
   flips: fc.array(fc.record({ at: fc.nat(MAD_SIZE - 1), bit: fc.nat(7) }), { maxLength: 6 }),
@@ -242,7 +242,7 @@ for (const [name, reach] of Object.entries(situations)) {
           const bytes = length <= MAD_SIZE ? mad.subarray(0, length) : new Uint8Array(length);
           to.cm.receive(from === 'peer' ? peer.gid : ipv4(66), to.gid, 0, bytes);
         }
-        // At most one id per message that may have been a request.
+        // At most one id for each message that may have been a request.
         assert.ok(
           pair.server.ids.size <= mutations.length + 1 && pair.client.ids.size <= mutations.length + 1,
         );
@@ -260,7 +260,7 @@ for (const [name, reach] of Object.entries(situations)) {
   });
 }
 
-test('the number of counters is bounded for any input', () => {
+test('the number of counters is limited for any input', () => {
   const pair = new Pair();
   for (let seed = 0; seed < 20_000; seed++) {
     const mad = new Uint8Array(MAD_SIZE);
@@ -273,7 +273,7 @@ test('the number of counters is bounded for any input', () => {
   assert.equal([pair.server.timers, pair.server.ids.size], [0, 0]);
 });
 
-/** All events of the contract; a new one must be added to the tests above. */
+/** All events of the interface. New ones must be added to the tests above. */
 const told: Record<keyof CmEvents, true> = {
   replied: true,
   established: true,
@@ -283,7 +283,7 @@ const told: Record<keyof CmEvents, true> = {
   disconnectCompleted: true,
 };
 
-test('owners without event callbacks work as well', () => {
+test('owners may omit event callbacks', () => {
   assert.is(Object.keys(told).length, 6);
   const pair = new Pair(OPTIONS);
   pair.onTaken = undefined;

@@ -8,7 +8,7 @@ import { captureFiles, madOf, readCapture } from '../helpers/pcap.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** A modified valid request; returns the server's reply and the requests that it has accepted. */
+/** Sends a modified valid request. Returns the server's reply and the requests that it has accepted. */
 function requestWith(change: (body: CmBody<'REQ'>) => void, prepare?: (pair: Pair) => void) {
   const pair = new Pair();
   prepare?.(pair);
@@ -85,7 +85,7 @@ test('REJ 12 returns the valid address, REJ 26 the largest MTU', () => {
   assert.equal([tooLarge.answer?.ariLength, tooLarge.answer?.ari[0]], [1, 3]);
 });
 
-test('a source that no peer can have is refused', () => {
+test('a source address that no peer can have is rejected', () => {
   for (const source of [ipv4(3).fill(0, 12), ipv4(3).fill(224, 12, 13), ipv4(3).fill(255, 12)]) {
     const pair = new Pair();
     const mad = emitMad('REQ', 1n, {
@@ -132,7 +132,7 @@ test('captured REQs of Linux peers are accepted and decoded', () => {
   assert.is(taken, 14);
 });
 
-test('a captured REP of Linux completes a connect with the same ids', () => {
+test('a captured REP of Linux completes a connection attempt with the same ids', () => {
   const packets = readCapture('rping.pcap');
   const rep = packets.map(madOf).find((mad) => mad?.[17] === 0x13);
   const message = rep && parseMad(rep);
@@ -154,7 +154,7 @@ test('a captured REP of Linux completes a connect with the same ids', () => {
 
 // ── Listeners ────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('E20: requests beyond the backlog are refused with REJ 3 until one is received', () => {
+test('E20: requests beyond the backlog are refused with REJ 3 until one has been received', () => {
   const pair = new Pair({}, 2);
   pair.taking = false;
   const sides = [0x20, 0x21, 0x22].map((qpn) => pair.connect({ qp: qp(qpn) }));
@@ -184,7 +184,7 @@ test('requests are received in order of arrival', () => {
   assert.is(pair.take(), undefined);
 });
 
-test('without an owner’s limit, a flood of requests is still bounded; further ones are dropped, not refused', () => {
+test('without an owner’s limit, the number of requests is still limited; further ones are dropped, not refused', () => {
   const pair = new Pair();
   pair.taking = false;
   for (let i = 0; i < ListenerLimits.perListener + 10; i++) pair.connect({ qp: qp(0x100 + i) });
@@ -195,7 +195,7 @@ test('without an owner’s limit, a flood of requests is still bounded; further 
   assert.is(pair.server.cm.counters()['refused.3'], undefined);
 });
 
-test('a request whose peer gave up is no longer there to be taken', () => {
+test('a request whose peer has given up can no longer be taken', () => {
   const pair = new Pair();
   pair.taking = false;
   const active = pair.connect();
@@ -244,8 +244,8 @@ test('the listener on the address takes precedence over the one on all addresses
   assert.equal(connect(SERVICE + 2n, 0x23).events, ['rejected 28']);
 });
 
-test('a service id without the address header leaves all 92 bytes to the consumer', () => {
-  // RDMA IP CM services share one service prefix, whatever their protocol.
+test('a service id without the address header leaves all 92 bytes of private data to the consumer', () => {
+  // RDMA IP CM services share one prefix, regardless of their protocol.
   const withHeader = [0x0100_0000n, 0x0106_1234n, 0x013f_0001n, 0x01ff_ffffn];
   const without = [0x00ff_ffffn, 0x0200_0000n, 0x0002_0001n, 0x1_0106_0001n, 0x77n << 48n];
   assert.ok(withHeader.every((id) => hasIpCmHeader(id)));
@@ -267,7 +267,7 @@ test('a service id without the address header leaves all 92 bytes to the consume
 
 // ── Stale connections ────────────────────────────────────────────────────────────────────────────────────────
 
-/** The client loses its state, like a process that was killed and restarted. */
+/** The client loses its state, like a killed and restarted process. */
 function restart(pair: Pair, firstId: number, sameIds: boolean) {
   const reborn = pair.network.add('reborn', pair.client.gid, {}, sameIds ? firstId : firstId + 0x40);
   reborn.caGuid = pair.client.caGuid;
@@ -278,7 +278,7 @@ function restart(pair: Pair, firstId: number, sameIds: boolean) {
 }
 
 for (const sameIds of [false, true]) {
-  test(`a peer that restarted with ${sameIds ? 'the same ids' : 'other ids'} and the same QP: REJ 10, the old one ends`, () => {
+  test(`a peer that restarted with ${sameIds ? 'the same ids' : 'other ids'} and the same QP: REJ 10, and the old connection ends`, () => {
     const pair = new Pair();
     const { passive } = pair.established();
     const reborn = restart(pair, 0x0100_0000, sameIds);

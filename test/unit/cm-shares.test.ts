@@ -1,4 +1,4 @@
-/** Shares of sources, compared with a plain list. */
+/** Shares of sources, compared with a simple list as a model. */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ const step = fc.record({
   which: fc.nat(5),
 });
 
-test('counts, order, round-robin and the largest source match those of a plain list', () => {
+test('counts, order, round-robin and the largest source match those of the list', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const shares = new Shares<number>();

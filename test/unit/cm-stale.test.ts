@@ -1,4 +1,4 @@
-/** Which messages end a connection: only a valid request that could come from its peer (IBA 1 §12.9.8.3). */
+/** The messages that end a connection: only a valid request that could come from its peer (IBA 1 §12.9.8.3). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -10,7 +10,7 @@ const CLIENT_QPN = (CLIENT_SLOT << 16) | 0x17;
 const FIRST_INDEX = 2;
 const LAST_INDEX = 0xffff;
 
-/** Two processes of one host, connected over the local link: both send from its one address. */
+/** Two processes of one host, connected over the local link. Both send from the host's only address. */
 function localPair() {
   const pair = new Pair();
   pair.client.slot = CLIENT_SLOT;
@@ -19,7 +19,7 @@ function localPair() {
   const { message } = pair.network.last('client', 'REQ');
   if (message.name !== 'REQ') throw new Error(message.name);
   const { header, body } = message;
-  /** Passes the server a changed REQ of the client. */
+  /** Passes a modified REQ of the client to the server. */
   const request = (change: Partial<CmBody<'REQ'>>, sender: number, transactionId = 77n) => {
     const mad = emitMad('REQ', transactionId, { ...body, ...change });
     pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, mad, sender);
@@ -35,7 +35,7 @@ function assertAlive({ pair, active, passive }: Local): void {
   assert.equal([active.events, passive.events], [[], []]);
 }
 
-test('requests over UDP, with any QP of the other process, end no connection between processes of a host', () => {
+test('requests over UDP, with any QP of the other process, do not end connections between processes of a host', () => {
   const local = localPair();
   local.pair.taking = false;
   local.pair.network.route = () => [];
@@ -62,7 +62,7 @@ test('a process that reuses its own QP: REJ 10, the old connection ends', () => 
   assert.equal(passive.events, ['disconnected']);
 });
 
-/** Both sides have ended their connection; their messages never arrive. */
+/** Both sides have ended their connection. Their messages never arrive. */
 function bothEnded(): Pair {
   const pair = new Pair();
   const { active, passive } = pair.established();
@@ -85,7 +85,7 @@ test('a QP whose connection both sides have ended: its next request is accepted 
 
 test('the same for a QP that accepts again', () => {
   const pair = bothEnded();
-  // The server's QP is the same, the client's another one.
+  // The server's QP is the same, the client's is another one.
   const next = pair.connect({ qp: qp(0x18) });
   pair.network.clock.advance(20);
   assert.equal([next.state, next.events], ['established', ['replied']]);
@@ -111,7 +111,7 @@ test('a later process with the same slot and QPN: its request is accepted', () =
   assert.is(connect().state, 'established');
 });
 
-test('no message over UDP ends a connection on the local link, even with correct ids', () => {
+test('messages over UDP do not end a connection on the local link, even with correct ids', () => {
   const local = localPair();
   const { pair, passive, body } = local;
   const ids = { localCommId: body.localCommId, remoteCommId: passive.connection.localCommId };
@@ -160,7 +160,7 @@ const unsound: [string, Partial<CmBody<'REQ'>>, number][] = [
   ['of a transport that is not offered', { transportType: 3 }, 9],
 ];
 for (const [what, change, reason] of unsound) {
-  test(`a request ${what} is refused for that, and ends no connection of its QP`, () => {
+  test(`a request ${what} is refused for that reason, and does not end connections of its QP`, () => {
     const local = localPair();
     local.request({ localCommId: 5, ...change }, CLIENT_SLOT);
     assert.equal(local.pair.network.log, [`server REJ${reason}`]);
@@ -168,7 +168,7 @@ for (const [what, change, reason] of unsound) {
   });
 }
 
-test('a request with the id of a live connection but another QP is not a repetition and ends nothing', () => {
+test('a request with the id of a live connection but another QP is not a duplicate and ends nothing', () => {
   const local = localPair();
   const { pair, body, request } = local;
   request({ localQpn: CLIENT_QPN + 1 }, CLIENT_SLOT);
@@ -180,7 +180,7 @@ test('a request with the id of a live connection but another QP is not a repetit
   assert.is(pair.taken.length, 1);
 });
 
-test('nor does it end the connection of its QP, if that has another id', () => {
+test('such a request does not end the connection of its QP either, if that has another id', () => {
   const pair = new Pair();
   let qpn = 0x21;
   pair.onTaken = ({ connection }) => connection.accept(qp(qpn++), new Uint8Array(0));

@@ -5,7 +5,7 @@ import { sameTable } from '../helpers/state-table.js';
 
 /**
  * The complete state machine, written by hand: the next state, `.` ignored, `?` misused by the owner, `!` impossible.
- * Columns in the order of the head line.
+ * Columns are in the order of the header line.
  */
 const expected = `
                 connect admit accept ready reject disconnect packetSeen abandon req mraReq mraRep rej rep rtu dreq drep stale staleReply timeout exhausted expired displaced
@@ -34,13 +34,13 @@ const shorthand = {
   timewait: 'TMW',
 } as const;
 
-test('every cell of the table is the expected one', () => {
+test('every cell of the table is as expected', () => {
   sameTable(transitions, cmStates, cmEvents, shorthand, expected);
 });
 
 const reports = /^report/;
 
-test('the owner of an active connection is notified of every end that it did not request', () => {
+test('the owner of an active connection is notified of each end that it did not request', () => {
   for (const state of cmStates) {
     for (const event of cmEvents) {
       const cell = transitions[state][event];
@@ -68,7 +68,7 @@ test('an owner’s calls never report events from within the call', () => {
   }
 });
 
-test('nothing is sent after an event was reported: the owner may call the connection from within it', () => {
+test('nothing is sent after an event was reported, because the owner may call the connection from within it', () => {
   for (const state of cmStates) {
     for (const event of cmEvents) {
       const cell = transitions[state][event];

@@ -1,4 +1,4 @@
-// How two peers of this package recognize each other: by vendor ids in REQ and REP, which others ignore or echo.
+// Two peers of this package recognize each other by vendor ids in REQ and REP, which other implementations ignore or echo.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -12,12 +12,12 @@ import { Pair, qp } from '../helpers/cm-network.js';
 
 const PATH_MTU = 5;
 const JUMBO = 8936;
-/** All extensions without packets of another length, and with them. */
+/** All extensions except longer packets. */
 const ALL = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
 const word = (bytes: number, bits = ALL_PEER_EXTENSIONS) =>
   ((bits & 0xffff) | (bytes << PacketBytes.shift)) >>> 0;
 const JUMBO_WORD = word(JUMBO);
-/** A REQ's offer. */
+/** The offer in a REQ. */
 const offer = { qp: qp(0x17), pathMtu: PATH_MTU, packetBytes: JUMBO };
 
 function exchanged() {
@@ -89,7 +89,7 @@ const otherDialects = [
   { request: OwnVendorId.request + 1, reply: OwnVendorId.reply + 1, modifier: JUMBO_WORD },
 ];
 
-test('two dialects use the standard only, whichever connects', () => {
+test('peers with different dialects only use the standard, no matter which one connects', () => {
   const { pair, req, rep } = exchanged();
   for (const { request, reply, modifier } of otherDialects) {
     const { client, server } = pair;
@@ -98,7 +98,7 @@ test('two dialects use the standard only, whichever connects', () => {
   }
 });
 
-test('an HCA that supports the standard only agrees on nothing more, whichever connects', () => {
+test('with an HCA that only supports the standard, no extensions are negotiated, no matter which side connects', () => {
   for (const name of ['client', 'server'] as const) {
     const pair = new Pair();
     pair[name].standardOnly = true;
@@ -125,7 +125,10 @@ test('one dialect needs no extension bits: the attribute modifier has the packet
 
 // ── Packets of an agreed length
 
-/** Both sides' extension words after a connection of two hosts with these packet sizes; `change` alters the REQ's modifier in transit. */
+/**
+ * Returns both sides' extension words after two hosts with these packet sizes have connected. `change` alters the REQ's modifier in
+ * transit.
+ */
 function agreed(
   active: number,
   passive: number,
@@ -147,7 +150,7 @@ function agreed(
 }
 const MODIFIER_AT = 20;
 
-test('packets are as long as both links allow, if that exceeds the path MTU', () => {
+test('packets are as long as both links permit, if that exceeds the path MTU', () => {
   const cases: [number, number, number][] = [
     [JUMBO, JUMBO, JUMBO],
     [JUMBO, 16_384, JUMBO],
@@ -175,18 +178,18 @@ test('an unreliable connection has packets of the path MTU', () => {
   assert.is(pair.network.last('client', 'REQ').message.header.attributeModifier, 0);
 });
 
-test('a peer that announces no length gets packets of the path MTU, on either side', () => {
+test('if either peer does not announce a length, packets have the length of the path MTU', () => {
   assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: 0 }), [ALL, ALL]);
   assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: 0 })[0], ALL);
 });
 
-test('an invalid length is ignored, and a too long one is reduced', () => {
+test('an invalid length is ignored, and an excessive one is reduced', () => {
   const lengths = [0, 1, 3, 4, 8, 255, 256, 4096, 4100, 8937, 8940, 0xfffe, 0xffff];
   for (const bytes of lengths) {
     assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL, `REP ${bytes}`);
   }
-  // More than this side supports, or has offered.
+  // Longer than this side supports or has offered.
   assert.equal(agreed(JUMBO, 8912, {}, { at: 'REQ', modifier: word(0xfff8) }), [word(8912), word(8912)]);
   for (const bytes of [0xfff8, JUMBO + 8])
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL);

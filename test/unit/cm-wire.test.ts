@@ -61,7 +61,7 @@ function headerOf(sourcePort: number): Uint8Array {
   });
 }
 
-/** The content of the packets, field by field; omitted fields are zero. */
+/** The contents of the packets, field by field. Omitted fields are zero. */
 const meanings: { [N in keyof typeof vectors]: { tid: bigint; body: Partial<CmBody<N>> } } = {
   REQ: {
     tid: GSI_TID.REQ,
@@ -167,7 +167,7 @@ test('every layout covers every bit of its message once', () => {
   }
 });
 
-test('any bytes of any message round-trip unchanged, including reserved bits', () => {
+test('arbitrary bytes of any message are decoded and encoded unchanged, including reserved bits', () => {
   const names = Object.keys(CmAttribute) as CmMessageName[];
   fc.assert(
     fc.property(
@@ -187,7 +187,7 @@ test('any bytes of any message round-trip unchanged, including reserved bits', (
   );
 });
 
-test('every field of every layout reads back what was written, and only that', () => {
+test('every field of every layout reads back the written value, and nothing else', () => {
   for (const layout of Object.values(cmLayouts)) {
     for (const { name, size } of layout.fields) {
       const { kind } = (layout as AnyStruct).table[name]!;
@@ -215,7 +215,7 @@ const { packed } = layouts({}, cmRefusals);
 
 const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
 
-test('the generated code of a layout reads and writes like the interpreter of its table', () => {
+test('the generated code of a layout reads and writes like the interpreter', () => {
   const number = fc.oneof(fc.integer({ min: -2, max: 2 ** 33 }), fc.double(), fc.constant(-0));
   const odd = fc.record({
     uint: fc.option(number, { nil: undefined }),
@@ -255,7 +255,7 @@ test('the generated code of a layout reads and writes like the interpreter of it
   );
 });
 
-test('a layout can be reused after refusals', () => {
+test('a layout can be reused after rejected values', () => {
   const layout = packed('sample', { a: bits(4), b: bits(4), c: bytes(3) });
   for (let i = 0; i < 40; i++) {
     const target = new Uint8Array(4).fill(0xee);
@@ -284,7 +284,7 @@ test('bytes that are not a CM message return the problem instead of throwing', (
   assert.is(broken(17, 0x0f), 'badAttribute');
 });
 
-test('a value that its field cannot hold is refused before a byte is written', () => {
+test('a value that does not fit in its field is rejected before a byte is written', () => {
   const layout = packed('sample', { a: bits(4), b: bits(4), c: u8, d: u32be, e: u64be });
   const target = new Uint8Array(14).fill(0xee);
   assert.throws(() => layout.encode({ a: 1, b: 16 }, target), /sample\.b must fit in 4 bits; got 16/);

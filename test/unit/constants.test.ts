@@ -1,4 +1,4 @@
-/** A constant has one definition. scripts/generate-schema.mjs generates those shared by both languages. */
+/** Every constant has one definition. scripts/generate-schema.mjs generates those shared by both languages. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,11 +17,11 @@ const sources: readonly Source[] = folders
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )
-  // The programs of the package have defaults of their own.
+  // The programs of the package have their own defaults.
   .filter((file) => /\.(ts|cc|h)$/.test(file) && !/^nd\/(cli|conformance)\//.test(file))
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 
-/** The text with `const [a, b] = [1, 2];` as two definitions. */
+/** Splits `const [a, b] = [1, 2];` into two definitions. */
 function separated(text: string): string {
   return text.replace(/^((?:export )?const )\[([\w, ]+)\] = \[([^\]]+)\];/gm, (_, start, names, values) => {
     const all = String(values).split(/,\s*/);
@@ -55,7 +55,7 @@ function definedTwice(all: readonly Source[]): string[] {
   );
 }
 
-/** Named numbers, and how they would be written without the name; only the file that defines the name may do so. */
+/** Named numbers, and patterns of their literal values. Only the file that defines the name may contain the literal. */
 const named: readonly (readonly [what: string, home: string, written: RegExp])[] = [
   ['RNR retry counts', 'kernel-bridge/ioctl/constants.ts', /\brnr_?retry\w*"?\s*(:|=|\?\?)\s*[67]\b/i],
   ['the slots of a host', 'kernel-bridge/schema/numbers.ts', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
@@ -68,7 +68,7 @@ const named: readonly (readonly [what: string, home: string, written: RegExp])[]
   ["the size of EP_QUERY's answer", 'kernel-bridge/ioctl/structs.ts', /WvIoEpAttributes\.size\s*\+/],
 ];
 
-/** Written by scripts/generate-schema.mjs. */
+/** Files written by scripts/generate-schema.mjs. */
 const generated = /\/(schema\/generated|engine\/schema)\//;
 
 function writtenOut(all: readonly Source[]): string[] {
@@ -118,7 +118,7 @@ test('duplicate definitions and literal values are found', () => {
   assert.equal(writtenOut([{ file: 'a.ts', text: 'const window = 1254; // 254, and rnrRetryCount: 6' }]), []);
 });
 
-test('no constant has two definitions in one language', () => {
+test('no constant is defined twice in one language', () => {
   assert.ok(sources.flatMap(constantsOf).length > 500);
   assert.equal(definedTwice(sources), []);
 });

@@ -1,4 +1,4 @@
-/** Links of documents: to files and headings of the repository, and those of its own address on GitHub. */
+/** Links of documents to files and headings of the repository, including links to its address on GitHub. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { test } from 'uvu';
@@ -17,7 +17,7 @@ function pages(): string[] {
   );
 }
 
-/** Without the contents of fenced blocks and of code spans. */
+/** Removes the contents of fenced blocks and code spans. */
 const prose = (text: string): string => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, 'x');
 
 /** The anchor of a heading, as GitHub and TypeDoc create it. */
@@ -34,7 +34,7 @@ function anchorsOf(text: string): Set<string> {
   return new Set([...headings].map(([, heading]) => anchorOf(heading!)));
 }
 
-/** Broken links of a page: `read` returns a file's text, or undefined if there is none. */
+/** Returns the broken links of a page. `read` returns a file's text, or undefined if the file does not exist. */
 function broken(page: string, text: string, read: (path: string) => string | undefined): string[] {
   return [...prose(text).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
     if (/^[a-z]+:/.test(target) && !target.startsWith(HOME)) return [];
@@ -56,7 +56,7 @@ function read(path: string): string | undefined {
   return statSync(file).isDirectory() ? '' : readFileSync(file, 'utf8');
 }
 
-test('the checker sees links that lead nowhere', () => {
+test('the checker detects broken links', () => {
   const files: Record<string, string> = { 'docs/b.md': '# A `b`, c\n```\n# d\n```\n' };
   const text =
     '# Own\n[1](b.md) [2](b.md#a-b-c) [3](#own) [4](https://example.com/x) `[5](x.md)`\n```\n[6](y.md)\n```\n' +
@@ -67,7 +67,7 @@ test('the checker sees links that lead nowhere', () => {
   );
 });
 
-test('links of all documents lead to files and headings that exist', () => {
+test('all links of documents lead to existing files and headings', () => {
   const all = pages();
   assert.ok(all.length > 40, `only ${all.length} pages were found`);
   assert.equal(
@@ -76,7 +76,7 @@ test('links of all documents lead to files and headings that exist', () => {
   );
 });
 
-test('the API site has each page of docs once', () => {
+test('the API site contains each page of docs once', () => {
   const { projectDocuments } = JSON.parse(readFileSync(join(root, 'typedoc.json'), 'utf8')) as {
     projectDocuments: string[];
   };
@@ -84,7 +84,7 @@ test('the API site has each page of docs once', () => {
   assert.equal([...projectDocuments].sort(), expected);
 });
 
-/** Markdown files of folders, sorted. */
+/** The Markdown files of folders, sorted. */
 function all(folders: readonly string[]): string[] {
   const names = folders.flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),

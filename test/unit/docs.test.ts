@@ -1,4 +1,4 @@
-/** Public methods are documented: those of the NetworkDirect SPI with their SPI name, every parameter and how they can end. */
+/** Public methods are documented. Those of the NetworkDirect SPI document their SPI name, every parameter and their results. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -77,7 +77,7 @@ const own = [
 function missing(method: Documented): string[] {
   const { owner, name, doc, parameters } = method;
   const spiName = name.charAt(0).toUpperCase() + name.slice(1);
-  // Helper functions have names of their own; methods of both versions name one of the interfaces.
+  // Helper functions have their own names. Methods of both versions name one of the interfaces.
   const source = owner === '' ? spiName : new RegExp(`@see .*\\w+::${spiName}\\b`);
   const gaps = [];
   const named = typeof source === 'string' ? doc.includes(source) : source.test(doc);
@@ -89,7 +89,7 @@ function missing(method: Documented): string[] {
   return gaps;
 }
 
-test('the checker finds missing parts', () => {
+test('the checker detects missing parts', () => {
   const text = `export interface INDThing {
     /** Does it. @see INDThing::Right @throws X */ right(): void;
     /** Does it. @see INDThing::Wrong @throws X */ other(): void;
@@ -115,7 +115,7 @@ test('the checker finds missing parts', () => {
   assert.is(methods[5]!.doc, '');
 });
 
-test('every method of the SPI documents its SPI name, its parameters and how it can end', () => {
+test('every method of the SPI documents its SPI name, its parameters and its results', () => {
   const methods = read([...filesOf('nd/spi'), 'nd/framework.ts']);
   assert.ok(methods.length > 80, `only ${methods.length} methods were found`);
   const gaps = methods.flatMap((method) => {
@@ -131,7 +131,7 @@ function bareProperties(fileName: string, text: string): string[] {
   return file.statements.flatMap((node) => {
     const exported =
       ts.canHaveModifiers(node) && ts.getModifiers(node)?.[0]?.kind === ts.SyntaxKind.ExportKeyword;
-    // Its members are named after interfaces.
+    // The members of this interface are named after interfaces.
     if (!ts.isInterfaceDeclaration(node) || !exported || node.name.text === 'NdInterfaces') return [];
     return node.members
       .filter((member) => ts.isPropertySignature(member) && !/^\s*\/\*\*/.test(member.getFullText(file)))
@@ -142,7 +142,7 @@ function bareProperties(fileName: string, text: string): string[] {
 test('every property of the interfaces of networkdirect and networkdirect/net has a docstring', () => {
   const sample = 'export interface A { /** Documented. */ a: 1; b: 2 } interface Own { c: 3 }';
   assert.equal(bareProperties('x.ts', sample), ['A.b']);
-  // Not part of the package's interface.
+  // This is not part of the package's interface.
   const inside = ['nd/net/channel/outbox.ts', 'nd/net/channel/inbox.ts'];
   const net = ['nd/net', 'nd/net/stream', 'nd/net/channel', 'nd/net/memory'];
   const files = ['nd/spi', 'nd', ...net].flatMap(filesOf).filter((name) => !inside.includes(name));
@@ -153,14 +153,14 @@ test('every property of the interfaces of networkdirect and networkdirect/net ha
 });
 
 test('every public method of WinVerbs has a docstring', () => {
-  // Not part of the package's interface.
+  // This is not part of the package's interface.
   const inside = ['winverbs/kernel-file.ts', 'winverbs/status.ts'];
   const methods = read(filesOf('winverbs').filter((name) => !inside.includes(name)));
   assert.ok(methods.length > 100, `only ${methods.length} methods were found`);
   assert.equal(methods.filter(({ doc }) => doc === '').map(titleOf), []);
 });
 
-/** Names of source files in backticks that no file of the repository ends in. */
+/** Names of source files in backticks that do not match any file of the repository. */
 function filesNotThere(text: string, files: readonly string[]): string[] {
   return [...text.matchAll(/`([\w./-]+\.(?:ts|mjs|cc|h|sh))`/g)]
     .map(([, name]) => name!)
@@ -179,7 +179,7 @@ test('files named by the internals exist', () => {
   const pages = readdirSync(join(root, 'docs/internals'));
   assert.ok(pages.length > 10, `only ${pages.length} pages were found`);
   const gaps = pages
-    // It names removed files.
+    // This page names removed files.
     .filter((page) => page !== 'mechanisms.md')
     .flatMap((page) =>
       filesNotThere(readFileSync(join(root, 'docs/internals', page), 'utf8'), files).map(

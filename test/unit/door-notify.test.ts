@@ -15,7 +15,7 @@ const none = (): void => {};
 const u32 = (...values: number[]): Uint8Array => new Uint8Array(new Uint32Array(values).buffer);
 const words = (bytes: Uint8Array): number[] => [...new Uint32Array(bytes.slice().buffer)];
 
-/** A QP in ERROR and its CQ: every posted receive completes at once, flushed. */
+/** A QP in ERROR and its CQ. Every posted Receive completes at once, flushed. */
 class Queues {
   readonly cq: number;
   readonly #cqWords: Int32Array;
@@ -35,14 +35,14 @@ class Queues {
     this.#qp = qp;
   }
 
-  /** Posts one receive, which completes. */
+  /** Posts one Receive, which completes at once. */
   completeOne(): void {
     Atomics.add(this.#qpWords, abi.qpReceiveProducer, 1);
     addon.doorbell[0] = this.#qp;
     addon.ringDoorbell();
   }
 
-  /** Consumes all completions; returns the first one's status. */
+  /** Consumes all completions. Returns the status of the first one. */
   take(): number {
     const slot = Atomics.load(this.#cqWords, abi.cqConsumer) & (echoQueues.cqEntries - 1);
     const status = this.#cqWords[abi.cqHeaderBytes / 4 + (slot * abi.cqeBytes) / 4 + abi.cqeStatus];
@@ -108,7 +108,7 @@ notify('the HCA and the kernel may complete a request at the same moment: one of
     file.ioctl(EchoCode.echo, null, 0); // the waiter is in place
     addon.armCq(queues.cq, false);
     const race = file.ioctlOverlapped(EchoCode.race, null, 4, words);
-    // Sometimes the HCA has a head start, sometimes the kernel.
+    // In some rounds the HCA has a head start, in others the kernel.
     while (round % 4 === 0 && !waiter.completed);
     for (let spin = (round * 7) % 400; spin > 0; spin--) Atomics.load(kernel.channel.states, 0);
     queues.completeOne();

@@ -90,7 +90,7 @@ door(
     const [first, second, third] = requests;
     const all = [first!.then(note('1'))];
     release();
-    // They have all completed, and the event loop has delivered none of them.
+    // All of them have completed, but the event loop has not delivered any.
     assert.ok(requests.every(({ completed }) => completed));
     assert.equal(order, []);
     all.push(third!.then(note('3')), second!.then(note('2')));
@@ -237,7 +237,7 @@ door('10 000 requests, dropped unobserved by a thread that never yields, leak no
   }
   assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
   file.ioctl(EchoCode.echo, null, 0); // requests are completed in order: all have completed
-  // Deliveries take turns of the event loop; a leaked slot would stay outstanding for ever.
+  // Deliveries need turns of the event loop. A leaked slot would stay outstanding forever.
   for (const timeout = AbortSignal.timeout(HANG_MS); kernel.outstanding > 0 && !timeout.aborted; ) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -319,11 +319,11 @@ door('a missing addon is reported with the cure', () => {
 });
 
 door(
-  'an addon that was not built here is that of the platform package, however a package manager says so',
+  'an addon that was not built here comes from the platform package, however package managers report its absence',
   () => {
     const addon = fileURLToPath(new URL('../../../build/Release/networkdirect_hca.node', import.meta.url));
     const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
-    // Yarn's resolver has another message than that of Node.js.
+    // Yarn's resolver reports a different message than that of Node.js.
     const program = `
     import Module from 'node:module';
     const { _resolveFilename: resolve } = Module;
@@ -391,7 +391,7 @@ door('a kernel that hangs is abandoned after startTimeoutMs', () => {
   const kernel = new SoftKernel(options, { entry });
   kernels.push(kernel);
   const file = kernel.open(device);
-  // Only now: the time of the start is not tested.
+  // This is set after the start, whose duration is not tested.
   Object.assign(options, { startTimeoutMs: 200 });
   const hung = file.ioctlOverlapped(EchoCode.hang, null, 0, same);
   throwsStatus(() => kernel.open(device), Status.IO_TIMEOUT);

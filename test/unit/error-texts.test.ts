@@ -1,4 +1,6 @@
-/** Texts of errors in the sources: `parameter` must be expected; got actual. And none of the wordings that readers stumble over. */
+/**
+ * Texts of errors in the sources follow the form "`parameter` must be expected; got actual", and avoid wordings that readers stumble over.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +10,7 @@ import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** A text, with `${}` for each value in it, and where it is. */
+/** A text with `${}` for each value in it, and its location. */
 interface Text {
   readonly where: string;
   readonly text: string;
@@ -39,7 +41,7 @@ function errorMakers(sources: readonly ts.SourceFile[]): ReadonlySet<string> {
   return names;
 }
 
-/** Whether a literal is what an error is created from. */
+/** Whether an error is created from this literal. */
 function isOfError(literal: ts.Node, makers: ReadonlySet<string>): boolean {
   for (let node = literal.parent; node !== undefined; node = node.parent) {
     if (ts.isThrowStatement(node)) return true;
@@ -73,7 +75,7 @@ function textsOfErrors(): Text[] {
 
 const texts = textsOfErrors();
 
-/** Texts that match, or that match without `unless`. */
+/** Texts that match `pattern` but not `unless`. */
 function offending(pattern: RegExp, unless?: RegExp): string[] {
   return texts
     .filter(({ text }) => !isEnd.test(text) && pattern.test(text) && !(unless?.test(text) ?? false))
@@ -87,11 +89,11 @@ test('texts of errors are found', () => {
 /** Ends of a sentence whose start is another literal. */
 const isEnd = /^'192\.0\.2\.1:4000' or |^Host /;
 
-test('a text that says what was got says what it must be', () => {
+test('a text that reports the actual value also states the expected one', () => {
   assert.equal(offending(/[;,] got /, /\bmust\b/), []);
 });
 
-test('a parameter must be something; the text does not say what it is, or takes, instead', () => {
+test('a text states what a parameter must be, not what it is or takes', () => {
   assert.equal(offending(/^`[^`]+` (?:is|takes|needs|has) /), []);
   assert.equal(offending(/\bis \$\{\}; (?:it|they) (?:is|are|takes?)\b|\bis an? [A-Z]\w+, not\b/), []);
 });
@@ -100,7 +102,7 @@ test('the verb is negated, not the noun', () => {
   assert.equal(offending(/(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b)\w/), []);
 });
 
-test('things do not tell, ask or want, and the words are those of the field', () => {
+test('things do not tell, ask or want, and the terms are those of the field', () => {
   const things =
     /\b(?:tells?|told|asks?|asked|wants?|wanted|knows?|in vain|nobody|sent again|the own|by the wire|patience)\b/i;
   assert.equal(offending(things), []);

@@ -49,7 +49,7 @@ function said(from: QpStateName, to: QpStateName, options: number): string | und
   return error === refused ? undefined : (error as Error).message;
 }
 
-test('a transition is refused if no type of queue pair has it, and only then', () => {
+test('a transition is rejected if and only if no type of queue pair has it', () => {
   for (const from of states) {
     for (const to of states) {
       const possible = qpTypes.some((type) => qpRule(type, from, to) !== undefined);
@@ -65,7 +65,7 @@ test('a transition is refused if no type of queue pair has it, and only then', (
   }
 });
 
-test('an option is refused if no type of queue pair accepts it in a transition, and only then', () => {
+test('an option is rejected if and only if no type of queue pair accepts it in a transition', () => {
   for (const to of states.filter((state) => state !== 'SQERROR')) {
     const rules = states.flatMap((from) => qpTypes.flatMap((type) => qpRule(type, from, to) ?? []));
     const taken = new Set(rules.flatMap(({ required, optional }) => `${required} ${optional}`.split(' ')));

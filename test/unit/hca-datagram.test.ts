@@ -41,7 +41,7 @@ test.before(() => {
 });
 test.after(() => hca.close());
 
-/** A value of the wrong type, which TypeScript would refuse. */
+/** A value of the wrong type, which TypeScript would reject. */
 function wrong<T>(value: unknown): T {
   return value as T;
 }
@@ -52,7 +52,7 @@ test('functions called for each connection are bound to their HCA', () => {
   assert.is(queryQpState.call({} as SoftHca, 1), -1);
 });
 
-test('connecting refuses the same values as modifying, and stops at the refused step', () => {
+test('connecting rejects the same values as modifying, and stops at the rejected step', () => {
   const attributes = {
     access: 0,
     pkeyIndex: 0,
@@ -79,17 +79,17 @@ test('connecting refuses the same values as modifying, and stops at the refused 
   assert.is(hca.connectQp(1, { ...none, rts: -1 }, attributes), Status.INVALID_PARAMETER);
   const short = { ...path, source: new Uint8Array(4) };
   assert.is(hca.connectQp(1, none, { ...attributes, path: short }), Status.INVALID_PARAMETER);
-  // Of each step's mask; without states, which the steps imply.
+  // Attributes in each step's mask, without states, which the steps imply.
   const psn = QpMask.receivePsn;
   for (const one of [{ ...none, init: psn }, step, { ...none, rts: psn }]) {
     assert.is(hca.connectQp(1, one, { ...attributes, receivePsn: 2 ** 24 }), Status.INVALID_PARAMETER);
   }
-  hca.modifyQp(1, 0, {}); // leaves a value that no state has
+  hca.modifyQp(1, 0, {}); // an invalid state
   const states = QpMask.state | QpMask.currentState;
   assert.is(hca.connectQp(1, { init: states, rtr: states, rts: states }, attributes), Status.INVALID_HANDLE);
 });
 
-test('commands refuse words that are out of range or missing', () => {
+test('commands reject words that are out of range or missing', () => {
   const { pd } = hca.allocatePd();
   const { status, qp } = hca.createQp({
     pd,
@@ -204,7 +204,7 @@ test('MADs carry a P_Key', () => {
   assert.is(hca.sendMad(path, mad), Status.SUCCESS);
 });
 
-test('a closed HCA reports that it is gone', () => {
+test('a closed HCA reports that it is closed', () => {
   const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
   const closed = addon.openHca(
     {

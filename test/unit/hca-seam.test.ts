@@ -1,6 +1,6 @@
 /**
- * The interface that HCAs implement: a kernel with the software HCA and a second one beside it. Each has its own devices, GUIDs,
- * user-mode provider, handles and connections; removing one leaves the other.
+ * The interface that HCAs implement, in a kernel with the software HCA and a second one. Each has its own devices, GUIDs, user-mode
+ * provider, handles and connections, and removing one does not affect the other.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -50,7 +50,7 @@ function library(rig: KernelRig, guid: bigint): string {
   return Buffer.from(output).toString('latin1');
 }
 
-/** WinVerbs on both HCAs; only the second has a provider. */
+/** WinVerbs on both HCAs, of which only the second has a provider. */
 function winVerbs(): { rig: KernelRig; second: SecondHca; provider: WVProvider } {
   const { rig, second } = withSecond();
   const registry = new UserVerbsRegistry();
@@ -149,7 +149,7 @@ test('a device whose HCA reports changed P_Keys raises PARTITION; its HCA also r
   assert.equal(second.devices.slice(1), [`changed ${secondGuid.toString(16)}`]);
 });
 
-test('a GUID or address of both HCAs belongs to the first', () => {
+test('a GUID or address that both HCAs have belongs to the first', () => {
   const { rig, second } = withSecond({ guid: ethGuid });
   assert.is(guids(rig).length, 3, 'the GUID is the software HCA’s');
   assert.equal(second.devices, []);
@@ -160,7 +160,7 @@ test('a GUID or address of both HCAs belongs to the first', () => {
     [secondAddress],
   );
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, ethGuid);
-  // Once the first releases it, it belongs to the second.
+  // When the first HCA releases it, it belongs to the second.
   other.rig.network.list = other.rig.network.list.filter(({ name }) => name !== 'eth0');
   other.rig.kernel.ports.refresh(true);
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, secondGuid);
@@ -175,7 +175,7 @@ test('a GUID or address of both HCAs belongs to the first', () => {
 
 // ── The user side ───────────────────────────────────────────────────────────────────────────────────────────
 
-test('a poll of an empty ring passes its completion queue', () => {
+test('a poll of an empty ring is called with its completion queue', () => {
   const { second, provider } = winVerbs();
   const device = provider.openDevice(secondGuid);
   const cqs = [device.createCompletionQueue(16), device.createCompletionQueue(16)];
@@ -192,7 +192,7 @@ test('a poll of an empty ring passes its completion queue', () => {
   assert.equal(second.books.log, [`progress ${handles[0]}`]);
 });
 
-test('an HCA that requests the doorbell is notified of every receive: on a queue pair, and on a shared receive queue', () => {
+test('an HCA that requests doorbells is notified of every Receive, on queue pairs and on shared receive queues', () => {
   const { rig, second, provider } = winVerbs();
   const device = provider.openDevice(secondGuid);
   const cq = device.createCompletionQueue(16);
@@ -212,7 +212,7 @@ test('an HCA that requests the doorbell is notified of every receive: on a queue
   assert.equal(rig.faults, []);
 });
 
-test('an unknown library is refused with its name', () => {
+test('an unknown library is rejected, and the error names it', () => {
   const { provider } = winVerbs();
   assert.throws(() => provider.openDevice(ethGuid), /networkdirect_uvp/);
   assert.throws(() => new UserVerbsRegistry().load('toString'), /'toString', which does not exist/);
@@ -255,7 +255,7 @@ test('an HCA may report the failure of one device; other devices are unaffected'
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
 });
 
-test('an HCA may fail as a whole: all of its devices permanently, and no others', () => {
+test('an HCA may fail as a whole: all of its devices fail permanently, and no others', () => {
   const { rig, second } = withSecond();
   const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
   const told: number[] = [];
@@ -267,7 +267,7 @@ test('an HCA may fail as a whole: all of its devices permanently, and no others'
   expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
   expect(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id: theirs })), Status.SUCCESS);
-  // It does not recover when all have closed it.
+  // It does not recover after all users have closed it.
   const open = { guid: secondGuid };
   const { status } =
     rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode(open), s.WvIoDeviceOpen.size).answer ?? {};
@@ -319,7 +319,7 @@ test('a connection uses the HCA with its address, and moves that HCA’s queue p
   assert.equal(rig.faults, []);
 });
 
-test('a listener at one address uses its HCA, one at all addresses uses both; requests arrive from either', () => {
+test('a listener at one address uses its HCA, and one at all addresses uses both; requests arrive from either HCA', () => {
   const { rig, second } = withSecond();
   const { cm } = second.connections;
   const listening = (address: string, port: number): bigint => {
@@ -363,7 +363,7 @@ test('a listener at one address uses its HCA, one at all addresses uses both; re
 test('a port on all addresses must be free on every HCA', () => {
   const { rig, second } = withSecond();
   const { taken, claims } = second.connections;
-  // The software HCA grants these two next.
+  // The software HCA would grant these two ports next.
   taken.add(49_152).add(49_153);
   const id = rig.endpoint();
   const bound = s.WvIoEpBind.decode(rig.bind(id, 0, '0.0.0.0').output);
@@ -410,7 +410,7 @@ test('unplugging a device of the software HCA leaves those of the second unaffec
   assert.is(second.devices.length, 1);
 });
 
-test('a kernel that ends closes both HCAs', () => {
+test('the end of a kernel closes both HCAs', () => {
   const { rig, second } = withSecond();
   rig.kernel.close();
   assert.equal([rig.hca.closed, rig.cm.closed], [true, true]);

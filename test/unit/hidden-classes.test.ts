@@ -1,5 +1,5 @@
-// Objects that every request passes keep their hidden class, whatever numbers they get: otherwise V8 of Node.js 20 never optimizes
-// again what posts them.
+// Objects used by every request keep their hidden class, no matter which numbers they contain. Otherwise, V8 of Node.js 20 never again
+// optimizes the code that posts them.
 import { setFlagsFromString } from 'node:v8';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-/** The rules of the house: which room may import what. Checked in the sources, including type imports. */
+/** The imports that each component may have. They are checked in the sources, including type imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, normalize, relative } from 'node:path';
@@ -14,8 +14,8 @@ const ownPackage = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) 
   readonly exports: Readonly<Record<string, { readonly types?: string }>>;
 };
 
-/** A room: the files with this prefix. The first matching entry is a file's room. */
-const rooms = [
+/** Components, which are the files with this prefix. The first matching entry is a file's component. */
+const components = [
   'nd/spi/',
   'nd/net/base/',
   'nd/net/connection/',
@@ -53,7 +53,7 @@ const rooms = [
   'examples/block-device/driver.ts',
   'examples/',
 ] as const;
-type Room = (typeof rooms)[number];
+type Component = (typeof components)[number];
 
 const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
@@ -67,14 +67,14 @@ const counters = 'kernel-bridge/control/counters.ts';
 const userVerbs = 'kernel-bridge/door/user-verbs.ts';
 const tokenTable = 'kernel-bridge/door/token-table.ts';
 
-/** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
-const allowed: Readonly<Record<Room, readonly string[]>> = {
-  // The contract is independent: it uses only shared types of the layer below.
+/** The imports that each component may have besides its own files and Node's own modules: folders, files and packages. */
+const allowed: Readonly<Record<Component, readonly string[]>> = {
+  // The interfaces are independent and only use shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
-  // Streams and messages: a client of the SPI like any program, whose hello has the version.
+  // Streams and messages are a client of the SPI like any program. Their hello contains the version.
   'nd/net/base/': ['nd/index.ts', numbers],
   'nd/net/connection/': ['nd/index.ts', numbers, 'nd/net/base/'],
-  // Exposed memory has a handle for each of a server's channels.
+  // Exposed memory has a handle for each channel of a server.
   'nd/net/memory/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/channel/channel.ts'],
   'nd/net/stream/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/'],
   'nd/net/channel/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
@@ -105,9 +105,9 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/index.ts',
     'kernel-bridge/uvp/index.ts',
   ],
-  // Statistics of objects are described beside what the HCA gives of them.
+  // Statistics of objects are described next to the data that the HCA provides.
   'kernel-bridge/ioctl/': [schema],
-  // One description of what TypeScript and C++ share; the other rooms import what is generated from it.
+  // The single description of definitions shared by TypeScript and C++. Other components import the files generated from it.
   'kernel-bridge/schema/generated/': ['zod'],
   'kernel-bridge/schema/': [ioctl],
   'kernel-bridge/hca/': [schema],
@@ -142,7 +142,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/cm/service.ts',
   ],
-  // Drivers that programs load: clients of the verbs like the filter, with a provider in the kernel.
+  // Drivers that programs load. They are clients of the verbs like the filter, with a provider in the kernel.
   'kernel-bridge/kernel/drivers/': [
     ioctl,
     hca,
@@ -160,7 +160,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     hca,
     schema,
     userVerbs,
-    // A vendor's provider is called as the OS is.
+    // A vendor's provider is called like the OS.
     'kernel-bridge/windows/win32.ts',
     'kernel-bridge/windows/library-loader.ts',
     'kernel-bridge/windows/steady-memory.ts',
@@ -169,7 +169,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   ],
   'kernel-bridge/door/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
   'kernel-bridge/windows/': [ioctl, deviceFile, overlapped, tokenTable],
-  // The contracts of both doors, and which kernel a program has on Windows.
+  // The interfaces of both doors, and the choice of the kernel on Windows.
   'kernel-bridge/door/': [
     ioctl,
     options,
@@ -185,9 +185,9 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     options,
     'kernel-bridge/door/soft/index.ts',
   ],
-  // The public module alone.
+  // The public module only.
   'kernel-bridge/': [ioctl, options, 'kernel-bridge/door/', 'kernel-bridge/control/'],
-  // The shipped command: a program like any other, but for the suite that it runs.
+  // The command of the package, which is a program like any other except for the suite that it runs.
   'nd/cli/': [
     'nd/index.ts',
     'nd/net/index.ts',
@@ -207,22 +207,22 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/index.ts',
     'nd/cli/sides/',
   ],
-  // A driver: it runs in the kernel's thread.
+  // A driver, which runs in the kernel's thread.
   'examples/block-device/driver.ts': ['kernel-bridge/kernel/index.ts', 'examples/block-device/protocol.ts'],
-  // Connected sides, which the tools, benchmarks and tests share: they use the library as these do.
+  // Connected sides shared by tools, benchmarks and tests. They use the library like any program.
   'nd/cli/sides/': ['nd/index.ts', 'winverbs/index.ts'],
-  // It tests any provider, and uses only the SPI's contracts and statuses of this one.
+  // The suite tests any provider, and only uses the interfaces and statuses of the SPI.
   'nd/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
   'nd/conformance/mutants/': ['nd/index.ts', 'nd/conformance/index.ts', 'cli-table3'],
 };
 
-/** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
+/** Only the soft kernel's entry loads the addon. The rest of the kernel gets the HCA as a parameter and uses its types. */
 const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|door\/soft\/|kernel\/start-kernel\.ts)/;
 
-function roomOf(file: string): Room {
-  const room = rooms.find((prefix) => file.startsWith(prefix));
-  if (room === undefined) throw new Error(`${file} is in no room`);
-  return room;
+function componentOf(file: string): Component {
+  const component = components.find((prefix) => file.startsWith(prefix));
+  if (component === undefined) throw new Error(`${file} is in no component`);
+  return component;
 }
 
 function sources(folders = ['nd', 'winverbs', 'kernel-bridge', 'examples']): string[] {
@@ -233,7 +233,7 @@ function sources(folders = ['nd', 'winverbs', 'kernel-bridge', 'examples']): str
   );
 }
 
-/** The sources of the public modules, by the names that programs import them by. */
+/** The sources of the public modules, by their import names. */
 const publicModules = new Map(
   Object.entries(ownPackage.exports).flatMap(([path, { types }]) =>
     types === undefined
@@ -242,7 +242,7 @@ const publicModules = new Map(
   ),
 );
 
-/** The imports of a source as it has them. */
+/** The imports of a source, as written. */
 function namesIn(file: string): string[] {
   const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true);
   return importedFiles.map(({ fileName }) => fileName);
@@ -260,25 +260,27 @@ const importsOf = (file: string): string[] =>
 
 /** Descriptions of imports that break a rule. */
 function violations(file: string, imports: readonly string[]): string[] {
-  const room = roomOf(file);
+  const component = componentOf(file);
   return imports
     .filter((target) => {
       if (target.startsWith('node:')) return !builtinModules.includes(target.slice(5));
-      if (rooms.some((prefix) => target.startsWith(prefix))) {
+      if (components.some((prefix) => target.startsWith(prefix))) {
         if (target === 'kernel-bridge/hca/index.ts' && !addonLoaders.test(file)) return true;
-        if (roomOf(target) === room) return false;
+        if (componentOf(target) === component) return false;
       }
-      return !allowed[room].some((rule) => (rule.endsWith('/') ? target.startsWith(rule) : target === rule));
+      return !allowed[component].some((rule) =>
+        rule.endsWith('/') ? target.startsWith(rule) : target === rule,
+      );
     })
     .map((target) => `${file} imports ${target}`);
 }
 
-test('every room imports what it may, and nothing else', () => {
+test('every component only has permitted imports', () => {
   const files = sources();
-  for (const room of rooms)
+  for (const component of components)
     assert.ok(
-      files.some((file) => roomOf(file) === room),
-      `${room} has sources`,
+      files.some((file) => componentOf(file) === component),
+      `${component} has sources`,
     );
   const imports = files.map((file) => ({ file, targets: importsOf(file) }));
   assert.ok(imports.some(({ targets }) => targets.length > 5));
@@ -288,7 +290,7 @@ test('every room imports what it may, and nothing else', () => {
   );
 });
 
-test('what the rules are against is found', () => {
+test('violations of the rules are detected', () => {
   for (const [file, target] of [
     ['nd/v1/adapter.ts', 'kernel-bridge/ioctl/codes.ts'],
     ['nd/v1/adapter.ts', 'winverbs/device.ts'],
@@ -321,7 +323,7 @@ test('what the rules are against is found', () => {
 });
 
 long(test, 'the library loads no package but its own when it is imported', () => {
-  // Loading zod takes longer than starting the kernel: only programs with options need it.
+  // Loading zod takes longer than starting the kernel, and only programs with options need it.
   const library = sources().filter((file) =>
     /^(nd\/(?!cli\/|conformance\/)|winverbs|kernel-bridge)/.test(file),
   );
@@ -347,15 +349,15 @@ test('examples, benchmarks and the sides that they share import the library as p
   assert.equal(relatively, []);
 });
 
-test('nd loads nothing for its version but the parser of command lines', () => {
-  // Loading zod and the library takes several times as long as everything else that it does.
+test('nd --version only loads the parser of command lines', () => {
+  // Loading zod and the library would take several times as long as everything else.
   const loaded = new Set<string>();
   const load = (file: string): void => {
     const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {
       module: ts.ModuleKind.ESNext,
       verbatimModuleSyntax: true,
     });
-    // Without those that it loads later by `import()`.
+    // Modules loaded later by `import()` do not count.
     for (const statement of ts.createSourceFile(file, text, ts.ScriptTarget.ES2022).statements) {
       const of =
         ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement) ? statement : undefined;

@@ -1,4 +1,4 @@
-/** The rules of the engine: which room of the C++ sources may include what. */
+/** The includes that each folder of the C++ sources may have. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,8 +9,7 @@ const hca = fileURLToPath(new URL('../../../kernel-bridge/hca/', import.meta.url
 const engine = join(hca, 'engine');
 
 /**
- * The includes that each room may have besides its own and those of the OS. A room is listed below those that may
- * include it.
+ * The includes that each folder may have besides its own and those of the OS. A folder is listed above those that may include it.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   schema: [],
@@ -44,14 +43,14 @@ function includesOf(file: string, text: string): Include[] {
 function violations(includes: readonly Include[]): string[] {
   return includes
     .filter(({ file, target }) => {
-      const room = file.split('/')[0]!;
+      const folder = file.split('/')[0]!;
       const other = target.split('/')[0]!;
-      return !target.includes('/') || (other !== room && !allowed[room]!.includes(other));
+      return !target.includes('/') || (other !== folder && !allowed[folder]!.includes(other));
     })
     .map(({ file, target }) => `${file} includes ${target}`);
 }
 
-test('every folder includes only what it may', () => {
+test('every folder only has permitted includes', () => {
   const files = sources(engine);
   assert.equal([...new Set(files.map((file) => file.split('/')[0]!))].sort(), Object.keys(allowed).sort());
   const includes = files.flatMap((file) => includesOf(file, readFileSync(join(engine, file), 'utf8')));
@@ -60,10 +59,16 @@ test('every folder includes only what it may', () => {
 });
 
 /**
- * Headers of one OS: the rooms use them through the headers of `platform/`, which these two implement. `<cerrno>` is allowed, because every
- * C library has it: its names are the results of those headers. No other room reads `errno` itself.
+ * Folders with code for one OS. The others use headers of an OS only through the headers of `platform/`, which the platform folders
+ * implement. `<cerrno>` is permitted, because every C library has it and the headers of `platform/` return its values. No other folder
+ * reads `errno` itself.
  */
-const systemRooms = ['engine/platform/linux/', 'engine/platform/windows/', 'addon/linux/', 'addon/windows/'];
+const systemFolders = [
+  'engine/platform/linux/',
+  'engine/platform/windows/',
+  'addon/linux/',
+  'addon/windows/',
+];
 const SYSTEM = [
   /^\s*#\s*include <(sys|linux|net|netinet|arpa|asm)\/.*>/m,
   /^\s*#\s*include <((unistd|fcntl|poll|sched|pthread|signal|ifaddrs|dirent|dlfcn|time)\.h|csignal|ctime)>/m,
@@ -75,24 +80,24 @@ const exceptions: Readonly<Record<string, string>> = {
   'engine/base/carryless.h': 'the auxiliary vector with the features of an ARM CPU',
 };
 
-/** The first line of each kind that only the rooms of a system may have. */
+/** The first line of each kind that is only permitted in folders for one OS. */
 function systemLines(file: string, text: string): string[] {
-  if (systemRooms.some((room) => file.startsWith(room))) return [];
+  if (systemFolders.some((folder) => file.startsWith(folder))) return [];
   return SYSTEM.flatMap((pattern) => pattern.exec(text)?.[0].trim() ?? []);
 }
 
-test('only the rooms of the platform use the OS', () => {
+test('only the platform folders use the OS', () => {
   const all = ['engine/', 'addon/'].flatMap((part) => sources(join(hca, part)).map((file) => part + file));
-  assert.ok(all.some((file) => systemRooms.some((room) => file.startsWith(room))));
+  assert.ok(all.some((file) => systemFolders.some((folder) => file.startsWith(folder))));
   const found = all.filter((file) => systemLines(file, readFileSync(join(hca, file), 'utf8')).length !== 0);
   assert.equal(found, Object.keys(exceptions));
 });
 
-/** The addon of real HCAs is Linux's alone, and stands on the engine's rings and tables without the engine. */
+/** The addon for real HCAs only exists for Linux. It uses the engine's rings and tables, but not the engine. */
 const verbsMay =
   /^(verbs\/|addon\/(convert|command_face|backing_store|waker)\.h$|schema\/|base\/|platform\/unique_fd\.h$|objects\/(cq|hca_commands|qp_states)\.h$)/;
 
-test('the addon of real HCAs includes what it may, and nothing else', () => {
+test('the addon for real HCAs only has permitted includes', () => {
   const includes = sources(join(hca, 'verbs')).flatMap((file) =>
     includesOf(`verbs/${file}`, readFileSync(join(hca, 'verbs', file), 'utf8')),
   );
@@ -103,7 +108,7 @@ test('the addon of real HCAs includes what it may, and nothing else', () => {
   );
 });
 
-test('OS-specific code is found', () => {
+test('OS-specific code is detected', () => {
   for (const line of [
     '#include <sys/uio.h>',
     '#include <netinet/in.h>',
@@ -125,13 +130,14 @@ test('OS-specific code is found', () => {
   );
 });
 
-test('what is allowed goes one way', () => {
+test('permitted includes have no cycles', () => {
   const reaches = (from: string, to: string): boolean =>
-    allowed[from]!.some((room) => room === to || reaches(room, to));
-  for (const room of Object.keys(allowed)) assert.not.ok(reaches(room, room), `${room} reaches itself`);
+    allowed[from]!.some((folder) => folder === to || reaches(folder, to));
+  for (const folder of Object.keys(allowed))
+    assert.not.ok(reaches(folder, folder), `${folder} reaches itself`);
 });
 
-test('violations of the rules are found', () => {
+test('violations of the rules are detected', () => {
   for (const [file, line] of [
     ['base/mad.h', '#include "platform/unique_fd.h"'],
     ['platform/local_names.cc', '#include "slots/slots.h"'],
@@ -147,18 +153,18 @@ test('violations of the rules are found', () => {
   }
 });
 
-/** Names that stand in more than one room. The implementations of a system have the name of what they implement. */
+/** File names that occur in more than one folder. Implementations for an OS have the same name as the header that they implement. */
 function sharedNames(files: readonly string[]): string[] {
-  const rooms = new Map<string, Set<string>>();
+  const places = new Map<string, Set<string>>();
   for (const file of files) {
-    const room = dirname(file).replace(/\/(linux|windows)$/, '');
+    const folder = dirname(file).replace(/\/(linux|windows)$/, '');
     const name = basename(file).replace(/\.(h|cc)$/, '');
-    rooms.set(name, (rooms.get(name) ?? new Set()).add(room));
+    places.set(name, (places.get(name) ?? new Set()).add(folder));
   }
-  return [...rooms].filter(([, folders]) => folders.size > 1).map(([name]) => name);
+  return [...places].filter(([, folders]) => folders.size > 1).map(([name]) => name);
 }
 
-test('a name of a file is that of one room', () => {
+test('a file name only occurs in one folder', () => {
   assert.equal(sharedNames(sources(engine)), []);
   const pair = ['platform/event.h', 'platform/linux/event.cc', 'base/event.h'];
   assert.equal(sharedNames(pair), ['event']);

@@ -8,7 +8,7 @@ import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 
 const addon = loadAddon();
 
-test('the addon lists at least what Node lists, and agrees with it', () => {
+test('the addon lists at least the interfaces that Node.js lists, with the same data', () => {
   const all = addon.interfaces();
   assert.ok(all.length > 0);
   for (const [name, entries] of Object.entries(networkInterfaces())) {
@@ -27,7 +27,7 @@ test('the addon lists at least what Node lists, and agrees with it', () => {
   }
 });
 
-test('a watch keeps no program alive, ends with its thread, and may be ended twice', async () => {
+test('a watch does not keep a program alive, ends with its thread, and may be ended twice', async () => {
   assert.throws(() => addon.watchInterfaces(undefined as never), /`onChange` must be a function/);
   const stop = addon.watchInterfaces(() => {});
   stop?.();

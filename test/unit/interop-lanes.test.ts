@@ -1,4 +1,4 @@
-// The order of an interop run: every case once, and waiting cases beside working ones.
+// The order of an interop run: every case runs once, and waiting cases run beside working ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InteropCase } from '../interop/case.js';
@@ -17,7 +17,7 @@ const names = (cases: readonly InteropCase[]) =>
 
 const test = suite('interop lanes');
 
-test('what waits runs beside the others, the longest first', () => {
+test('waiting cases run beside the others, the longest first', () => {
   const cases = [one('short', 10), one('a'), one('long', 90), one('b'), one('middle', 20)];
   assert.equal(names(cases), [
     ['1 a', '3 b'],
@@ -30,7 +30,7 @@ test('a second guest is not booted for a minute of waiting', () => {
   assert.equal(names([one('a'), one('w', 59), one('v', 1)]), [['0 a'], ['1 w', '2 v']]);
 });
 
-test('there is one lane where all wait, and where there is nothing', () => {
+test('a run has one lane if all cases wait or if it has no cases', () => {
   assert.equal(names([one('v', 70), one('w', 90)]), [['0 v', '1 w']]);
   assert.equal(names([]), [[]]);
 });

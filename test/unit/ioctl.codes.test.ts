@@ -24,7 +24,7 @@ type Row = [
   cancel: string,
 ];
 
-/** The IOCTL table of the WinVerbs interface, written independently of the library's. '' is none. */
+/** The IOCTL table of the WinVerbs interface, written independently of the library's table. '' means none. */
 const expected: Row[] = [
   [1, 'GUID_QUERY', 0x003be004, '', 'none', 'WV_IO_GUID_LIST', 'list', ''],
   [2, 'LIBRARY_QUERY', 0x003be008, 'u64be Guid', 'none', '', 'text', ''],
@@ -133,7 +133,7 @@ test('every WinVerbs IOCTL has its code, its structures and its pending behaviou
   assert.is(actual.length, 54);
 });
 
-test('codes are control codes of method buffered with read and write access', () => {
+test('codes are buffered control codes with read and write access', () => {
   for (const [fn, name, code] of expected) {
     const control = 0x3b * 2 ** 16 + 3 * 2 ** 14 + (0x800 + fn) * 2 ** 2;
     assert.is(code, control, name);
@@ -144,7 +144,7 @@ test('codes are control codes of method buffered with read and write access', ()
   assert.is(Object.keys(IoctlCode).length, 54);
 });
 
-test('a request may pend exactly if an IOCTL cancels it, and that IOCTL exists and does not pend', () => {
+test('a request may pend if and only if an IOCTL cancels it, and that IOCTL exists and does not pend', () => {
   for (const row of ioctlTable) {
     assert.is(row.pends, row.cancel !== null, row.name);
     if (row.cancel === null) continue;
@@ -179,13 +179,13 @@ test('IBAT has its two codes', () => {
   assert.is(constants.IBAT_VERSION, 6);
 });
 
-test('an unknown code has no row, and its number as its name', () => {
+test('an unknown code has no row, and its name is its number', () => {
   for (const code of [0, 0x003be000, 0x003be0d8, 0x003be005, -1, Number.NaN])
     assert.is(ioctlRow(code), undefined);
   assert.is(ioctlName(0x003be0d8), '0x003BE0D8');
 });
 
-/** Enumerations and flags of the interface, written independently of the library's. */
+/** Enumerations and flags of the interface, written independently of the library's definitions. */
 const expectedConstants: Record<string, Record<string, number>> = {
   WvAccess: {
     REMOTE_READ: 1,

@@ -99,7 +99,7 @@ async function coded(names: readonly string[]): Promise<AnyStruct> {
   return make(names, layouts(code));
 }
 
-/** The bits of bytes as text, integers as their value has them. */
+/** The bits of bytes as text, with the bits of integers in the order of their value. */
 function bitsOf(from: Uint8Array): string {
   return [...from].map((byte) => byte.toString(2).padStart(8, '0')).join('');
 }
@@ -108,7 +108,7 @@ function turned(text: string): string {
   return (text.match(/.{8}/g) ?? []).reverse().join('');
 }
 
-/** The value of a structure, decoded bit by bit by its table. */
+/** The value of a structure, decoded bit by bit from its table. */
 function interpreted({ fields, table }: AnyStruct, text: string): unknown {
   const visible = fields.filter((field) => !field.reserved);
   return Object.fromEntries(
@@ -124,7 +124,7 @@ function interpreted({ fields, table }: AnyStruct, text: string): unknown {
   );
 }
 
-/** The bits of a valid value, by its table. */
+/** The bits of a valid value according to its table. */
 function spelled(type: AnyField, value: unknown): string {
   const length = type.size * 8;
   if (value === undefined || type.kind === 'reserved') return '0'.repeat(length);
@@ -145,7 +145,7 @@ function spelled(type: AnyField, value: unknown): string {
   return (only === undefined ? '' : spelled(only.type, only.given)).padEnd(length, '0');
 }
 
-/** The result of an action: its value, or its error as text. */
+/** The result of an action: its value, or the text of its error. */
 function outcome(action: () => unknown): unknown {
   try {
     return action();
@@ -204,7 +204,7 @@ const cases = tables.chain((names) =>
   }),
 );
 
-test('generated code writes and refuses the same values as the interpreter, with the same errors', async () => {
+test('generated code writes and rejects the same values as the interpreter, with the same errors', async () => {
   let written = 0;
   let refused = 0;
   await fc.assert(
@@ -259,7 +259,7 @@ test('generated code reads the same values as the interpreter, and writes them b
         const value = cold.decode(from, offset);
         assert.equal(warm.decode(from, offset), value);
         assert.equal(value, interpreted(cold, bitsOf(from.subarray(offset))));
-        if (names.includes('either')) return; // both members of a decoded union are given: they may not contradict
+        if (names.includes('either')) return; // both members of a decoded union are set, so they must not contradict each other
         const dirty = new Uint8Array(from.length).fill(0xaa);
         assert.equal(
           warm.encode(value as never, dirty.slice(), offset),
@@ -290,7 +290,7 @@ const isStruct = (value: unknown): value is AnyStruct =>
 const ours = (Object.values(ioctl) as unknown[]).filter(isStruct);
 const messages = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
 
-test('every structure and message of the package is read like the bit-by-bit decoder does', () => {
+test('every structure and message of the package is decoded like by the bit-by-bit decoder', () => {
   assert.ok(ours.length > 50);
   for (const one of [...ours, ...messages]) {
     fc.assert(
@@ -332,7 +332,7 @@ test('a value that does not fit leaves the structure usable', async () => {
   assert.equal(one.encode({ field0: 1 } as never)[0], 1);
 });
 
-test('no structure is read or written by code created from strings at run time', () => {
+test('no structure is read or written by code generated from strings at run time', () => {
   const files = readdirSync(join(dist, 'kernel-bridge'), { recursive: true, encoding: 'utf8' });
   const sources = files.filter((name) => /\.c?js$/.test(name));
   assert.ok(sources.includes('kernel/bundle.cjs'));

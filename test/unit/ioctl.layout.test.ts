@@ -138,7 +138,7 @@ for (const [name, { size }] of Object.entries(layouts)) {
   });
 }
 
-/** The padding of a structure, including that of its members, from the expected layouts. */
+/** The padding of a structure, including that of its members, according to the expected layouts. */
 function padRanges(name: string, base: number): { start: number; end: number }[] {
   return expectedFields(name).flatMap((field) => {
     const start = base + field.offset;
@@ -177,7 +177,7 @@ test('random values survive encoding and decoding', () => {
   );
 });
 
-test('values that a field cannot hold are refused with field, value and range', () => {
+test('values that do not fit in a field are rejected with field, value and range', () => {
   const cases: [() => unknown, RegExp][] = [
     [
       () => ioctl.WvIoId.encode({ data: -1 }),
@@ -265,7 +265,7 @@ test('decoding reads the given view, not its whole buffer', () => {
   assert.is(ioctl.WvIoId.decode(shared).id, 3n);
 });
 
-test('a table that would need hidden padding is refused', () => {
+test('a table that would need hidden padding is rejected', () => {
   assert.throws(() => struct('S', { A: u8, B: u32 }), /S\.B at 1 is not aligned to 4/);
   assert.throws(() => struct('S', { A: u32, B: u8 }), /S of 5 bytes needs padding to a multiple of 4/);
   assert.throws(() => union('U', { A: u32, B: ioctl.bytes(5) }), /U of 5 bytes needs padding/);

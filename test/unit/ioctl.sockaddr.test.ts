@@ -68,7 +68,7 @@ test('encoded addresses decode to the same address', () => {
   );
 });
 
-test('IPv6 text is parsed as by the platform', () => {
+test('IPv6 text is parsed like by the platform', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,24}$/)), (text) => {
       const ours = ((): string | undefined => {
@@ -78,7 +78,7 @@ test('IPv6 text is parsed as by the platform', () => {
           return undefined;
         }
       })();
-      if (!isIPv6(text)) return; // IPv4 and texts that are not addresses: below
+      if (!isIPv6(text)) return; // IPv4 and invalid texts are tested below
       const theirs = new URL(`http://[${text}]/`).hostname.slice(1, -1);
       assert.ok(ours !== undefined, text);
       assert.equal(gidOfAddress(theirs), gidOfAddress(text), text);
@@ -142,7 +142,7 @@ test('invalid IPv6 text is refused exactly when the platform refuses it', () => 
   }
 });
 
-test('IPv6 text is canonical', () => {
+test('IPv6 text is formatted in canonical form', () => {
   const cases: [string, string][] = [
     ['2001:DB8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
     ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
@@ -162,7 +162,7 @@ test('IPv4 as a GID is mapped', () => {
   throwsStatus(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /must be 16 bytes; got 15/);
 });
 
-test('a scope may be an interface name, if there is such an interface', () => {
+test('a scope may be the name of an existing interface', () => {
   for (const [name, entries] of Object.entries(networkInterfaces())) {
     const linkLocal = entries?.find((entry) => entry.family === 'IPv6' && entry.scopeid > 0);
     if (linkLocal?.family !== 'IPv6') continue;
@@ -174,7 +174,7 @@ test('a scope may be an interface name, if there is such an interface', () => {
   throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /not a usable address/);
 });
 
-test('text with and without port is read', () => {
+test('text with and without a port is parsed', () => {
   const cases: [string, ReturnType<typeof parseSocketAddress>][] = [
     ['1.2.3.4:5', { family: 4, address: '1.2.3.4', port: 5 }],
     ['1.2.3.4', { family: 4, address: '1.2.3.4', port: 77 }],
@@ -271,7 +271,7 @@ test('conversion between sockaddrs and GIDs matches conversion through text', ()
   throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /needs 16 bytes/);
 });
 
-test('equal GIDs are shared, and are not changed by their source', () => {
+test('equal GIDs are shared, and are not affected by changes of their source', () => {
   const given = gidOfAddress('192.0.2.7');
   const kept = sharedGid(given);
   assert.equal(kept, gidOfAddress('192.0.2.7'));
@@ -301,7 +301,7 @@ test('IPv4 text is accepted as by Node.js', () => {
   }
 });
 
-test('no address is 28 zero bytes', () => {
+test('a missing address is 28 zero bytes', () => {
   assert.equal(sockaddrData(undefined).sockAddr, new Uint8Array(28));
   assert.is(decodeOptionalSockaddr(sockaddrData(undefined).sockAddr), undefined);
   const address = { family: 4, address: '1.2.3.4', port: 5 } as const;

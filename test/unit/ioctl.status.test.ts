@@ -99,7 +99,7 @@ test('statuses are the NTSTATUS values, unsigned', () => {
   assert.equal({ ...Status }, expected);
 });
 
-test('two names of one value are the known aliases only', () => {
+test('only the known aliases have the same value', () => {
   const names = new Map<number, string[]>();
   for (const [name, value] of Object.entries(Status)) names.set(value, [...(names.get(value) ?? []), name]);
   assert.equal(

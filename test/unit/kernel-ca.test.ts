@@ -79,7 +79,7 @@ test('fatal events: one request is completed per event, one event is kept', () =
   assert.equal([second, fatal(ca), fatal(ca)].map(name), ['SUCCESS', 'SUCCESS', 'PENDING']);
 });
 
-test('callbacks are called instead, members are optional, and requests may be pending as well', () => {
+test('callbacks are called instead, members are optional, and requests may also be pending', () => {
   const rig = new KernelRig();
   const told: string[] = [];
   const both = openedCa(rig, {
@@ -112,7 +112,7 @@ test('event requests can be cancelled one by one, and all end in CANCELED when t
   assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELED', 'CANCELED']);
 });
 
-test('CiQueryCa: complete, truncated with the required size, or too small even for that', () => {
+test('CiQueryCa: complete output, truncated output with the required size, or too small even for that', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const query = (bytes: number) => {

@@ -198,7 +198,7 @@ test('a new P_Key table raises a PARTITION event, and the port uses it', () => {
   assert.is(name(portEvent(ca)), 'PENDING', 'the same table is not an event');
 });
 
-/** A driver's table of callbacks may be any object. */
+/** A driver may pass any object as its table of callbacks. */
 class BrokenTable {
   get fatalEvent(): never {
     throw new Error('no such call-back');
@@ -336,7 +336,7 @@ test('events of a shared receive queue by callback; members are optional', () =>
   assert.equal(rig.faults, []);
 });
 
-test('slow verbs pend: a large registration and a join complete later, or are cancelled without effect', () => {
+test('slow verbs pend: a large registration and a join complete later, or can be cancelled without effect', () => {
   const rig = new KernelRig();
   const { work } = rig.kernel.io;
   const pd = pdOf(openedCa(rig));
@@ -397,7 +397,7 @@ test('requests that read the host’s interfaces pend and can be cancelled; clos
   assert.is(io.counters.abandonedIrps, 0);
 });
 
-test('closing a file with a pending registration leaves nothing', () => {
+test('closing a file with a pending registration leaves nothing behind', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -486,7 +486,7 @@ test('the end of a driver’s verbs unpins its memory, and nothing more can be p
   assert.equal(rig.faults, []);
 });
 
-test('PD_CANCEL and QP_CANCEL end the pending registrations and joins of their object only', () => {
+test('PD_CANCEL and QP_CANCEL only end the pending registrations and joins of their object', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
@@ -614,7 +614,7 @@ test('on the file of an HCA, Information is the handle of the object created by 
   io.closeFile(file);
 });
 
-test('query-remove removes a device only while no file is open on it, and the device can come back', () => {
+test('query-remove only removes a device while no file is open on it, and the device can be added again', () => {
   const rig = new KernelRig();
   const device = rig.device();
   assert.is(name(fault(rig, FaultsCode.QUERY_REMOVE)), 'DEVICE_BUSY');

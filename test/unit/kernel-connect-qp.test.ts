@@ -1,6 +1,6 @@
 /**
- * Moving a queue pair for connection management: what the driver itself refuses, what it stores, and the state after a
- * refusal.
+ * Moving a queue pair for connection management: the requests that the driver itself rejects, the attributes that it stores, and the state
+ * after a rejection.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -67,7 +67,7 @@ test('a connected queue pair remembers its attributes', () => {
   }
 });
 
-test('the largest RNR count stands for a time limit, a smaller one for itself', () => {
+test('the largest RNR count means a time limit, and smaller ones mean themselves', () => {
   const { responder, requester } = RnrTimeout;
   const cases: [
     rnrRetry: number,
@@ -99,7 +99,7 @@ test('only a peer of this package gets extensions beyond the standard', () => {
   }
 });
 
-test('a refusal by the driver or the HCA leaves the queue pair in ERROR', () => {
+test('a rejection by the driver or the HCA leaves the queue pair in ERROR', () => {
   const busy = Status.INVALID_DEVICE_STATE;
   const cases: [what: ReturnType<typeof queuePair>, pathMtu: number, status: number, asked: string[]][] = [
     [queuePair(QpType.RC, { gone: true }), 1024, Status.FILE_FORCED_CLOSED, [failed]],

@@ -1,4 +1,4 @@
-/** The control device: its names, its table of codes, and refused requests. */
+/** The control device: its names, its table of codes, and rejected requests. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as bridge from '../../kernel-bridge/index.js';
@@ -53,7 +53,7 @@ test('each name opens the device, which serves every code of the table', () => {
   }
 });
 
-test('codes are distinct, and each device refuses those of the others', () => {
+test('codes are distinct, and each device rejects those of the others', () => {
   const { kernel, open, status } = rig();
   const codes = controlTable.map(({ code }) => code);
   assert.is(new Set(codes).size, codes.length);
@@ -66,7 +66,7 @@ test('codes are distinct, and each device refuses those of the others', () => {
   }
 });
 
-test('short inputs and outputs, and malformed inputs, are refused', () => {
+test('short inputs and outputs, and malformed inputs, are rejected', () => {
   const { open, status } = rig();
   const file = open(CONTROL_DEVICE).answer!.information;
   for (const { name, code, input, output } of controlTable) {

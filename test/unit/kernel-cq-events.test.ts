@@ -133,7 +133,7 @@ test('requests of kernel clients pend in the driver: an event completes all of i
   assert.equal(rig.faults, []);
 });
 
-test('they can be cancelled, and end with their queue, a fatal error, or the HCA', () => {
+test('requests can be cancelled, and end with their queue, a fatal error, or the HCA', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const cq = createCq(ca, {}).information!;
@@ -182,7 +182,7 @@ test('CQ_NOTIFY as an IOCTL of a kernel client also pends in the driver', () => 
   assert.equal(rig.faults, []);
 });
 
-test('the HCA reports one event for a completion if armed, otherwise none', async () => {
+test('an armed queue gets one event for a completion, an unarmed one none', async () => {
   let woken: () => void = () => {};
   // The HCA itself does not keep the event loop alive.
   const alive = setInterval(() => {}, 1000);
@@ -230,7 +230,7 @@ test('the HCA reports one event for a completion if armed, otherwise none', asyn
   ).information!;
   new VerbCall<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
 
-  // A receive that is posted to a queue pair in ERROR is flushed, which is a completion like any other.
+  // A Receive that is posted to a queue pair in ERROR is flushed, which is a completion like any other.
   const header = new Uint32Array(qpRing.buffer, 0, abi.qpHeaderBytes / 4);
   const flush = (): void => {
     Atomics.add(header, abi.qpReceiveProducer, 1);

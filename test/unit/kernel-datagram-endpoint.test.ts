@@ -26,7 +26,7 @@ const ATTRIBUTES = s.WvIoEpDatagramAttributes;
 const address = (text: string, port = 5000) =>
   sockaddrData({ family: text.includes(':') ? 6 : 4, address: text, port });
 
-/** The IOCTLs of datagram endpoints as short calls. */
+/** Short calls for the IOCTLs of datagram endpoints. */
 class Datagrams {
   constructor(readonly rig = new KernelRig()) {}
 
@@ -165,7 +165,7 @@ function ask({ it, id }: Scene, request: DatagramRequest): Submitted {
 }
 
 const S = Status;
-/** Written by hand from the interface; missing ones are INVALID_DEVICE_STATE. */
+/** Written by hand from the interface. Missing entries are INVALID_DEVICE_STATE. */
 const expectedRequests: Record<DatagramState, Partial<Record<DatagramRequest, [number, DatagramState]>>> = {
   idle: { bind: [S.SUCCESS, 'addressBound'], assign: [S.PENDING, 'queued'] },
   addressBound: {
@@ -244,9 +244,9 @@ test('every event in every state', () => {
   }
 });
 
-// ── Looking up ──────────────────────────────────────────────────────────────────────────────────────────────
+// ── Lookups ──────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a lookup requests the UDP service of the port, and returns the peer’s whole address', () => {
+test('a lookup requests the UDP service of the port, and returns the peer’s complete address', () => {
   const it = new Datagrams();
   const id = it.routed();
   const request = it.lookup(id, { dataLength: 3, data: Uint8Array.of(1, 2, 3) });
@@ -274,7 +274,7 @@ test('a lookup requests the UDP service of the port, and returns the peer’s wh
   expect(it.query(id, address('192.0.2.9', 5001)), S.NOT_FOUND);
 });
 
-test('several lookups wait at once, each gets its own reply', () => {
+test('several lookups may be pending at once, and each gets its own reply', () => {
   const it = new Datagrams();
   const id = it.routed();
   const requests = [5001, 5002, 5003].map((port) =>
@@ -323,7 +323,7 @@ test('cancelling a lookup abandons its request; so do EP_CANCEL, destroying and 
   }
 });
 
-test('an impossible lookup is refused before anything is sent', () => {
+test('an impossible lookup is rejected before anything is sent', () => {
   const it = new Datagrams();
   const id = it.routed();
   expect(it.lookup(id, { peerAddress: address('192.0.2.8') }), S.INVALID_ADDRESS);
@@ -352,7 +352,7 @@ test('connect and datagram endpoints do not receive each other’s requests', ()
   expect(rig.getRequest(rig.listener(6200).id, it.create()), S.INVALID_PARAMETER);
 });
 
-test('peers are forgotten oldest first, beyond a bound', () => {
+test('beyond a limit, the oldest peers are forgotten first', () => {
   const it = new Datagrams();
   const id = it.routed();
   for (let port = 1; port <= PEERS_KEPT + 1; port++) {
@@ -363,7 +363,7 @@ test('peers are forgotten oldest first, beyond a bound', () => {
   expect(it.query(id, address('192.0.2.9', 2)), S.SUCCESS);
 });
 
-// ── Answering ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── Replies ───────────────────────────────────────────────────────────────────────────────────────────────
 
 test('a received lookup reports its sender and data, and is accepted with a queue pair number', () => {
   const it = new Datagrams();
@@ -387,7 +387,7 @@ test('a received lookup reports its sender and data, and is accepted with a queu
   expect(it.accept(id), S.INVALID_DEVICE_STATE);
 });
 
-test('a received lookup that is rejected, destroyed or abandoned gets a reply; a withdrawn one is over', () => {
+test('a received lookup that is rejected, destroyed or abandoned gets a reply; a withdrawn one has ended', () => {
   const it = new Datagrams();
   const { id, inquiry } = it.requested();
   expect(it.reject(id, 137), S.INVALID_BUFFER_SIZE);
@@ -405,7 +405,7 @@ test('a received lookup that is rejected, destroyed or abandoned gets a reply; a
   assert.equal(withdrawn.calls, []);
 });
 
-test('two listeners cannot have one port, a connect listener on the same number is another', () => {
+test('two listeners cannot use the same port, but a connect listener can use the same number', () => {
   const it = new Datagrams();
   it.listener(5000);
   const second = it.create();
@@ -417,7 +417,7 @@ test('two listeners cannot have one port, a connect listener on the same number 
 
 // ── Groups ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('joining a group gives its address vector, QPN and Q_Key; leaving undoes it', () => {
+test('joining a group returns its address vector, QPN and Q_Key; leaving undoes this', () => {
   const it = new Datagrams();
   const id = it.create();
   it.rig.bind(id);
@@ -436,7 +436,7 @@ test('joining a group gives its address vector, QPN and Q_Key; leaving undoes it
   expect(it.join(id), S.SUCCESS);
 });
 
-test('groups: also IPv6, of the endpoint’s family and interface, chosen by route when it is bound to none', () => {
+test('groups: IPv4 and IPv6, of the endpoint’s family and interface, which the route selects if the endpoint is not bound', () => {
   const it = new Datagrams();
   const v6 = it.create();
   it.rig.bind(v6, 0, 'fd00::2');
@@ -459,7 +459,7 @@ test('groups: also IPv6, of the endpoint’s family and interface, chosen by rou
   expect(it.join(lost, '239.1.2.4'), S.NETWORK_UNREACHABLE);
 });
 
-test('an endpoint is in a bounded number of groups', () => {
+test('an endpoint can join a limited number of groups', () => {
   const it = new Datagrams();
   const id = it.create();
   it.rig.bind(id);
@@ -467,7 +467,7 @@ test('an endpoint is in a bounded number of groups', () => {
   expect(it.join(id, '239.9.9.9'), S.INSUFFICIENT_RESOURCES);
 });
 
-// ── The device goes ─────────────────────────────────────────────────────────────────────────────────────────
+// ── Removal of the device ─────────────────────────────────────────────────────────────────────────────────────────
 
 test('when the device is removed, lookups and GetRequests end in DEVICE_REMOVED, and received lookups get a reply', () => {
   const it = new Datagrams();

@@ -44,7 +44,7 @@ class DatagramRig extends KernelRig {
   }
 }
 
-test('AH_CREATE hands the path to the HCA, with the port’s MTU, and its handle to the provider', () => {
+test('AH_CREATE passes the path with the port’s MTU to the HCA, and its handle to the provider', () => {
   const rig = new DatagramRig();
   const pd = rig.pd(rig.device());
   const made = rig.createAh(pd, { ...good, trafficClass: 0x68, flowLabel: 0xfff12345 });
@@ -61,12 +61,12 @@ test('AH_CREATE hands the path to the HCA, with the port’s MTU, and its handle
     hopLimit: 64,
     scopeId: 0,
   });
-  // A provider without the hook requests no output.
+  // A provider without the hook does not request output.
   assert.is(rig.createAh(pd, good, s.WvIoAhCreate.size).answer!.information, s.WvIoAhCreate.size);
   sound(rig);
 });
 
-test('link-local destinations and IPv6 groups go out by the device’s interface', () => {
+test('link-local destinations and IPv6 groups use the device’s interface', () => {
   const rig = new DatagramRig();
   const pd = rig.pd(rig.device());
   const scopeOf = (source: string, destination: string): number => {
@@ -81,7 +81,7 @@ test('link-local destinations and IPv6 groups go out by the device’s interface
   assert.is(scopeOf('fd00::2', 'fd00::9'), 0);
 });
 
-test('AH_CREATE’s statuses', () => {
+test('statuses of AH_CREATE', () => {
   const rig = new DatagramRig();
   const device = rig.device();
   const pd = rig.pd(device);
@@ -106,7 +106,7 @@ test('AH_CREATE’s statuses', () => {
   sound(rig);
 });
 
-test('an address handle keeps its protection domain; it is destroyed once', () => {
+test('an address handle keeps its protection domain and is destroyed once', () => {
   const rig = new DatagramRig();
   const pd = rig.pd(rig.device());
   const ah = rig.ah(pd);
@@ -120,7 +120,7 @@ test('an address handle keeps its protection domain; it is destroyed once', () =
   sound(rig);
 });
 
-test('after a fatal error address handles can still be destroyed', () => {
+test('address handles can still be destroyed after a fatal error', () => {
   const rig = new DatagramRig();
   const pd = rig.pd(rig.device());
   const ah = rig.ah(pd);
@@ -131,7 +131,7 @@ test('after a fatal error address handles can still be destroyed', () => {
   sound(rig);
 });
 
-test('closing the file frees address handles and attachments, users before what they use', () => {
+test('closing the file frees address handles and attachments, users before the objects that they use', () => {
   const rig = new DatagramRig();
   const { pd, qp } = rig.ud();
   rig.ah(pd);
@@ -170,7 +170,7 @@ test('QP_ATTACH and QP_DETACH: groups by GID and LID, on the device’s interfac
   sound(rig);
 });
 
-test('a UD queue pair needs P_Key, port and Q_Key for INIT, nothing for RTR, a PSN for RTS', () => {
+test('a UD queue pair needs P_Key, port and Q_Key for INIT, nothing for RTR, and a PSN for RTS', () => {
   const rig = new DatagramRig();
   const { qp, handle } = rig.ud();
   const move = (qpState: number, more: object = {}, options = 0): number =>
@@ -197,7 +197,7 @@ test('a UD queue pair needs P_Key, port and Q_Key for INIT, nothing for RTR, a P
   }
   assert.is(move(QpState.SQD), Status.SUCCESS);
   assert.is(mask(), state | drainNotify);
-  // The HCA checks a path, so it is passed on.
+  // The HCA checks paths, so they are passed on.
   rig.hca.qps.get(handle)!.attributes.state = QpState.INIT;
   assert.is(move(QpState.RTR, { addressVector: good, pathMtu: 1024 }, QpAttr.AV), Status.SUCCESS);
   assert.is(mask(), state | path);
@@ -206,7 +206,7 @@ test('a UD queue pair needs P_Key, port and Q_Key for INIT, nothing for RTR, a P
   sound(rig);
 });
 
-test('a controlled Q_Key is for the kernel to give', () => {
+test('only the kernel can set a controlled Q_Key', () => {
   const rig = new DatagramRig();
   const { qp, handle } = rig.ud();
   const init = s.WvIoQpAttributes.encode({
@@ -234,7 +234,7 @@ test('a controlled Q_Key is for the kernel to give', () => {
   assert.is(asked.status, Status.FILE_FORCED_CLOSED);
 });
 
-test('CiCreateAv, CiQueryAv and CiDestroyAv by direct call', () => {
+test('CiCreateAv, CiQueryAv and CiDestroyAv as direct calls', () => {
   const rig = new DatagramRig();
   rig.ud();
   const { pd } = [...rig.registry.qps.values()].at(-1)!;

@@ -1,4 +1,4 @@
-// Defects of earlier implementations without another test of their name; test/defects.md lists all of them.
+// Defects of earlier implementations that no other test covers by name. test/defects.md lists all defects.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -11,7 +11,7 @@ import type { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { ethGuid, KernelRig } from '../helpers/kernel-rig.js';
 
-test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
+test('K1: DEVICE_OPEN with a full table is rejected and holds no resources', () => {
   const rig = new KernelRig();
   const file = rig.kernel.io.fileObjects[0]!.context as WvFile;
   const { references } = rig.kernel.hcaDriver.find(ethGuid)!;
@@ -22,7 +22,7 @@ test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
   Reflect.deleteProperty(file.devices, 'full');
   const opened = open();
   assert.is(opened.status, Status.SUCCESS);
-  // The HCA's file, on which its verbs run, and the instance.
+  // The HCA's file, which executes its verbs, and the instance.
   assert.is(references.users, 2);
   const { id } = s.WvIoId.decode(opened.output);
   assert.is(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id })).status, Status.SUCCESS);
@@ -30,7 +30,7 @@ test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
   assert.equal(rig.faults, []);
 });
 
-test('K1: a full table refuses every create, and nothing is created', () => {
+test('K1: with a full table, every create is rejected, and nothing is created', () => {
   const rig = new KernelRig();
   const file = rig.kernel.io.fileObjects[0]!.context as WvFile;
   const device = rig.device();
@@ -52,7 +52,7 @@ test('K1: a full table refuses every create, and nothing is created', () => {
     assert.is(full.size, size, table);
     Reflect.deleteProperty(full, 'full');
   }
-  // Anything created would keep these.
+  // Any created object would hold references to these.
   for (const [end, id] of [
     ['CQ_DESTROY', cq],
     ['PD_DEALLOCATE', pd],
@@ -63,7 +63,7 @@ test('K1: a full table refuses every create, and nothing is created', () => {
   assert.equal(rig.faults, []);
 });
 
-test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () => {
+test('E13: a PSN has 24 bits, no matter what the source of random numbers returns', () => {
   const sent: Uint8Array[] = [];
   const manager = createConnectionManager(
     {

@@ -53,7 +53,7 @@ test('crossing disconnects: both succeed', () => {
   expect(it.waiting!, Status.SUCCESS);
 });
 
-test('E2: whatever arrives while Disconnect waits, it ends', () => {
+test('E2: Disconnect ends, no matter what arrives while it waits', () => {
   for (const signal of [
     'disconnectAnswered',
     'disconnectTimedOut',
@@ -69,7 +69,7 @@ test('E2: whatever arrives while Disconnect waits, it ends', () => {
   }
 });
 
-test('E14: a QP that fails, or a peer that is lost, aborts the connection and notifies the peer in the background', () => {
+test('E14: a failed QP or a lost peer aborts the connection and notifies the peer in the background', () => {
   for (const event of [QpEventType.fatal, QpEventType.peerLost]) {
     const it = scene('connected');
     const notify = it.rig.notify(it.id);
@@ -120,7 +120,7 @@ test('E17: cancelling stops the protocol step itself', () => {
   assert.is(disconnect.rig.qpState(disconnect.handle), QpState.ERROR);
 });
 
-test('cancelling one notification leaves the connection and the others alone; EP_CANCEL ends all', () => {
+test('cancelling one notification does not affect the connection and the others; EP_CANCEL ends all', () => {
   const it = scene('connected');
   const notifies = [it.rig.notify(it.id), it.rig.notify(it.id), it.rig.notify(it.id)];
   notifies[1]!.cancel();
@@ -142,7 +142,7 @@ test('EP_CANCEL while connecting also cancels the notifications, instead of abor
   expect(notify, Status.CANCELED);
 });
 
-test('E18: Disconnect accepts no other QP than the connection’s', () => {
+test('E18: Disconnect only accepts the connection’s QP', () => {
   const it = scene('connected');
   const other = it.rig.queuePair();
   expect(it.rig.disconnect(it.id, other.qp), Status.INVALID_PARAMETER);

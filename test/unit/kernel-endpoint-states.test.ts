@@ -14,7 +14,7 @@ import { ask, scene } from '../helpers/endpoint-scene.js';
 import { expect } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
-/** Status and next state by state and request; missing ones end in INVALID_DEVICE_STATE without effect. */
+/** Status and next state by state and request. Missing entries end in INVALID_DEVICE_STATE without effect. */
 const expectedRequests: Record<
   EndpointState,
   Partial<Record<EndpointRequest, [status: number, next: EndpointState]>>
@@ -83,7 +83,7 @@ for (const state of endpointStates) {
       const asked = ask(it, request);
       expect(asked, status, `${state} ${request}`);
       assert.is(it.endpoint.state, next, `${state} ${request}`);
-      // A refused request has no effect.
+      // A rejected request has no effect.
       if (next === state && it.waiting) expect(it.waiting, Status.PENDING, `${state} ${request}`);
       assert.equal(it.rig.faults, [], `${state} ${request}`);
       expect(it.rig.close(), Status.SUCCESS);
@@ -103,7 +103,7 @@ for (const state of endpointStates) {
   });
 }
 
-/** Next state by state and event, and the status of the waiting request; other events are ignored. */
+/** Next state by state and event, and the status of the waiting request. Other events are ignored. */
 const expectedSignals: Record<
   EndpointState,
   Partial<Record<EndpointSignal, [next: EndpointState, waiting?: number]>>
@@ -155,7 +155,7 @@ const expectedSignals: Record<
   destroying: {},
 };
 
-/** {@link expectedSignals}, and the loss of the device, which ends everything that depends on one. */
+/** {@link expectedSignals}, plus the loss of the device, which ends everything that depends on it. */
 function expectedSignal(state: EndpointState, signal: EndpointSignal): [EndpointState, number?] | undefined {
   if (signal !== 'deviceLost') return expectedSignals[state][signal];
   if (['idle', 'queued', 'disconnected', 'destroying'].includes(state)) return undefined;
@@ -166,7 +166,7 @@ function expectedSignal(state: EndpointState, signal: EndpointSignal): [Endpoint
 for (const state of endpointStates) {
   test(`every event in state ${state}`, () => {
     for (const signal of endpointSignals) {
-      // These two occur only with a request of the listener, see below.
+      // These two events only occur with a request of the listener, see below.
       if (state === 'queued' && (signal === 'delivered' || signal === 'unassigned')) continue;
       const it = scene(state);
       const { ignoredSignals } = it.endpoint;

@@ -15,7 +15,7 @@ import { cmReply } from '../helpers/rig-cm.js';
 
 // ── Binding and listening ───────────────────────────────────────────────────────────────────────────────────
 
-test('port 0 is granted and claimed at once, and the device is returned', () => {
+test('a port is granted for port 0 and claimed at once, and the device is returned', () => {
   const { rig, id } = scene('idle');
   const before = rig.hca.claims.size;
   const bound = s.WvIoEpBind.decode(rig.bind(id).output);
@@ -40,7 +40,7 @@ test('an explicit port is claimed by Listen; connectors may be bound to a listen
   expect(rig.ioctl('EP_LISTEN', s.WvIoEpListen.encode({ id: second })), Status.SUCCESS);
 });
 
-test('binding accepts local addresses and wildcards only', () => {
+test('binding only accepts local addresses and wildcards', () => {
   const { rig } = scene('idle');
   expect(rig.bind(rig.endpoint(), 0, '192.0.2.9'), Status.INVALID_ADDRESS);
   expect(rig.bind(rig.endpoint(), 0, '0.0.0.0'), Status.SUCCESS);
@@ -51,7 +51,7 @@ test('binding accepts local addresses and wildcards only', () => {
   assert.is(device.deviceGuid, 0n);
 });
 
-test('endpoint types are checked: only those of connections and datagrams exist', () => {
+test('endpoint types are checked: only connection and datagram endpoints exist', () => {
   const { rig } = scene('idle');
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 0x111n })), Status.SUCCESS);
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 6n })), Status.INVALID_PARAMETER);
@@ -78,7 +78,7 @@ test('EP_CREATE creates one endpoint for any output size, and none if the file�
   expect(rig.ioctl('EP_CREATE', input, 8), Status.SUCCESS);
 });
 
-test('routes: from a local and the bound address, to a host, in one family, with the smaller MTU', () => {
+test('routes: from a local address, which must be the bound one, to a host of the same family, with the smaller MTU', () => {
   const { rig, id } = scene('addressBound');
   expect(rig.route(id, { sgid: gidOfAddress('192.0.2.3') }), Status.INVALID_ADDRESS);
   expect(rig.route(id, { sgid: gidOfAddress('127.0.0.1') }), Status.INVALID_ADDRESS);
@@ -120,7 +120,7 @@ test('E8: cancelling one GetRequest does not shift the pairing of the others', (
   assert.is(endpointOf(rig, endpoints[2]!).state, 'queued');
 });
 
-test('E9: an endpoint that is queued can be destroyed, as can its listener, and nothing hangs', () => {
+test('E9: a queued endpoint and its listener can be destroyed, and nothing hangs', () => {
   const { rig, listener } = scene('idle');
   const [a, b] = [rig.endpoint(), rig.endpoint()];
   const [ra, rb] = [rig.getRequest(listener.id, a), rig.getRequest(listener.id, b)];
@@ -134,7 +134,7 @@ test('E9: an endpoint that is queued can be destroyed, as can its listener, and 
   assert.equal(rig.faults, []);
 });
 
-test('E9: a GetRequest that is refused leaves its endpoint as it was', () => {
+test('E9: a rejected GetRequest does not change its endpoint', () => {
   const { rig, listener } = scene('idle');
   expect(rig.getRequest(listener.id, listener.id), Status.CONNECTION_IN_USE);
   const bound = rig.endpoint();
@@ -166,7 +166,7 @@ test('E10: events right after a request was received reach its new owner', () =>
   expect(rig.accept(id, 0n), Status.CONNECTION_ABORTED);
 });
 
-test('Connect and GetRequest return the attributes of Query, if there is room', () => {
+test('Connect and GetRequest return the attributes of Query if the output has room', () => {
   const { size } = s.WvIoEpAttributes;
   const { rig, id, listener, qp } = scene('routeResolved');
   const connect = rig.connect(id, qp);
@@ -208,7 +208,7 @@ test('the user-side caches are invalidated when the peer gives up, or the device
   }
 });
 
-test('E11: an accepted endpoint knows its local address with the listener’s port, and its device', () => {
+test('E11: an accepted endpoint reports its local address with the listener’s port, and its device', () => {
   const { rig, id } = scene('passiveConnect');
   const attributes = rig.query(id);
   assert.equal(decodeSockaddr(attributes.localAddress.sockAddr), {
@@ -260,7 +260,7 @@ test('Connect passes the parameters of the REQ to the CM', () => {
   assert.is(parameters!.ackTimeoutCode, 17);
 });
 
-test('N8: only a queue pair with a shared receive queue requests its peer to wait without a limit', () => {
+test('N8: only a queue pair with a shared receive queue asks its peer to wait without a limit', () => {
   const param = { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 7 };
   const told = (withSrq: boolean) => {
     const { rig, id } = scene('routeResolved');
@@ -275,7 +275,7 @@ test('N8: only a queue pair with a shared receive queue requests its peer to wai
   assert.equal(told(true), [true, 7]);
 });
 
-test('UC: the REQ has the type and no depths; each step sets the attributes of an unreliable queue pair', () => {
+test('UC: the REQ has the type but no depths, and each step sets the attributes of an unreliable queue pair', () => {
   const { rig, id } = scene('routeResolved');
   const device = rig.device();
   const pd = rig.pd(device);
@@ -302,7 +302,7 @@ test('UC: the REQ has the type and no depths; each step sets the attributes of a
   assert.is(rig.qpState(handle), QpState.RTS);
 });
 
-test('E19: a Connect with bad arguments changes nothing and can be repeated', () => {
+test('E19: a Connect with invalid arguments has no effect and can be repeated', () => {
   const it = scene('routeResolved');
   const { rig, id, qp, handle } = it;
   const param = { retryCount: 7, rnrRetryCount: 6 };
@@ -346,7 +346,7 @@ test('a QP of another device, or one that is connected, cannot be used', () => {
   expect(rig.ioctl('QP_DESTROY', rig.id(qp)), Status.DEVICE_BUSY);
 });
 
-test('a REQ that cannot be sent ends Connect at once, and Connect may be retried', () => {
+test('if a REQ cannot be sent, Connect ends at once and may be retried', () => {
   for (const status of [Status.HOST_UNREACHABLE, Status.NETWORK_UNREACHABLE]) {
     const it = scene('routeResolved');
     it.rig.hca.sendStatus = status;
@@ -388,7 +388,7 @@ test('a refused Connect leaves the QP unchanged, returns the peer’s data, and 
   expect(it.rig.connect(it.id, it.qp), Status.PENDING);
 });
 
-test('data beyond the structure’s 56 bytes follows it if the output has room, without the message’s padding', () => {
+test('data beyond the structure’s 56 bytes follows the structure if the output has room, without the message’s padding', () => {
   const it = scene('activeConnect');
   const said = Uint8Array.from({ length: 148 }, (_, i) => (i < 100 ? i + 1 : 0));
   it.connection!.events.rejected!({ reason: 28, ari: new Uint8Array(0), privateData: said });
@@ -428,7 +428,7 @@ test('E12: depths after the REP are the local view and never exceed the offered 
   assert.equal(connect.data, new Uint8Array(56).fill(0x52));
 });
 
-test('E22: the active QP gets the attributes of REQ and REP, then the RTU is sent, then the DREQ on exit is set', () => {
+test('E22: the active QP gets the attributes of REQ and REP, then the RTU is sent, then the DREQ for the exit is stored', () => {
   const it = scene('activeReplied');
   const accepted = it.rig.accept(it.id, it.qp);
   assert.is(QpStateOut.decode(accepted.output).state, QpState.RTS);
@@ -449,7 +449,7 @@ test('E22: the active QP gets the attributes of REQ and REP, then the RTU is sen
   assert.ok(it.rig.hca.dreqsOnExit.has(it.handle));
 });
 
-test('the passive QP gets the attributes of REQ and REP before the REP goes out', () => {
+test('the passive QP gets the attributes of REQ and REP before the REP is sent', () => {
   const it = scene('passiveAccepting');
   const { attributes } = it.rig.hca.qps.get(it.handle)!;
   assert.is(attributes.state, QpState.RTS);
@@ -471,7 +471,7 @@ test('the passive QP gets the attributes of REQ and REP before the REP goes out'
   assert.ok(it.rig.hca.dreqsOnExit.has(it.handle));
 });
 
-test('with an SRQ at the peer RNR retries may be unlimited; without responder resources reads are not allowed', () => {
+test('if the peer uses an SRQ, RNR retries may be unlimited; without responder resources, Reads are not permitted', () => {
   const it = scene('activeConnect');
   it.connection!.events.replied!(cmReply({ peerUsesSrq: true, responderResources: 0 }));
   it.rig.accept(it.id, 0n);
@@ -493,7 +493,7 @@ test('E3: an Accept whose QP cannot be moved sends a REJ and no RTU or REP, and 
   }
 });
 
-test('E4: REJ, timeout, loss and cancel after the REP put the QP in ERROR and let it go', () => {
+test('E4: REJ, timeout, loss and cancel after the REP move the QP to ERROR and release it', () => {
   const ends: ((it: Scene) => void)[] = [
     (it) =>
       it.connection!.events.rejected!({
@@ -559,7 +559,7 @@ test('Accept of the active side requires the QP of Connect', () => {
   expect(it.rig.accept(it.id, 0n), Status.SUCCESS);
 });
 
-test('after refused arguments the request can still be accepted', () => {
+test('after rejected arguments, the request can still be accepted', () => {
   const it = scene('passiveConnect');
   const param = { retryCount: 7, rnrRetryCount: 6 };
   expect(it.rig.accept(it.id, 0n), Status.NOT_FOUND);

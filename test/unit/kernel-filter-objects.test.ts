@@ -15,7 +15,7 @@ import { expect, KernelRig, sound } from '../helpers/kernel-rig.js';
 
 // ── Memory ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('memory is registered and deregistered by keys; bad ranges, lengths and flags have different statuses', () => {
+test('memory is registered, and deregistered by keys; invalid ranges, lengths and flags have different statuses', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   const access = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ;
@@ -79,7 +79,7 @@ test('a region of another protection domain cannot be deregistered', () => {
   expect(rig.ioctl('MEMORY_DEREGISTER', s.WvIoId.encode({ id: other, data: lkey }), 0), Status.NOT_FOUND);
 });
 
-test('memory windows: id, rkey in network order, handle for the provider', () => {
+test('memory windows: id, rkey in network order, and handle for the provider', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   const { output } = rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd }));
@@ -92,7 +92,7 @@ test('memory windows: id, rkey in network order, handle for the provider', () =>
   expect(rig.ioctl('PD_DEALLOCATE', rig.id(pd)), Status.SUCCESS);
 });
 
-test('K3: a window that cannot be created leaves nothing to destroy', () => {
+test('K3: a failed creation of a window leaves nothing to destroy', () => {
   const rig = new KernelRig();
   const pd = rig.pd(rig.device());
   rig.hca.refuse.set('allocateMw', Status.NOT_SUPPORTED);
@@ -104,7 +104,7 @@ test('K3: a window that cannot be created leaves nothing to destroy', () => {
 
 // ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('a CQ has the entries of its ring; invalid sizes are refused', () => {
+test('a CQ has the entries of its ring; invalid sizes are rejected', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const made = rig.ioctl('CQ_CREATE', rig.cqInput(device, 10, { entries: 16 }));
@@ -139,7 +139,7 @@ test('a CQ is resized to a new ring', () => {
   assert.is(overflow.output.length, 0);
 });
 
-test('CQ_NOTIFY is completed natively by the HCA; the bookkeeping follows with the event', () => {
+test('the HCA completes CQ_NOTIFY natively, and the event updates the driver’s records', () => {
   const rig = new KernelRig();
   const cq = rig.cq(rig.device());
   const handle = [...rig.hca.cqs][0]!;
@@ -177,7 +177,7 @@ test('CQ_NOTIFY: one is cancelled individually, CQ_CANCEL cancels the rest, a la
   sound(rig);
 });
 
-test('the HCA and a cancel race: the HCA’s outcome is kept', () => {
+test('the HCA and a cancel race: the HCA’s result is kept', () => {
   const rig = new KernelRig();
   const cq = rig.cq(rig.device());
   const wait = rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0);
@@ -189,7 +189,7 @@ test('the HCA and a cancel race: the HCA’s outcome is kept', () => {
   sound(rig);
 });
 
-test('K13: a waiter that the HCA refuses ends in the HCA’s status', () => {
+test('K13: a waiter that the HCA rejects ends in the HCA’s status', () => {
   const rig = new KernelRig();
   const cq = rig.cq(rig.device());
   rig.hca.refuse.set('addCqWaiter', Status.INSUFFICIENT_RESOURCES);
@@ -224,7 +224,7 @@ test('a QP is created over its ring, and returns the granted sizes and the provi
   assert.is(made.parameters.maxInline, 64);
 });
 
-test('K15: QP creation refuses what it cannot do: flags, depths, types, SRQs, CQs of another HCA', () => {
+test('K15: QP creation rejects unsupported flags, depths, types, SRQs, and CQs of another HCA', () => {
   const rig = new KernelRig();
   const { device, pd, cq } = rig.queuePair();
   const refused = (more: object, status: number) =>
@@ -246,7 +246,7 @@ test('K15: QP creation refuses what it cannot do: flags, depths, types, SRQs, CQ
   sound(rig);
 });
 
-test('QP_MODIFY: INIT sets its attributes, the output is the state, options are respected', () => {
+test('QP_MODIFY: INIT sets its attributes, the output is the state, and options take effect', () => {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
   const modify = (more: object, outputLength = 4) =>
@@ -267,14 +267,14 @@ test('QP_MODIFY: INIT sets its attributes, the output is the state, options are 
   expect(rtr({ sGid }), Status.INVALID_PARAMETER);
   expect(rtr({ networkRouteValid: 1, sGid: gidOfAddress('192.0.2.7') }), Status.INVALID_ADDRESS);
   const there = { networkRouteValid: 1, sGid, dGid: gidOfAddress('192.0.2.9') };
-  // An interface MTU of 1500 bytes carries packets with 1024 of payload.
+  // An interface MTU of 1500 bytes permits packets with a payload of 1024.
   expect(rtr(there, 2048), Status.INVALID_PARAMETER);
   assert.is(rig.qpState(handle), QpState.INIT);
   expect(rtr(there), Status.SUCCESS);
   sound(rig);
 });
 
-test('K11: QP_MODIFY without output does its work; an output too short for a state is refused first', () => {
+test('K11: QP_MODIFY works without output; an output too short for a state is rejected first', () => {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
   const input = s.WvIoQpAttributes.encode({ id: { id: qp }, qpState: QpState.ERROR, options: QpAttr.STATE });

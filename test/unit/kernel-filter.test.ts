@@ -55,7 +55,7 @@ test('\\Device\\ibal\\<GUID> is reparsed to the HCA, and only to one that exists
   sound(rig);
 });
 
-test('requests to closed files end in FILE_CLOSED, to files that never were in INVALID_HANDLE', () => {
+test('requests to closed files end in FILE_CLOSED, and to files that never existed in INVALID_HANDLE', () => {
   const rig = new KernelRig();
   expect(rig.close(), Status.SUCCESS);
   expect(rig.ioctl('GUID_QUERY', nothing, 64), Status.FILE_CLOSED);
@@ -65,9 +65,9 @@ test('requests to closed files end in FILE_CLOSED, to files that never were in I
   sound(rig);
 });
 
-// ── The table's promises ────────────────────────────────────────────────────────────────────────────────────
+// ── Guarantees of the table ────────────────────────────────────────────────────────────────────────────────────
 
-test('every IOCTL refuses an input or output one byte short, and accepts the full size', () => {
+test('every IOCTL rejects an input or output that is one byte short, and accepts the full size', () => {
   const rig = new KernelRig();
   for (const { name, input, output } of ioctlTable) {
     const size = input?.size ?? 0;
@@ -87,7 +87,7 @@ test('every IOCTL refuses an input or output one byte short, and accepts the ful
   sound(rig);
 });
 
-test('unknown codes end in PROCEDURE_NOT_FOUND, also those of ibat', () => {
+test('unknown codes end in PROCEDURE_NOT_FOUND, even those of ibat', () => {
   const rig = new KernelRig();
   for (const code of [0, 0x003b_e000, 0x003b_e0d8, 0x003b_e005, 0xffff_ffff, 0x0022_2010]) {
     expect(rig.control(code, new Uint8Array(256), 256), Status.PROCEDURE_NOT_FOUND);
@@ -95,7 +95,7 @@ test('unknown codes end in PROCEDURE_NOT_FOUND, also those of ibat', () => {
   sound(rig);
 });
 
-test('every request with an unknown id ends in NOT_FOUND, device requests in NO_SUCH_DEVICE', () => {
+test('every request with an unknown id ends in NOT_FOUND, or in NO_SUCH_DEVICE for devices', () => {
   const rig = new KernelRig();
   const device = new Set([
     'DEVICE_OPEN',
@@ -120,7 +120,7 @@ test('every request with an unknown id ends in NOT_FOUND, device requests in NO_
   sound(rig);
 });
 
-test('for any bytes, each IOCTL ends in a status and no rule is violated', () => {
+test('with any bytes, each IOCTL ends in a status and violates no rule', () => {
   const rig = new KernelRig();
   rig.queuePair();
   rig.listener();
@@ -182,7 +182,7 @@ test('a host may have thousands of interfaces, and an interface thousands of add
   assert.is(JSON.parse(new TextDecoder().decode(names.output)).length, 8998);
 });
 
-test('K12: LIBRARY_QUERY returns the provider’s name with its NUL, or reports that the buffer is short', () => {
+test('K12: LIBRARY_QUERY returns the provider’s name with its NUL, or reports that the buffer is too short', () => {
   const rig = new KernelRig();
   const guid = s.WvIoGuid.encode({ guid: ethGuid });
   const { output } = rig.ioctl('LIBRARY_QUERY', guid, 32);
@@ -218,7 +218,7 @@ test('a device opens by GUID with the provider’s limits, and its attributes ar
   sound(rig);
 });
 
-test('a provider output that is too short is refused before anything is created', () => {
+test('a provider output that is too short is rejected before anything is created', () => {
   const rig = new KernelRig();
   const { pd, cq, device } = rig.queuePair();
   const short = [
@@ -267,7 +267,7 @@ test('K5, K6: a removed interface returns FILE_FORCED_CLOSED, its objects can st
   expect(rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device })), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid })), Status.NO_SUCH_DEVICE);
   assert.ok(rig.device(lo));
-  // It comes back: a new device of the same GUID, while the old instance is still open.
+  // It is added again, as a new device with the same GUID, while the old instance is still open.
   rig.network.list.push(eth);
   rig.kernel.ports.refresh(true);
   assert.ok(rig.device());
@@ -308,7 +308,7 @@ test('DEVICE_NOTIFY pends, completes once per event, accumulates in between, and
 
 // ── Ids, references, cleanup ────────────────────────────────────────────────────────────────────────────────
 
-test('K8: a stale id is never another object', () => {
+test('K8: a stale id never refers to another object', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const first = rig.pd(device);
@@ -336,14 +336,14 @@ test('an object table: generations, reuse of indexes, limit, invalid ids', () =>
   for (const id of [0n, -1n, 1n << 63n, 0xffff_ffff_ffff_ffffn]) assert.is(table.get(idOf(id)), undefined);
 });
 
-test('ids of one file are unknown in another', () => {
+test('ids of one file are invalid in another', () => {
   const rig = new KernelRig();
   const device = rig.device();
   const other = rig.open('\\\\.\\WinVerbs').answer!.information;
   expect(rig.ioctl('DEVICE_QUERY', rig.id(device), 1024, other), Status.NO_SUCH_DEVICE);
 });
 
-test('nothing is destroyed while in use, and nothing cascades', () => {
+test('objects in use are not destroyed, and destruction does not cascade', () => {
   const rig = new KernelRig();
   const { device, pd, cq, qp } = rig.queuePair();
   const order = [
@@ -390,7 +390,7 @@ test('closing a file destroys all of its objects in order, and completes all pen
   sound(rig);
 });
 
-test('the end of the channel closes every file, and is reported once', () => {
+test('the end of the channel closes every file and is reported once', () => {
   const rig = new KernelRig();
   rig.queuePair();
   rig.file = rig.open('\\\\.\\WinVerbs').answer!.information;
@@ -417,7 +417,7 @@ test('cancelling a completed or unknown request has no effect', () => {
   sound(rig);
 });
 
-test('a driver that throws is counted, and its caller gets INTERNAL_ERROR', () => {
+test('exceptions of a driver are counted, and its caller gets INTERNAL_ERROR', () => {
   const rig = new KernelRig();
   const device = rig.device();
   rig.hca.allocatePd = () => {

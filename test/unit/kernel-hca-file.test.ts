@@ -25,7 +25,7 @@ import { ethGuid, hostInterface, KernelRig, type Submitted, sound } from '../hel
 
 const name = ({ status }: { status: number }): string => statusName(status);
 
-/** A rig whose file is eth0's. */
+/** A rig with the file of eth0's HCA. */
 function onHca(): KernelRig {
   const rig = new KernelRig();
   rig.close();
@@ -57,7 +57,7 @@ function fault(rig: KernelRig, code: number): void {
   rig.close(file);
 }
 
-test('its codes are control codes of their own, buffered, with read and write access', () => {
+test('its codes are distinct buffered control codes with read and write access', () => {
   assert.equal(HcaFileCode, {
     CA_QUERY: 0x003be400,
     CA_PORT_QUERY: 0x003be404,
@@ -88,7 +88,7 @@ test('every verb works there, ids belong to the file, and nothing is left when i
   sound(rig);
 });
 
-test('it refuses IOCTLs that are not verbs, and WinVerbs refuses those of an HCA’s file', () => {
+test('it rejects IOCTLs that are not verbs, and WinVerbs rejects those of an HCA’s file', () => {
   const rig = onHca();
   for (const row of ioctlTable) {
     if (!/^(GUID_QUERY|LIBRARY_QUERY|EP_)/.test(row.name)) continue;
@@ -103,7 +103,7 @@ test('it refuses IOCTLs that are not verbs, and WinVerbs refuses those of an HCA
   sound(rig);
 });
 
-test('the file determines the HCA; a GUID must match it', () => {
+test('the file determines the HCA, and a GUID must match it', () => {
   const rig = onHca();
   const open = (guid: bigint) => rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid }));
   assert.equal([open(0n), open(ethGuid), open(1n)].map(name), ['SUCCESS', 'SUCCESS', 'NO_SUCH_DEVICE']);
@@ -111,7 +111,7 @@ test('the file determines the HCA; a GUID must match it', () => {
   assert.is(name(open(loGuid)), 'NO_SUCH_DEVICE', 'another HCA that is there');
 });
 
-test('CA_QUERY and CA_PORT_QUERY: complete, truncated with the required size, or too small even for that', () => {
+test('CA_QUERY and CA_PORT_QUERY: complete output, truncated output with the required size, or too small even for that', () => {
   const rig = onHca();
   const id = rig.device();
   const port = s.WvIoDevicePortQuery.encode({ id, portNumber: 1 });
@@ -171,7 +171,7 @@ test('user mode cannot modify; kernel mode can, with the same IOCTL', () => {
 
   const waiting = request(HcaFileCode.CA_FATAL_EVENT, s.WvIoObject.encode({ id }));
   assert.is(name(waiting), 'PENDING');
-  // No request of the channel can refer to a kernel client's file.
+  // Requests of the channel cannot refer to a kernel client's file.
   assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(id), 1024, kernel.id)), 'FILE_CLOSED');
   assert.is(name(rig.close(kernel.id)), 'FILE_CLOSED');
   io.closeFile(kernel);
@@ -212,7 +212,7 @@ test('events: one request per event, each can be cancelled, DEVICE_CANCEL and th
   sound(rig);
 });
 
-test('a file references its HCA: removal waits for it, its requests end in DEVICE_REMOVED, and new ones are refused', () => {
+test('a file references its HCA: removal waits for it, its requests end in DEVICE_REMOVED, and new ones are rejected', () => {
   const rig = onHca();
   const id = rig.device();
   const cq = rig.cq(id);
@@ -229,7 +229,7 @@ test('a file references its HCA: removal waits for it, its requests end in DEVIC
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}))), 'DEVICE_REMOVED');
   assert.is(name(rig.open(hcaFileName(ethGuid))), 'NO_SUCH_DEVICE');
   fault(rig, FaultsCode.PLUG);
-  // The name refers to the new HCA; the old file stays with the old one.
+  // The name refers to the new HCA, but the old file still refers to the old one.
   const fresh = opened(rig);
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}), 64, fresh)), 'SUCCESS');
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({}))), 'DEVICE_REMOVED');

@@ -40,7 +40,7 @@ const ways: Record<IrpState, IrpEvent[]> = {
   completed: ['dispatch', 'complete', 'returnStatus'],
 };
 
-test('the IRP table: every state is reached as defined, and every other step is a fault with the rule', () => {
+test('the IRP table: every state is reached as defined, and every other step is a fault that names the rule', () => {
   for (const [state, way] of Object.entries(ways) as [IrpState, IrpEvent[]][]) {
     let at: IrpState = 'allocated';
     for (const event of way) {
@@ -61,7 +61,7 @@ test('an IRP follows the table: each step from each state', () => {
       dispatch: (one) => one.dispatch(() => Status.PENDING),
       mark: (one) => one.markPending(),
       complete: (one) => one.complete(Status.SUCCESS),
-      // The return of a routine, which can be tested only there.
+      // The return of a routine, which can only be tested there.
       returnPending: () => undefined,
       returnStatus: () => undefined,
     };
@@ -116,7 +116,7 @@ test('a request completed inline returns its status, one marked pending returns 
   assert.equal(pended.completions, [Status.TIMEOUT]);
 });
 
-test('completing while still dispatching is allowed once it was marked', () => {
+test('completing while still dispatching is permitted once the IRP was marked', () => {
   const { irp: one, completions } = irp();
   const status = one.dispatch(() => {
     one.markPending();
@@ -154,7 +154,7 @@ test('completing with the cancel routine still set is a fault, and the caller ge
   assert.equal(completions, []);
 });
 
-test('cancel clears the routine before it runs; a second cancel finds none', () => {
+test('cancel clears the cancel routine before calling it, and a second cancel finds none', () => {
   const { irp: one, completions } = irp();
   let runs = 0;
   one.dispatch(() => one.markPending());
@@ -177,7 +177,7 @@ test('a driver without a cancel routine keeps the IRP and can check that cancell
   assert.is(one.state, 'pending');
 });
 
-test('K9: the output starts as zeros, whatever the input was', () => {
+test('K9: the output starts as zeros, no matter what the input was', () => {
   const { irp: one } = irp({ input: new Uint8Array(32).fill(0xee), outputLength: 64 });
   const input = one.takeInput();
   assert.is(input.length, 32);
@@ -207,7 +207,7 @@ test('reused output memory is zero for the next request, and is never shared by 
   assert.ok(next.output.every((byte) => byte === 0));
   assert.is.not(another.output, used);
   assert.ok(other.output.every((byte) => byte === 0xdd));
-  // A late reader of a released output gets other bytes.
+  // A late reader of a released output gets different bytes.
   assert.is.not(first.output, used);
   for (const length of [0, 47, 49, 513]) {
     const one = outputOf(length);
@@ -239,7 +239,7 @@ test('a queue returns IRPs in order and only once, even if one in the middle is 
   assert.not.ok(a.irp.cancel(), 'taken out: the cancel routine is gone');
 });
 
-test('references: the end follows the last release, and new users are refused once it was requested', () => {
+test('references: the end follows the last release, and new users are rejected once the end was requested', () => {
   const references = new References();
   let ended = 0;
   references.acquire();
@@ -260,7 +260,7 @@ const dispatch = {
   close: () => {},
 };
 
-test('unloading a driver waits for its devices, and removing a device for its users', () => {
+test('unloading a driver waits for its devices, and removing a device waits for its users', () => {
   const driver = new DriverObject('d', dispatch);
   const device = new DeviceObject(driver, '\\Device\\x', undefined);
   const order: string[] = [];

@@ -1,4 +1,4 @@
-// Limits of verbs: they must not block, and user-mode requests cannot modify a device.
+// Restrictions of verbs: they must not block, and user-mode requests cannot modify a device.
 import vm from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -40,7 +40,7 @@ test('DISPATCH_LEVEL lasts as long as the routine, even if it fails or is nested
   assertPassive('reading');
 });
 
-test('at DISPATCH_LEVEL the last scan of the host’s interfaces is used, and a new one is queued, once', () => {
+test('at DISPATCH_LEVEL the last scan of the host’s interfaces is used, and one new scan is queued', () => {
   const network = new FakeNetwork();
   const work = new WorkItems();
   let now = 0;
@@ -64,7 +64,7 @@ test('at DISPATCH_LEVEL the last scan of the host’s interfaces is used, and a 
   assert.throws(() => atDispatchLevel(() => work.run()), /work items may block/);
 });
 
-test('code interrupted without its finally blocks does not change the level', () => {
+test('code that is interrupted without its finally blocks does not change the level', () => {
   const code = (): number => atDispatchLevel(() => spin());
   const spin = (): never => {
     for (;;);
@@ -93,7 +93,7 @@ test('work items that keep queueing others yield after some rounds, and continue
 
 test('every verb reached by IOCTLs works at DISPATCH_LEVEL, even if the interfaces were last read long ago', () => {
   const rig = new KernelRig();
-  // Every scan of the interfaces inside a verb throws, however fresh the table is, so the verbs must work without.
+  // Every scan of the interfaces inside a verb throws, even if the table is fresh, so the verbs must work without scanning.
   const { device, pd, cq, qp } = rig.queuePair();
   const on = (id: bigint, data = 0) => s.WvIoId.encode({ id, data });
   const port = s.WvIoDevicePortQuery.encode({ id: device, portNumber: 1 });

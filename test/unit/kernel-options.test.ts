@@ -21,7 +21,7 @@ test('without options the defaults apply', () => {
   assert.is(resolveKernelOptions(undefined, {}).cm.maxRetries, 15);
 });
 
-test('ND_OPTIONS serves programs that pass none, and only those', () => {
+test('ND_OPTIONS only applies to programs that pass no options', () => {
   const environment = { ND_OPTIONS: '{"keepAliveMs":5,"cm":{"maxRetries":2}}' };
   assert.is(resolveKernelOptions(undefined, environment).keepAliveMs, 5);
   assert.is(resolveKernelOptions(undefined, environment).cm.maxRetries, 2);
@@ -44,14 +44,14 @@ test('an invalid option is reported with its value and limit', () => {
   );
 });
 
-test('a path with a NUL character is refused', () => {
+test('a path with a NUL character is rejected', () => {
   const text = message(() =>
     resolveKernelOptions(undefined, { ND_OPTIONS: '{"capture":"a.pcapng\\u0000b"}' }),
   );
   assert.match(text, /capture.*must be a path without NUL characters/);
 });
 
-test('an unknown option is reported with the valid ones', () => {
+test('the error for an unknown option lists the valid ones', () => {
   const misspelt = (value: unknown): string =>
     message(() => resolveKernelOptions(value as KernelOptionsInput, {}));
   const top = misspelt({ keepaliveMs: 5 });
@@ -84,7 +84,7 @@ test('messages to drop must be known CM attributes, with a count that the HCA su
   );
 });
 
-test('packet marks are checked: a DSCP above two zero bits, and ECN as a boolean', () => {
+test('packet marks are checked: a DSCP followed by two zero bits, and ECN as a boolean', () => {
   const trafficClass = (value: number) => ({ rc: { trafficClass: value } });
   for (const good of [0, 4, 0xa0, 0xfc]) {
     assert.is(resolveKernelOptions(trafficClass(good), {}).rc.trafficClass, good);
@@ -124,7 +124,7 @@ test('the kernel is selected from those available on this host', () => {
   );
 });
 
-test('an invalid ND_OPTIONS is reported by name', () => {
+test('the error for an invalid ND_OPTIONS names it', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
     'ND_OPTIONS must be JSON',

@@ -22,7 +22,7 @@ test('an entry for a peer: a full membership first, none if there is no common p
   assert.is(pkeyIndexFor([0xffff], 0x8001), -1);
 });
 
-test('management datagrams use the default partition, or the wanted one if the port is not in it', () => {
+test('management datagrams use the default partition, or the requested one if the port does not belong to it', () => {
   assert.is(managementPkey([0x8001, 0x7fff, 0xffff], 0x8001), 0xffff);
   assert.is(managementPkey([0x8001, 0x7fff], 0x8001), 0x7fff);
   assert.is(managementPkey([0x8001, 2], 0x8002), 2);
@@ -31,7 +31,7 @@ test('management datagrams use the default partition, or the wanted one if the p
   assert.is(managementPkey([], undefined), 0xffff);
 });
 
-test('options: one list for all or one for each interface; invalid ones are refused by name', () => {
+test('options: one list for all interfaces or one for each; errors for invalid ones name them', () => {
   assert.equal(kernelOptionsSchema.parse({}).pkeys, [0xffff]);
   assert.equal(resolveKernelOptions({ pkeys: { eth0: [1] } }).pkeys, { eth0: [1] });
   const wrong = [
@@ -104,7 +104,7 @@ test('a route is in a partition of its port; Connect passes the P_Key to the CM,
   assert.is(rig.cm.connections[0]!.parameters!.path.pkey, 0x0002);
 });
 
-test('Accept uses the entry that matches the request; if none matches any more, it is refused before anything is done', () => {
+test('Accept uses the entry that matches the request; if none matches any more, it is rejected before any action', () => {
   const rig = new KernelRig({ pkeys: [0xffff, 0x0001, 0x8001] });
   const { qp, handle } = rig.queuePair();
   const { id: listener, control } = rig.listener();

@@ -51,7 +51,7 @@ test('a CA GUID is the EUI-64 of the MAC with the universal bit inverted', () =>
   assert.equal(ethernetMac(Uint8Array.of(2, 0, 0, 0, 0, 1)), Uint8Array.of(2, 0, 0, 0, 0, 1));
 });
 
-test('an interface without MAC has a GUID that is stable, local, and differs by name and host', () => {
+test('an interface without a MAC has a stable, locally administered GUID, which depends on its name and host', () => {
   const guid = localGuid('boot 1', 'lo');
   assert.is(localGuid('boot 1', 'lo'), guid);
   assert.is.not(localGuid('boot 1', 'wg0'), guid);
@@ -59,7 +59,7 @@ test('an interface without MAC has a GUID that is stable, local, and differs by 
   assert.is(Number(guid >> 56n) & 3, 0);
 });
 
-test('every interface is a device, link-local addresses come first, interfaces with the same MAC get different GUIDs', () => {
+test('every interface is a device, link-local addresses come first, and interfaces with the same MAC get different GUIDs', () => {
   const network = new FakeNetwork();
   network.list.push(hostInterface('eth0.7', 9, ['10.7.0.1/24'], { mac: network.list[2]!.mac }));
   const ports = tableOf(network);
@@ -79,7 +79,7 @@ test('every interface is a device, link-local addresses come first, interfaces w
   assert.is(all[2]!.activeMtu, 1024);
 });
 
-test('an interface keeps its GUID when its MAC changes; the MAC goes to no other device', () => {
+test('an interface keeps its GUID when its MAC changes, and no other device gets a GUID from that MAC', () => {
   const network = new FakeNetwork();
   const ports = tableOf(network);
   const changes: string[] = [];
@@ -98,7 +98,7 @@ test('an interface keeps its GUID when its MAC changes; the MAC goes to no other
   assert.is(second!.guid, localGuid('boot 1', 'eth1'));
 });
 
-test('K14: queries read the interfaces once, a miss and the next second read them again', () => {
+test('K14: queries read the interfaces once; a miss or a new second reads them again', () => {
   const network = new FakeNetwork();
   let now = 0;
   const ports = tableOf(network, () => now);
@@ -122,7 +122,7 @@ const routeTo = (ports: PortTable, remote: string, from?: string, scopeId = 0) =
   return route && [addressOfGid(route.source), route.port.interfaceName, route.pathMtu];
 };
 
-test('packets fill the outgoing link, if both the route and the path MTU allow it', () => {
+test('packets fill the outgoing link if both the route and the path MTU permit it', () => {
   const network = new FakeNetwork();
   network.list.push(
     hostInterface('eth1', 5, ['198.51.100.1/24', '2001:db8::1/64'], { mtu: 9000 }),
@@ -226,7 +226,7 @@ test('cached paths are invalidated when routes change, while a device is open', 
   assert.is(rig.network.routeWatchers.size, 0);
   rig.device();
   assert.is(rig.network.routeWatchers.size, 1);
-  // Earlier cache entries are older than the watch.
+  // Earlier cache entries were created before the watch.
   assert.ok(rig.cacheEpochs > begun);
   const watched = rig.cacheEpochs;
   for (const changed of rig.network.routeWatchers) changed();
@@ -238,7 +238,7 @@ test('the real host has a loopback device with its address', () => {
   assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
 });
 
-test('an interface is an active port only with a carrier; without one it still has its MTU and addresses', () => {
+test('an interface is only an active port with a carrier; without one it still has its MTU and addresses', () => {
   const one = (name: string, index: number, up: boolean, running: boolean) => ({
     name,
     index,
@@ -310,7 +310,7 @@ test('IBAT path records: GIDs, MTU of the local port, hop limit, packet life', (
   assert.is(path('192.0.2.2', '192.0.2.9').output.length, 64);
 });
 
-test('IBAT selects the local address, keeps loopback on the host, and refuses invalid destinations', () => {
+test('IBAT selects the local address, keeps loopback on the host, and rejects invalid destinations', () => {
   const { path } = ibat();
   const ends = (local: string | undefined, remote: string) => {
     const { sgid, dgid } = s.IbPathRecord.decode(path(local, remote).output);
@@ -329,7 +329,7 @@ test('IBAT selects the local address, keeps loopback on the host, and refuses in
   assert.is(path('192.0.2.2', '192.0.2.9', 7).status, Status.INVALID_PARAMETER);
 });
 
-test('IBAT refuses short buffers, unknown families, unknown codes, and codes of WinVerbs', () => {
+test('IBAT rejects short buffers, unknown families, unknown codes, and codes of WinVerbs', () => {
   const { raw, rig } = ibat();
   assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(31), 24).status, Status.BUFFER_TOO_SMALL);
   assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(32), 23).status, Status.BUFFER_TOO_SMALL);

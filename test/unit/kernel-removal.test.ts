@@ -1,4 +1,4 @@
-// Devices that are removed or fail: every pending request ends, everything can be freed, nothing is left.
+// Devices that are removed or fail: every pending request ends, everything can be freed, and nothing is left.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -32,7 +32,7 @@ const ways: Record<string, (rig: KernelRig) => void> = {
   },
 };
 
-test('a network that reports changes is scanned only when it reports one', () => {
+test('a network that reports changes is only scanned when it reports one', () => {
   const rig = new KernelRig();
   rig.network.reportsChanges = true;
   rig.queuePair();
@@ -48,7 +48,7 @@ test('a network that reports changes is scanned only when it reports one', () =>
   sound(rig);
 });
 
-/** One of each waiting request, on eth0. */
+/** Waiting requests of each kind, on eth0. */
 function busy(rig: KernelRig) {
   const { device, pd, cq, qp, handle } = rig.queuePair();
   const spare = rig.qp(pd, cq);
@@ -97,7 +97,7 @@ for (const [what, unplug] of Object.entries(ways)) {
     assert.is([...rig.hca.waiters.values()].flat().length, 0);
     assert.is(rig.hca.claims.size, 0, 'ports are free');
     assert.is(rig.cm.connections[0]!.calls.at(-1), 'abandon');
-    // Later calls.
+    // Calls after the removal.
     assert.is(name(rig.notify(ids.connected)), 'DEVICE_REMOVED');
     assert.is(name(rig.disconnect(ids.connected)), 'INVALID_DEVICE_STATE');
     assert.is(
@@ -115,7 +115,7 @@ for (const [what, unplug] of Object.entries(ways)) {
     );
     assert.is(name(new VerbCall<number>((irp) => ciGetCaFatalEvent(ca, irp))), 'DEVICE_REMOVED');
     assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }))), 'NO_SUCH_DEVICE');
-    // The endpoint that waited for a request does not depend on the device: it is free for another listener.
+    // The endpoint that waited for a request does not depend on the device, so another listener can use it.
     assert.is(name(rig.bind(ids.waiting, 0, '127.0.0.1')), 'SUCCESS');
     // Removal waits for references.
     assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 1 });
@@ -128,7 +128,7 @@ for (const [what, unplug] of Object.entries(ways)) {
   });
 }
 
-test('an unplugged device comes back as a new one', () => {
+test('an unplugged device is added again as a new one', () => {
   const rig = new KernelRig();
   const device = rig.device();
   assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'SUCCESS');
@@ -192,7 +192,7 @@ test('a fatal error: one request per instance reports it, verbs return FILE_FORC
   sound(rig);
 });
 
-test('the faults’ device file refuses unknown requests', () => {
+test('the faults’ device file rejects unknown requests', () => {
   const rig = new KernelRig();
   for (const code of Object.values(FaultsCode)) {
     if (code !== FaultsCode.PLUG) assert.is(name(fault(rig, code, 1n)), 'NO_SUCH_DEVICE');

@@ -1,4 +1,4 @@
-// IOCTLs of shared receive queues: their outputs, and the receivers of the HCA's events.
+// IOCTLs of shared receive queues: their outputs, and the delivery of the HCA's events.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -39,7 +39,7 @@ test('SRQ_CREATE grants at least the requested size, arms the limit, and returns
   sound(rig);
 });
 
-test('SRQ_CREATE refuses invalid parameters, and leaves nothing', () => {
+test('SRQ_CREATE rejects invalid parameters, and leaves nothing behind', () => {
   const { rig, pd } = world();
   const refused = (status: number, attributes: object, ring: object = {}) =>
     expect(
@@ -76,7 +76,7 @@ test('SRQ_QUERY returns size and limit', () => {
   expect(rig.ioctl('SRQ_QUERY', s.WvIoSrqAttributes.encode({ id: { id: 7n } })), Status.NOT_FOUND);
 });
 
-test('SRQ_MODIFY with a ring moves the queue there; without one it changes only the limit', () => {
+test('SRQ_MODIFY with a ring moves the queue there; without one it only changes the limit', () => {
   const { rig, srq, handle } = world();
   const modify = (more: object, ring?: object) =>
     rig.ioctl(
@@ -121,14 +121,14 @@ test('a QP on a shared queue has no receive queue of its own, and references the
   sound(rig);
 });
 
-test('a shared queue of another HCA is refused', () => {
+test('a shared queue of another HCA is rejected', () => {
   const { rig, pd, cq } = world();
   const other = rig.srq(rig.pd(rig.device(rig.kernel.hcaDriver.guids()[0]!)));
   expect(rig.ioctl('QP_CREATE', rig.qpInput(pd, cq, { srqId: other })), Status.INVALID_PARAMETER);
   sound(rig);
 });
 
-test('K13: the limit event completes all pending requests; without any it is kept, once', () => {
+test('K13: the limit event completes all pending requests; without any, one event is kept', () => {
   const { rig, notify, raise } = world();
   const waits = [notify(), notify()];
   assert.equal(names(waits), ['PENDING', 'PENDING']);
@@ -180,7 +180,7 @@ test('the end of a QP on the queue is reported after the limit, and not once the
   sound(rig);
 });
 
-test('a failed queue reports it to all requests, permanently', () => {
+test('the failure of a queue is permanently reported to all requests', () => {
   const { rig, notify, raise } = world();
   const waiting = notify();
   raise(SrqEventType.fatal);
@@ -208,7 +208,7 @@ for (const [way, code, status] of [
   ['an unplugged', FaultsCode.UNPLUG, 'DEVICE_REMOVED'],
   ['a failed', FaultsCode.FATAL, 'FILE_FORCED_CLOSED'],
 ] as const) {
-  test(`${way} device ends pending requests; queues can be destroyed, not created or modified`, () => {
+  test(`${way} device ends pending requests; queues can be destroyed, but not created or modified`, () => {
     const { rig, pd, srq, notify } = world();
     const waiting = notify();
     const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;

@@ -1,5 +1,4 @@
-// MADs of unknown peers: a turn of the event loop serves a few of them, so that requests of this process do not wait
-// for many.
+// MADs of unknown peers. Each turn of the event loop handles only a few of them, so that requests of this process do not wait for many.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BY_WIRE, type HcaEvent } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -21,7 +20,7 @@ function mad(n: number, stranger: boolean): HcaEvent {
   };
 }
 
-test('sixteen are handled per turn, and all eventually', () => {
+test('sixteen are handled per turn, and all of them eventually', () => {
   const rig = new KernelRig();
   const heard: number[] = [];
   rig.kernel.hcaDriver.onMad = ({ scopeId }) => heard.push(scopeId);
@@ -36,7 +35,7 @@ test('sixteen are handled per turn, and all eventually', () => {
   );
 });
 
-test('those of connections are not counted', () => {
+test('MADs of connections do not count', () => {
   const rig = new KernelRig();
   let heard = 0;
   rig.kernel.hcaDriver.onMad = () => heard++;

@@ -1,4 +1,4 @@
-// docs/internals/local-link.md has each kind of entry on the local link, and the sizes at which the paths change.
+// docs/internals/local-link.md lists each kind of entry on the local link, and the sizes at which the paths change.
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -16,7 +16,7 @@ function constantOf(name: string): number {
   return Number(value) << Number(shift);
 }
 
-test('the table lists each kind of entry and no other', () => {
+test('the table lists each kind of entry and no others', () => {
   const [, body = ''] = /enum class LocalKind : uint8_t \{([^}]*)\}/.exec(source)!;
   const kinds = [...body.matchAll(/\b(k[A-Z]\w*) =/g)].map(([, kind]) => kind!);
   assert.ok(kinds.length > 3);
@@ -24,7 +24,7 @@ test('the table lists each kind of entry and no other', () => {
   assert.equal([...listed].sort(), [...kinds].sort());
 });
 
-test('the sizes at which the paths change', () => {
+test('the sizes at which the paths change are those of the code', () => {
   const bytes = (value: number): string => value.toLocaleString('en-US');
   for (const what of [
     `from ${bytes(constantOf('kReferenceFrom'))} bytes`,

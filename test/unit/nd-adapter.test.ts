@@ -16,7 +16,7 @@ test('the address list contains the addresses of RDMA devices', () => {
   assert.throws(() => nd.queryAddressList(), TypeError);
 });
 
-test('an adapter opens by each of its addresses, as text or object', () => {
+test('an adapter can be opened by each of its addresses, as text or object', () => {
   const { nd } = openFake();
   assert.equal(nd.openAdapter('fd00::1').address, { family: 6, address: 'fd00::1', port: 0 });
   const byObject = nd.openAdapter({ family: 4, address: '10.0.0.1', port: 999 });
@@ -25,7 +25,7 @@ test('an adapter opens by each of its addresses, as text or object', () => {
   assert.equal(nd.openAdapter({ address: '10.0.0.1', port: 1, family: undefined }).address.family, 4);
 });
 
-test('v1 also opens an adapter by its v2 id', () => {
+test('v1 can also open an adapter by its v2 id', () => {
   const { nd, wv } = openFake();
   const { deviceGuid } = wv.translateAddress({ family: 4, address: '10.0.0.1', port: 0 });
   assert.is(nd.openAdapter(deviceGuid).address.address, '10.0.0.1');
@@ -34,7 +34,7 @@ test('v1 also opens an adapter by its v2 id', () => {
   }
 });
 
-test('foreign addresses, wildcards and malformed ones are INVALID_ADDRESS, and nothing stays open', () => {
+test('foreign, wildcard and malformed addresses are INVALID_ADDRESS, and nothing stays open', () => {
   const { nd, wv } = openFake();
   const before = wv.references;
   const objects = [{ family: 5, address: 'x', port: 0 }, undefined, null, 7];
@@ -53,12 +53,12 @@ test('an adapter whose opening fails half-way leaves nothing open', () => {
   assert.is(wv.devices.at(-1)!.references, 0);
 });
 
-test('an unknown option is refused by name, and the known ones are listed', () => {
+test('the error for an unknown option names it and lists the known ones', () => {
   const { adapter } = openFake();
   const cq = adapter.createCompletionQueue(4);
   const refused = (call: () => unknown, text: RegExp): void =>
     assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
-  // As untyped JavaScript may do.
+  // Untyped JavaScript may do this.
   const loose = <O>(options: unknown): O => options as O;
   refused(
     () => adapter.listen(loose({ prot: 1 })),
@@ -87,7 +87,7 @@ test('an unknown option is refused by name, and the known ones are listed', () =
 
 test('N4: limits are integers of the right size', () => {
   const { adapter, wv } = openFake();
-  // Otherwise the threshold would be measured.
+  // Prevents the measurement of the threshold.
   wv.failures.set('registerMemory', Status.INSUFFICIENT_RESOURCES);
   assert.equal(adapter.query(), {
     vendorId: 0x1234,
@@ -127,7 +127,7 @@ test('listen binds the adapter address and reports the port', () => {
   assert.is(adapter.listen({ port: 7, protocol: 123 }).port, 7);
 });
 
-test('N9: a refused listen creates no endpoint; a failed one releases its endpoint once', () => {
+test('N9: a rejected listen does not create an endpoint; a failed one releases its endpoint once', () => {
   const { adapter, wv } = openFake();
   const { INVALID_PARAMETER, INVALID_PARAMETER_1, INVALID_PARAMETER_3, NOT_SUPPORTED } = Status;
   for (const [options, status] of [
@@ -144,7 +144,7 @@ test('N9: a refused listen creates no endpoint; a failed one releases its endpoi
   assert.is(wv.endpoints[0]!.references, 0);
 });
 
-test('getConnectionRequest accepts only connectors of its own adapter instance', () => {
+test('getConnectionRequest only accepts connectors of its own adapter instance', () => {
   const { adapter, nd, wv } = openFake();
   const listen = adapter.listen();
   const foreign = nd.openAdapter('10.0.0.1').createConnector();

@@ -1,4 +1,4 @@
-/** Arguments that TypeScript would reject: refused with a status before anything is queued or lost. */
+/** Arguments that TypeScript would reject. They are rejected with a status before anything is queued or lost. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -15,7 +15,7 @@ import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 
 const { ALLOW_READ } = NdOpFlag;
 
-/** Wrong arguments in place of lists of scatter/gather entries; the first is a single entry. */
+/** Invalid values for lists of scatter/gather entries. The first one is a single entry. */
 const lists = [
   { memory: new Uint8Array(4), offset: 0, length: 4 },
   new Uint8Array(4),
@@ -106,7 +106,7 @@ test('v1: the result of an invalidation by the peer must be an object or undefin
   adapter.createMemoryWindow(result()).release();
 });
 
-test('v1: a read-only result is refused at once', () => {
+test('v1: a read-only result is rejected at once', () => {
   const { adapter, pd } = openFake();
   const { endpoint, qp } = endpointOf(adapter, pd);
   const readonly = Object.defineProperty(result(), 'status', { value: 0, writable: false });
@@ -149,14 +149,14 @@ function oneResultEach() {
   return { outbound, initiators };
 }
 
-/** Checks that `call` fails like getResults with wrong arguments. */
+/** Checks that `call` fails like getResults with invalid arguments. */
 function refusesResults(call: () => unknown, text: RegExp, of: string): void {
   const refused = (error: NdError) =>
     error instanceof NdError && error.status === Status.INVALID_PARAMETER && text.test(error.message);
   assert.throws(call, refused, `${call} ${of}`);
 }
 
-/** Wrong arguments in place of an array of results; the first is their number, as in C. */
+/** Invalid values for an array of results. The first one is their number, as in C. */
 const noArrays = [8, undefined, null, 'text', {}, new Uint8Array(4)];
 
 test('getResults requires an array', () => {
@@ -172,7 +172,7 @@ test('getResults requires an array', () => {
       refusesResults(call, /^GetResults: .*array/, JSON.stringify(value));
     }
   }
-  // Nothing is lost.
+  // No result is lost.
   assert.equal([outbound.getResults([]), initiators.getResults([])], [1, 1]);
 });
 

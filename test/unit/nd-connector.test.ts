@@ -25,7 +25,7 @@ const ASSOC = 0xc0000238;
 const NASSOC = 0xc0000239;
 const DISC = 0xc000020c;
 
-// biome-ignore format: a table, written again from the SPI's rules and not from the code
+// biome-ignore format: a table, written from the SPI's rules and not from the code
 const expected: Record<ConnectorMethod, readonly number[]> = {
   // Idle, Bound, Queued, Requested, Accepting, Connecting, Replied, Completing, Connected, ActiveDisconnect, PassiveDisconnect, Disconnected
   bind:                 [0, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC, ASSOC],
@@ -35,7 +35,7 @@ const expected: Record<ConnectorMethod, readonly number[]> = {
   accept:               [INV, INV, INV, 0, ACT, ACT, ACT, ACT, ACT, ACT, ACT, ABT],
   reject:               [STATE, STATE, STATE, 0, STATE, STATE, 0, STATE, STATE, STATE, STATE, INV],
   getReadLimits:        [STATE, STATE, STATE, 0, 0, STATE, 0, 0, 0, STATE, STATE, INV],
-  // Bound and Disconnected: there was no reject, so there is no data.
+  // Bound and Disconnected: without a reject, there is no private data.
   getPrivateData:       [INV, INV, STATE, 0, 0, STATE, 0, 0, 0, STATE, STATE, INV],
   getLocalAddress:      [NASSOC, 0, NASSOC, 0, 0, 0, 0, 0, 0, 0, 0, 0],
   getPeerAddress:       [INV, INV, INV, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -45,7 +45,7 @@ const expected: Record<ConnectorMethod, readonly number[]> = {
 /** In v1, Connect includes Bind, and GetConnectionData returns the same as GetPrivateData. */
 const onlyV2: readonly ConnectorMethod[] = ['bind', 'getReadLimits'];
 
-test('the transition table, every cell', () => {
+test('every cell of the transition table', () => {
   const expected: Record<string, string> = {
     'bound Idle': 'Bound',
     'requestAwaited Idle': 'Queued',
@@ -93,7 +93,7 @@ for (const Rig of [RigV1, RigV2]) {
         const binds = Rig === RigV1 && method === 'connect' && state === 'Idle';
         const status = binds ? 0 : expected[method][index]!;
         assert.is(rig.try(method), status, `${method} in ${state}`);
-        // A refused call has no effect.
+        // A rejected call has no effect.
         if (status !== 0) assert.is(rig.connector.state, state);
       }
     });
@@ -116,7 +116,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.equal(rig.wv.argsOf('resolveRoute'), [{ family: 4, address: OWN, port: 4000 }]);
   });
 
-  test('G4 G5 T11 a failed connect reports why; port and queue pair are ready for the next', async () => {
+  test('G4 G5 T11 a failed connect reports the reason; port and queue pair can be used again', async () => {
     const rig = new Rig().bound();
     const { connector, queuePair, qp } = rig;
     rig.receive();
@@ -164,7 +164,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(last.references, 0);
   });
 
-  test('reject data is gone when the next connect starts', () => {
+  test('the data of a reject is cleared when the next connect starts', () => {
     const rig = new Rig().bound();
     rig.connect();
     rig.end('connect', Status.CONNECTION_REFUSED);
@@ -202,7 +202,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('a canceled connect ends the connector and frees the queue pair', async () => {
+  test('a canceled connect ends the connector and releases the queue pair', async () => {
     const rig = new Rig().bring('Bound');
     const request = rig.connect();
     rig.connector.cancelOverlappedRequests();
@@ -229,7 +229,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'Connecting');
   });
 
-  test('G7 bad arguments of connect and accept throw and change nothing', () => {
+  test('G7 invalid arguments of connect and accept throw and have no effect', () => {
     const rig = new Rig().bring('Bound');
     const connect = (...args: Parameters<typeof rig.connect>) => statusOf(() => rig.connect(...args));
     const ports = [-1, 0, 65_536, 70_000, 1.5, undefined];
@@ -246,14 +246,13 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(passive.connector.state, 'Requested');
   });
 
-  test('G2 private data is as long as a message allows; one more byte is INVALID_BUFFER_SIZE', () => {
+  test('G2 private data may be as long as a message permits; one more byte is INVALID_BUFFER_SIZE', () => {
     const active = new Rig().bring('Bound');
     const tooLong = { privateData: new Uint8Array(57) };
     endsIn(() => active.connect(PEER, tooLong), Status.INVALID_BUFFER_SIZE);
     assert.is(active.connector.state, 'Bound');
     active.connect(PEER, { privateData: new Uint8Array(56) });
-    // Accept and reject: 148 bytes with the soft kernel, a REJ's; 56 with a Windows driver, which Accept's structure
-    // holds.
+    // Limits of accept and reject: 148 bytes with the soft kernel, as in a REJ, and 56 with a Windows driver, as in Accept's structure.
     for (const [below, most] of [
       [196, 148],
       [56, 56],
@@ -334,7 +333,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rejecting.connector.state, 'Disconnected');
   });
 
-  test('reading the peer’s data starts no request', () => {
+  test('reading the peer’s data does not start a request', () => {
     for (const state of ['Requested', 'Replied'] as const) {
       const rig = new Rig().bring(state);
       const before = rig.wv.requests.length;
@@ -371,7 +370,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('G12 a disconnect by this side ends notifications at once, in its own status', async () => {
+  test('G12 a disconnect by this side ends notifications at once, in a distinct status', async () => {
     const rig = new Rig().bring('Connected');
     const two = [rig.connector.notifyDisconnect(), rig.connector.notifyDisconnect()];
     rig.connector.disconnect();
@@ -383,7 +382,7 @@ for (const Rig of [RigV1, RigV2]) {
   test('a disconnect by this side ends notifications in that status even if the peer replies first', async () => {
     const rig = new Rig().bring('Connected');
     const notification = rig.connector.notifyDisconnect();
-    // The kernel completes it before our cancel, but after our disconnect.
+    // The kernel completes the notification before our cancel, but after our disconnect.
     const request = rig.wv.request('notifyDisconnect');
     const { disconnect } = rig.wv;
     rig.wv.disconnect = () => {
@@ -406,7 +405,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('G14 a CompleteConnect and a NotifyDisconnect that wait together end in different statuses', async () => {
+  test('G14 pending CompleteConnect and NotifyDisconnect requests end in different statuses', async () => {
     const rig = new Rig().bring('Replied');
     const complete = rig.connector.completeConnect();
     const notified = rig.connector.notifyDisconnect();
@@ -451,18 +450,18 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'ActiveDisconnect');
   });
 
-  test('states follow completions that are not awaited', () => {
+  test('states also change on completions that are not awaited', () => {
     const rig = new Rig().bound();
     rig.connect();
     rig.end('connect');
-    // No await, no turn of the event loop.
+    // Without an await or a turn of the event loop.
     rig.connector.completeConnect();
     rig.end('accept');
     rig.connector.notifyDisconnect();
     assert.is(rig.connector.state, 'Connected');
   });
 
-  test('await using disconnects and releases', async () => {
+  test('`await using` disconnects and releases', async () => {
     const rig = new Rig().bring('Connected');
     const disposed = rig.connector[Symbol.asyncDispose]();
     rig.end('disconnect', Status.TIMEOUT);

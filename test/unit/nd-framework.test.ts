@@ -26,7 +26,7 @@ function make() {
   return { wv, addresses, framework };
 }
 
-test('before NdStartup, and after as many NdCleanup, everything is DEVICE_NOT_READY', () => {
+test('before NdStartup, and after the same number of NdCleanup calls, everything is DEVICE_NOT_READY', () => {
   const { framework, wv } = make();
   const all = [
     () => framework.cleanup(),
@@ -74,7 +74,7 @@ test('the list, its flags, and invalid addresses', () => {
   framework.cleanup();
 });
 
-test('a change of the list ends all waits for it, also if it came before them', async () => {
+test('a change of the list ends all waits for it, even later ones', async () => {
   const { framework, addresses } = make();
   framework.startup();
   const waiting = [framework.notifyAddressListChange(), framework.notifyAddressListChange()];

@@ -12,13 +12,13 @@ function failureOf(reason: unknown): number {
 
 const region = { lkey: 1, rkey: 0, address: 0x1000, length: 64 };
 
-test('memory is registered for local use and windows; peers get no key', () => {
+test('memory is registered for local use and windows, and peers get no key', () => {
   const { adapter, pd } = openFake();
   adapter.registerMemory(new Uint8Array(64));
   assert.is(pd.accessOfLast, 0x8 | 0x10, 'LOCAL_WRITE and MW_BIND, no REMOTE_*');
 });
 
-test('N1: a failed registration leaves no record, and a later failure affects no live one', async () => {
+test('N1: a failed registration leaves no record, and a later failure does not affect live ones', async () => {
   const { adapter, pd } = openFake();
   const { memory } = adapter as Adapter;
   const good = adapter.registerMemory(new Uint8Array(64));
@@ -29,7 +29,7 @@ test('N1: a failed registration leaves no record, and a later failure affects no
   pd.requests[1]!.deliver();
   assert.is(await bad.then(undefined, failureOf), Status.INSUFFICIENT_RESOURCES);
   assert.is(memory.size, 1);
-  // The first is still valid.
+  // The first registration is still valid.
   adapter.deregisterMemory(handle);
   assert.is(memory.size, 0);
 });
@@ -44,7 +44,7 @@ test('N1: a registration whose result is never read leaks nothing', () => {
 test('N2: a deregistration that fails leaves the memory registered', async () => {
   const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
-  // WinVerbs' status while another object refers to it.
+  // WinVerbs' status while another object references the memory.
   wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   const request = adapter.deregisterMemory(handle);
   assert.is(request.completed, true, 'C programs read the return value of the call');
@@ -71,7 +71,7 @@ test('N3: outstanding requests keep their adapter alive when it is released firs
   assert.is(wv.references, before - 1);
 });
 
-test('deregistered memory accepts no requests', () => {
+test('deregistered memory cannot be used in requests', () => {
   const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
   const { endpoint } = endpointOf(adapter, pd);
@@ -101,7 +101,7 @@ test('handles of another adapter instance and other values are INVALID_HANDLE', 
   }
 });
 
-test('unsuitable buffers are refused with the reason', () => {
+test('unsuitable buffers are rejected with the reason', () => {
   const { adapter } = openFake();
   endsIn(() => adapter.registerMemory(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE);
   endsIn(() => adapter.registerMemory('bytes' as never), Status.INVALID_PARAMETER);

@@ -1,4 +1,4 @@
-/** Results and completions whose setters poll the queue again: the outer call continues unaffected. */
+/** Results and completions whose setters poll the queue again. The outer call continues unaffected. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Nd2Result, type NdResult, Status } from '../../nd/index.js';
@@ -41,7 +41,7 @@ test('v1: the setter of a result may call getResults', () => {
   for (const posted of qp.posted.splice(0)) qp.complete(posted);
   nesting = true;
   const results: NdResult[] = [];
-  // Fewer than there are, so that later ones are left for the inner calls.
+  // Fewer results than available, so that later ones are left for the inner calls.
   assert.is(outbound.getResults(results, 2), 2);
   assert.is(outbound.getResults(results, 1), 1);
   assert.is(results[0], all[2]);

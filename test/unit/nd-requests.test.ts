@@ -56,7 +56,7 @@ test('small Sends accept unregistered memory; other requests do not', () => {
   assert.is(outbound.getResults([]), 0);
 });
 
-test('requests pass memory, offsets, keys and flags in the form of WinVerbs', () => {
+test('requests pass memory, offsets, keys and flags as WinVerbs expects them', () => {
   const { endpoint, qp, sgl } = rig({ outbound: 8 });
   endpoint.send(result(), sgl, READ_FENCE | SEND_AND_SOLICIT_EVENT);
   endpoint.sendAndInvalidate(result(), sgl, remote, SILENT_SUCCESS);
@@ -81,7 +81,7 @@ test('requests pass memory, offsets, keys and flags in the form of WinVerbs', ()
   }
 });
 
-test('unknown flags are refused with the number of their argument', () => {
+test('the error for unknown flags has the number of their argument', () => {
   const { endpoint, adapter, memory, sgl, qp } = rig();
   const window = adapter.createMemoryWindow();
   endsIn(() => endpoint.send(result(), sgl, 0x20), Status.INVALID_PARAMETER_4);
@@ -94,7 +94,7 @@ test('unknown flags are refused with the number of their argument', () => {
   assert.is(qp.posted.length, 0);
 });
 
-test('a request without a result is refused and uses no entry', () => {
+test('a request without a result is rejected and uses no entry', () => {
   const { endpoint, qp, sgl, memory, adapter } = rig();
   const window = adapter.createMemoryWindow();
   const none = undefined as never;
@@ -112,7 +112,7 @@ test('a request without a result is refused and uses no entry', () => {
   assert.is(qp.posted.length, 0);
 });
 
-test('offsets and lengths that are not non-negative integers are refused', () => {
+test('offsets and lengths that are not non-negative integers are rejected', () => {
   const { endpoint, memory, qp } = rig();
   for (const [offset, length] of [
     [-1, 4],
@@ -132,7 +132,7 @@ test('offsets and lengths that are not non-negative integers are refused', () =>
   assert.is(qp.posted.length, 0);
 });
 
-test('a Read with more entries than the device reads into is DATA_OVERRUN', () => {
+test('a Read with more entries than the device supports is DATA_OVERRUN', () => {
   const { endpoint, memory, qp } = rig();
   const sgl = (entries: number) => Array.from({ length: entries }, () => ({ memory, offset: 0, length: 4 }));
   endpoint.read(result(), sgl(3), remote, 0);
@@ -154,7 +154,7 @@ test('bytesTransferred is the total of sent data, the message length for Receive
   endpoint.write(written, two, remote, 0);
   endpoint.bind(bound, memory, adapter.createMemoryWindow(), 0, 10, ALLOW_READ);
   endpoint.receive(received, two);
-  // The HCA's length of sends is ignored.
+  // The length that the HCA reports for Sends is ignored.
   for (const posted of qp.posted) qp.complete(posted, { length: 33 });
   assert.is(outbound.getResults(results, 10), 4);
   assert.is(inbound.getResults(results, 1), 1);
@@ -163,7 +163,7 @@ test('bytesTransferred is the total of sent data, the message length for Receive
   for (const r of [sent, read, written, bound, received]) assert.is(r.status, Status.SUCCESS);
 });
 
-test('failures report their v1 status and 0 bytes', () => {
+test('failures have their v1 status and 0 bytes', () => {
   const { endpoint, qp, sgl, outbound, results } = rig();
   endpoint.send(result('a'), sgl);
   endpoint.send(result('b'), sgl);
@@ -202,7 +202,7 @@ test('silent requests free their entries when a later request completes', () => 
   endsIn(() => endpoint.send(result(), sgl), Status.NO_MORE_ENTRIES);
 });
 
-test('a post refused by WinVerbs uses no entry, and has a v1 status', () => {
+test('a post rejected by WinVerbs uses no entry, and has a v1 status', () => {
   const { endpoint, qp, sgl, wv, inbound, outbound, results } = rig({ outbound: 1, inbound: 1 });
   for (const [below, above] of [
     [Status.INVALID_DEVICE_STATE, Status.CONNECTION_INVALID],

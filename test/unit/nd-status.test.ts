@@ -31,12 +31,12 @@ test('every WV_WC_STATUS has the v1 status that applications expect', () => {
   for (const unknown of [14, 17, 255, -1]) assert.is(v1Terms.completion(unknown), 0xc00000e5);
 });
 
-test('timeouts are TIMEOUT in v1, whatever WinVerbs reports', () => {
+test('timeouts are TIMEOUT in v1, no matter what WinVerbs reports', () => {
   assert.is(v1Terms.status(Status.IO_TIMEOUT), 0x102);
   assert.is(v1Terms.status(Status.TIMEOUT), 0x102);
 });
 
-test('a removed or failed device is DEVICE_REMOVED in both versions, whatever WinVerbs reports', () => {
+test('a removed or failed device is DEVICE_REMOVED in both versions, no matter what WinVerbs reports', () => {
   for (const terms of [v1Terms, v2Terms]) {
     for (const status of [Status.DEVICE_REMOVED, Status.FILE_FORCED_CLOSED, Status.NO_SUCH_DEVICE]) {
       assert.is(terms.status(status), 0xc00002b6);
@@ -44,7 +44,7 @@ test('a removed or failed device is DEVICE_REMOVED in both versions, whatever Wi
   }
 });
 
-test('a status that both layers share passes unchanged', () => {
+test('a status that both layers share is not changed', () => {
   for (const status of [
     Status.CONNECTION_REFUSED,
     Status.CANCELED,
@@ -94,10 +94,10 @@ const rows = readFileSync(join(root, 'docs/reference/statuses.md'), 'utf8')
       .map((cell) => cell.trim()),
   );
 
-test('docs/reference/statuses.md has each status once, with its value', () => {
+test('docs/reference/statuses.md lists each status once, with its value', () => {
   const listed = rows.flatMap(([names = '', value = '']) => {
     const [first = '', last] = names.split(/ … |, /);
-    // The ten of INVALID_PARAMETER_n are one row.
+    // The ten statuses INVALID_PARAMETER_n share one row.
     if (!names.includes('…'))
       return (last === undefined ? [first] : [first, last]).map((name) => [name, value]);
     const [from = ''] = value.split(' … ');
@@ -113,7 +113,7 @@ test('docs/reference/statuses.md has each status once, with its value', () => {
   assert.equal(listed.sort(), expected.sort());
 });
 
-test('docs/reference/statuses.md has the results of requests in both versions', () => {
+test('docs/reference/statuses.md lists the results of requests in both versions', () => {
   const results = rows.filter((cells) => cells.length === 5 && cells[2] !== '');
   const numberOf = (name = ''): number => Status[name as keyof typeof Status];
   assert.equal(

@@ -16,7 +16,7 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   return { ...fake, ...parts, memory, sgl, results };
 }
 
-test('N10: bind returns a separate window: range, rights and key, before its completion', () => {
+test('N10: bind returns a separate window with range, rights and key before its completion', () => {
   const { endpoint, qp, adapter, memory, pd } = rig();
   const window = adapter.createMemoryWindow();
   const descriptor = endpoint.bind(result(), memory, window, 100, 50, ALLOW_READ);
@@ -32,7 +32,7 @@ test('N10: bind returns a separate window: range, rights and key, before its com
   assert.is(qp.posted[2]!.detail.access, 0, 'a window without rights is allowed');
 });
 
-test('bind refuses ranges beyond the memory, foreign windows, and bound windows', () => {
+test('bind rejects ranges beyond the memory, foreign windows, and bound windows', () => {
   const { endpoint, adapter, memory, nd } = rig();
   const window = adapter.createMemoryWindow();
   for (const [offset, length] of [
@@ -101,7 +101,7 @@ test("the peer's invalidation returns the window's own result, even if the array
   while (inbound.getResults(results, 1) === 1) {
     contexts.push(results[0]!.context);
     if (contexts.length === 1) {
-      // A result that waits for space is an event that has not been reported.
+      // A result that waits for space in the array is an event that has not been reported.
       inbound.notify('any').getResult();
       notified += 1;
     }
@@ -110,11 +110,11 @@ test("the peer's invalidation returns the window's own result, even if the array
   assert.equal(contexts, ['receive', 'window', 'next']);
   assert.is(invalidated.status, Status.SUCCESS);
   assert.is(invalidated.bytesTransferred, 0);
-  // The window is free again.
+  // The window can be bound again.
   endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
 });
 
-test('a batch in which every message invalidates a window loses nothing', () => {
+test('in a batch in which every message invalidates a window, no result is lost', () => {
   const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig({ outbound: 8, inbound: 8 });
   for (let i = 0; i < 8; i += 1) {
     const window = adapter.createMemoryWindow(result(`window ${i}`));

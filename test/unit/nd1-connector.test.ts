@@ -1,11 +1,11 @@
-/** Features of the connector that only v1 has: a protocol, and a local port for each Connect. */
+/** Connector features that only v1 has: a protocol, and a local port for each Connect. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../nd/index.js';
 import { PEER, RigV1 } from '../helpers/nd-connector-rig.js';
 import { endsIn } from '../helpers/nd-fixture.js';
 
-test('an invalid protocol or local port is refused and changes nothing', () => {
+test('an invalid protocol or local port is rejected and has no effect', () => {
   const { connector, queuePair } = new RigV1();
   for (const [options, status] of [
     [{ protocol: 17 }, Status.NOT_SUPPORTED],

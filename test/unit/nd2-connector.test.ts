@@ -1,5 +1,5 @@
 /**
- * Features of connectors and listeners that only v2 has. T and G are the numbers of traps and gaps in
+ * Features of connectors and listeners that only exist in v2. T and G are the numbers of traps and gaps in
  * nd2-coverage.test.ts.
  */
 import { test } from 'uvu';
@@ -9,7 +9,7 @@ import { OWN, PEER, RigV2 } from '../helpers/nd-connector-rig.js';
 import { endsIn, statusOf } from '../helpers/nd-fixture.js';
 import { openFake2 } from '../helpers/nd2-fixture.js';
 
-test('T9 both ends have their address as soon as they are bound', () => {
+test('T9 connectors and listeners have their address as soon as they are bound', () => {
   const rig = new RigV2();
   const { connector } = rig.bring('Bound');
   assert.is(connector.getLocalAddress().address, OWN);
@@ -36,7 +36,7 @@ test('G11 the read limits of connect and accept are reduced to those of the adap
   }
 });
 
-test('G7 wrong arguments of connect, accept and bind are reported by number', () => {
+test('G7 invalid arguments of connect, accept and bind are reported by number', () => {
   const rig = new RigV2().bring('Bound');
   const connect = (options: object) => statusOf(() => rig.connector.connect(rig.queuePair, PEER, options));
   assert.is(connect({ inboundReadLimit: -1 }), Status.INVALID_PARAMETER_4);
@@ -54,7 +54,7 @@ test('G7 wrong arguments of connect, accept and bind are reported by number', ()
   assert.is(passive.connector.state, 'Requested');
 });
 
-test('T3 an outstanding request is PENDING, whichever object is queried, and ends once', async () => {
+test('T3 an outstanding request is PENDING, no matter which object is queried, and ends once', async () => {
   const rig = new RigV2().bring('Bound');
   const request = rig.connect();
   const other = rig.fake.adapter.createMemoryRegion();
@@ -89,7 +89,7 @@ test('a listener binds once and listens once; its states and arguments are check
   endsIn(() => listener.getConnectionRequest(connector), Status.INVALID_HANDLE);
 });
 
-test('the wildcard address of a listener stands for its own adapter’s addresses', () => {
+test('the wildcard address of a listener means its own adapter’s addresses', () => {
   const { wv, adapter } = openFake2();
   for (const address of ['0.0.0.0', '[::]:4000']) {
     const listener = adapter.createListener();
@@ -102,7 +102,7 @@ test('the wildcard address of a listener stands for its own adapter’s addresse
   }
 });
 
-test('an address in use is reported where the driver reports it: by Bind or by Listen', () => {
+test('an address in use is reported by the same call as in the driver: Bind or Listen', () => {
   for (const [where, status] of [
     ['bindAddress', Status.SHARING_VIOLATION],
     ['bindAddress', Status.TOO_MANY_ADDRESSES],

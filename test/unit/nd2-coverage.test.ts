@@ -1,7 +1,6 @@
 /**
- * Common mistakes of NetworkDirect implementations: traps of the SPI, and gaps between it and WinVerbs that the ND
- * layer must fill. For each there is a test with its number in the name (T for traps, G for gaps), or a case of the
- * conformance suite.
+ * Common mistakes of NetworkDirect implementations: traps of the SPI (T), and gaps between it and WinVerbs that the ND layer must fill (G).
+ * Each is covered by a test with its number in the name, or by a case of the conformance suite.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -72,7 +71,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
     'memory.window-invalidated-write',
     'memory.send-and-invalidate',
     'flush moves the queue pair to ERROR',
-    'N10: bind returns a separate window: range, rights and key, before its completion',
+    'N10: bind returns a separate window with range, rights and key before its completion',
   ],
   G13: ['disconnect.connecter-peers-requests', 'disconnect.accepter-peers-requests'],
   G15: ['connect.near-connects', 'connect.far-connects'],

@@ -23,7 +23,7 @@ import { outcome } from '../helpers/outcome.js';
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
   Nd2MrFlag;
 
-test('limits are those of the device, in the form that programs expect', () => {
+test('limits are those of the device, as programs expect them', () => {
   const info = openFake2().adapter.query();
   assert.is(info.adapterId, 7n);
   assert.ok(info.inlineRequestThreshold <= info.maxInlineDataSize);
@@ -53,7 +53,7 @@ test('maxTransferLength is the maximum message length of the port', () => {
     [G, G],
     [2 ** 31, 2 ** 31],
     [2 ** 32 - 1, 2 ** 31],
-    // A driver that reports none.
+    // A driver that does not report a length.
     [0, 2 ** 31],
   ] as const) {
     const { nd, wv } = fakeProvider(Provider);
@@ -84,12 +84,12 @@ test('a Read with more entries than maxReadSge is DATA_OVERRUN; other requests h
   queuePair.write(3, sgl(maxInitiatorSge), remote, 0, 0);
   queuePair.send(4, sgl(maxInitiatorSge), 0);
   assert.is(qp.posted.length, 3);
-  // The refused Read has not used an entry of the queue.
+  // The rejected Read has not used an entry of the queue.
   queuePair.send(5, sgl(1), 0);
   endsIn(() => queuePair.send(6, sgl(1), 0), Status.NO_MORE_ENTRIES);
 });
 
-test('largeRequestThreshold is the size where registering memory costs no more than copying it', () => {
+test('largeRequestThreshold is the size from which registering memory is not slower than copying it', () => {
   let time = 0;
   const measured = (register: (bytes: number) => number, most = Infinity): number => {
     const costs = {
@@ -152,7 +152,7 @@ test('largeRequestThreshold is measured once, and leaves nothing registered', ()
   assert.is(wv.failures.size, 0);
 });
 
-test('the provider resolves addresses to ids and adapters, and refuses others', () => {
+test('the provider resolves addresses to ids and adapters, and rejects others', () => {
   const { nd, wv, adapter } = openFake2();
   assert.equal(
     nd.queryAddressList().map(({ address }) => address),
@@ -205,7 +205,7 @@ test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is recognized by its own 
   assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers no rights');
 });
 
-test('a region registers one buffer at a time; its states and tokens', async () => {
+test('a region registers one buffer at a time: its states and tokens', async () => {
   const { adapter, pd } = openFake2();
   const region = adapter.createMemoryRegion();
   const bytes = new Uint8Array(100);
@@ -226,7 +226,7 @@ test('a region registers one buffer at a time; its states and tokens', async () 
   endsIn(() => region.register(bytes, 0), Status.INVALID_DEVICE_STATE);
   endsIn(() => region.getLocalToken(), Status.INVALID_DEVICE_STATE, 'not before it has completed');
   pd.request('register').succeed({ lkey: 5, rkey: 6, address: 0x1000, length: 100, bytes });
-  // The result may be queried through another region.
+  // The result may be queried with another region.
   adapter.createMemoryRegion().getOverlappedResult(registering);
   assert.equal([region.getLocalToken(), region.getRemoteToken()], [5, 6]);
   assert.equal([region.address, region.length], [0x1000n, 100]);
@@ -284,7 +284,7 @@ test('T19 a region released while registered or registering leaves nothing regis
   assert.is(pd.request('register').canceled, true);
 });
 
-test('G7 unknown flags are refused, flags of other requests are not', () => {
+test('G7 unknown flags are rejected, flags of other requests are not', () => {
   const { adapter, pd } = openFake2();
   const region = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
   const window = adapter.createMemoryWindow();
@@ -316,7 +316,7 @@ test('flags are translated to those of WinVerbs', () => {
   assert.is(qp.posted.at(-1)!.flags, WvSend.SIGNALED);
 });
 
-test('INLINE accepts unregistered bytes; without it memory must be registered here', () => {
+test('INLINE accepts unregistered bytes; without it, memory must be registered with this adapter', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp } = queuePairOf(adapter, pd);
   const plain = [{ memory: new Uint8Array(8), offset: 0, length: 8 }];
@@ -417,7 +417,7 @@ test('getResults fills existing objects', () => {
   assert.is(receives.getResults(results), 0);
 });
 
-test('T17 silent requests free their entries with a later result, and have a result when they fail', () => {
+test('T17 silent requests free their entries with a later result, and only have a result if they fail', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: 2 });
   queuePair.send('silent', [], Nd2OpFlag.SILENT_SUCCESS);
@@ -427,7 +427,7 @@ test('T17 silent requests free their entries with a later result, and have a res
   const results: Nd2Result[] = [];
   assert.is(initiators.getResults(results, 5), 1);
   assert.is(results[0]!.requestContext, 'loud');
-  // Both entries are free, and no more.
+  // Exactly two entries are free.
   queuePair.send('silent 2', [], Nd2OpFlag.SILENT_SUCCESS);
   queuePair.send('loud 2', []);
   endsIn(() => queuePair.send('full', []), Status.NO_MORE_ENTRIES);
@@ -520,7 +520,7 @@ test('G9 T16 Bind returns a token at once, a new one each time; ranges, rights a
   assert.is.not(window.getRemoteToken(), first);
 });
 
-test('T22 remote memory is an address and a token, both as the owner returned them', () => {
+test('T22 remote memory is an address and a token, as returned by the owner', () => {
   const remote = new Nd2RemoteMemory(0x1234_5678_9abc_def0n, 0x89abcdef);
   assert.equal([remote.addressHigh, remote.addressLow, remote.rkey], [0x12345678, 0x9abcdef0, 0x89abcdef]);
   assert.throws(() => new Nd2RemoteMemory(1n << 64n, 0), RangeError);

@@ -1,4 +1,4 @@
-/** The memory that peers make channels hold, without connections: the bound, its shares, and progress of waiting payloads. */
+/** The memory that peers make channels hold, without connections: the limit, its shares, and progress of waiting payloads. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Account, Admission, Budget, type Charge, Class } from '../../nd/net/channel/budget.js';
@@ -9,21 +9,21 @@ const MIB = 2 ** 20;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const owners: object[] = [];
-/** An account whose owner is never collected, which would end it. */
+/** An account whose owner is never garbage-collected, because that would end it. */
 function accountIn(budget: Budget): Account {
   const owner = {};
   owners.push(owner);
   return new Account(budget, owner);
 }
 
-/** Passes payloads of these sizes in MiB. Returns the charges of admitted ones. */
+/** Requests admission of payloads of these sizes in MiB. Returns the charges of admitted ones. */
 function entering(admission: Admission, ...mebibytes: number[]): Charge[] {
   const charges: Charge[] = [];
   for (const size of mebibytes) admission.pass(size * MIB, (charge) => charges.push(charge));
   return charges;
 }
 
-test('a connection holds no more than it leaves to the others', () => {
+test('a connection holds at most as much as it leaves to the others', () => {
   const budget = new Budget(64 * MIB);
   const [one, two] = [new Admission(budget, Class.MESSAGES), new Admission(budget, Class.MESSAGES)];
   assert.is(entering(one, 8, 8, 8, 8, 8).length, 4);
@@ -31,7 +31,7 @@ test('a connection holds no more than it leaves to the others', () => {
   assert.is(budget.free, 16 * MIB);
 });
 
-test('a connection that holds nothing makes progress: one payload of each class beyond the bound, round-robin', async () => {
+test('a connection that holds nothing makes progress: one payload of each class may exceed the limit, round-robin', async () => {
   const budget = new Budget(64 * MIB);
   const admissions = Array.from({ length: 4 }, () => new Admission(budget, Class.MESSAGES));
   const charges = admissions.map((admission) => entering(admission, 40));
@@ -53,13 +53,13 @@ test('a connection that holds nothing makes progress: one payload of each class 
   assert.is(budget.held, 0);
 });
 
-test('a server’s bound is one within that of the thread', async () => {
+test('a server’s limit is part of that of the thread', async () => {
   const thread = new Budget(64 * MIB);
   const server = new Budget(16 * MIB, thread);
   const own = entering(new Admission(server, Class.REQUESTS), 4, 4, 4);
   assert.is(own.length, 2);
   const others = [0, 1, 2].flatMap(() => entering(new Admission(thread, Class.REQUESTS), 16));
-  // 8 + 16 are held within the bound, so the second payload of 16 fits, and the third one exceeds it.
+  // 8 + 16 are held within the limit, so the second payload of 16 fits, and the third one exceeds it.
   assert.is(others.length, 3);
   const late = entering(new Admission(server, Class.REQUESTS), 4);
   assert.is(late.length, 1);
@@ -71,7 +71,7 @@ test('a server’s bound is one within that of the thread', async () => {
   assert.equal([thread.held, server.held], [0, 0]);
 });
 
-test('bytes are charged at least a page, and tiny payloads cannot be many', () => {
+test('each payload is charged at least a page, so the number of tiny payloads is limited', () => {
   const budget = new Budget(MIB);
   const charges: Charge[] = [];
   const admission = new Admission(budget, Class.MESSAGES);
@@ -79,7 +79,7 @@ test('bytes are charged at least a page, and tiny payloads cannot be many', () =
   assert.is(charges.length, 128);
 });
 
-test('in random orders the bound holds, and everything gets in', async () => {
+test('in random orders, the limit holds, and everything is admitted eventually', async () => {
   for (let seed = 1; seed <= 30; seed += 1) {
     const random = seeded(seed);
     const below = (n: number): number => Math.floor(random() * n);
@@ -103,7 +103,7 @@ test('in random orders the bound holds, and everything gets in', async () => {
       if (below(4) === 0) await turn();
       for (const level of [budget, part]) assert.ok(level.held <= level.bytes && level.held >= 0);
     }
-    // Each class progresses independently: nothing of the others is released meanwhile.
+    // Each class progresses independently, although nothing of the others is released.
     for (const kind of [Class.REPLIES, Class.REQUESTS, Class.MESSAGES])
       for (;;) {
         await turn();
@@ -126,7 +126,7 @@ test('the end of a connection releases payloads that cannot be received, and mes
   assert.is(budget.held, 20 * MIB);
   account.close();
   assert.is(budget.held, 8 * MIB);
-  // A reply whose sending has ended the connection.
+  // Sending this reply has ended the connection.
   account.answers.hold(4 * MIB).release();
   account.answers.hold(4 * MIB);
   assert.is(budget.held, 8 * MIB);

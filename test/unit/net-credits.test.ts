@@ -18,7 +18,7 @@ function credits(kind: Kind = Kind.CHANNEL): Credits {
   return made;
 }
 
-test('the last control credit is spent by a frame that returns some, and by no other', () => {
+test('the last control credit is only spent by a frame that returns credits', () => {
   const own = credits();
   for (let n = 1; n < CONTROL_SLOTS; n += 1) assert.ok(own.spendControl(true), `${n}`);
   assert.not.ok(own.spendControl(true), 'nothing to return: the peer could never send one again');
@@ -27,7 +27,7 @@ test('the last control credit is spent by a frame that returns some, and by no o
   assert.not.ok(own.spendControl(true), 'none is left');
 });
 
-test('bytes of a stream leave the last credit to END', () => {
+test('bytes of a stream leave the last credit for END', () => {
   const own = credits(Kind.STREAM);
   for (let n = 0; n < SLOTS; n += 1) {
     assert.ok(own.allows(Frame.DATA, own.data));

@@ -1,4 +1,4 @@
-/** `networkdirect/net`: how `Sync` methods handle the results of a queue pair. */
+/** `networkdirect/net`: `Sync` methods and the results of a queue pair. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2Direct, Nd2DirectResult, Nd2RemoteMemory, NdError, Status } from '../../nd/index.js';
@@ -9,7 +9,7 @@ import { rejection } from '../helpers/net-pair.js';
 const { DONE, NOT_MAPPED, REFUSED, UNKNOWN } = Nd2DirectResult;
 const remote = new Nd2RemoteMemory(4096n, 1);
 
-/** A link whose queue pair returns these results, repeating the last one; the query for direct access returns `DONE` or `REFUSED`. */
+/** A link whose queue pair returns these results and repeats the last one. The query for direct access returns `DONE` or `REFUSED`. */
 function answering(answers: Nd2DirectResult[], reachable = true) {
   const asked: number[] = [];
   const queuePair = {
@@ -27,7 +27,7 @@ function answering(answers: Nd2DirectResult[], reachable = true) {
   return { asked, read, mapped, link };
 }
 
-test('the first use waits for the mapping', () => {
+test('the first access waits for the mapping', () => {
   const { asked, read } = answering([NOT_MAPPED, NOT_MAPPED, DONE]);
   read();
   assert.is(asked.length, 3);
@@ -49,7 +49,7 @@ test('the mapping is awaited without blocking, until the connection ends', async
   assert.is(never.asked.length, 1);
 });
 
-test('a peer that never offers its memory is waited for once, regardless of its handles', () => {
+test('the wait for a peer that never offers its memory occurs once, regardless of its handles', () => {
   const answers: Nd2DirectResult[] = [NOT_MAPPED];
   const { asked, read } = answering(answers);
   const error = /readSync: .* the peer did not offer its memory\. Use read\(\)\./;
@@ -62,13 +62,13 @@ test('a peer that never offers its memory is waited for once, regardless of its 
   read();
 });
 
-test('rejections give the reason', () => {
+test('rejections state the reason', () => {
   assert.throws(answering([REFUSED]).read, /the peer has released it/);
   assert.throws(answering([REFUSED], false).read, /the peer is on another host/);
   assert.throws(answering([UNKNOWN]).read, /may have been executed/);
 });
 
-/** A link whose queue pair returns these results to `view`; an error among them is thrown. */
+/** A link whose queue pair returns these results to `view`. Errors among them are thrown. */
 function viewing(answers: (Uint8Array<ArrayBuffer> | 1 | 2 | Error)[]) {
   let asked = 0;
   const queuePair = {

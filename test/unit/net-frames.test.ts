@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { Kind, malformed } from '../../nd/net/connection/frames.js';
 import { Atomic, isAtomic } from '../../nd/net/memory/exposed-memory.js';
 
-/** As in docs/internals/net.md: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
+/** The table of docs/internals/net.md: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
 const documented = {
   [Kind.STREAM]: { 1: [[0], false, 'any'], 7: [[0], false, 0] },
   [Kind.CHANNEL]: {
@@ -20,7 +20,7 @@ const documented = {
 type Documented = readonly [flags: readonly number[], hasId: boolean, bytes: 'any' | number];
 
 for (const [name, kind] of Object.entries(Kind))
-  test(`${name}: of all types, flags, ids and lengths, those in the table are taken, and no others`, () => {
+  test(`${name}: of all types, flags, ids and lengths, only those in the table are accepted`, () => {
     const table: Record<number, Documented> = documented[kind];
     for (let type = 0; type < 256; type += 1)
       for (let flags = 0; flags < 256; flags += 1)
@@ -38,14 +38,14 @@ for (const [name, kind] of Object.entries(Kind))
           }
   });
 
-test('atomic operations: the two that there are, with zeros where they have nothing', () => {
+test('atomic operations: only the two existing ones, with zeros in unused fields', () => {
   const known: readonly number[] = Object.values(Atomic);
   for (let operation = 0; operation < 256; operation += 1)
     for (let at = 1; at < 32; at += 1) {
       const payload = new Uint8Array(32);
       payload[0] = operation;
       payload[at] = 1;
-      // Zeros, the token, the offset and the first operand, followed by the second.
+      // Zeros, the token, the offset and the first operand, followed by the second operand.
       const means = at >= 24 ? operation === Atomic.COMPARE_EXCHANGE : at >= 4;
       assert.is(isAtomic(payload), known.includes(operation) && means, `operation ${operation}, byte ${at}`);
     }

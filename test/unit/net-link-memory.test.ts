@@ -1,4 +1,4 @@
-// Memory of ended links for the next ones: how much is kept, and for how long.
+// Memory of ended links that is kept for the next ones: how much, and for how long.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { IND2Adapter } from '../../nd/index.js';
@@ -25,7 +25,7 @@ function pool(limit = 2 ** 40, registered: number[] = []) {
   return { pool: new LinkMemoryPool(adapter), registered };
 }
 
-test('the next link of the same length uses the memory again, the latest first', async () => {
+test('the next link of the same length reuses the memory, the latest first', async () => {
   const { pool: memories, registered } = pool();
   const [first, second, long] = [
     await memories.take(100),
@@ -41,7 +41,7 @@ test('the next link of the same length uses the memory again, the latest first',
   memories.close();
 });
 
-test('sixteen are kept at most: the oldest is released', async () => {
+test('at most sixteen regions are kept, and the oldest is released', async () => {
   const { pool: memories, registered } = pool();
   const lengths = Array.from({ length: 20 }, (_, i) => 100 + i);
   for (const memory of await Promise.all(lengths.map((length) => memories.take(length))))
@@ -66,7 +66,7 @@ test('a region that no link needed between two checks is released', async () => 
   memories.close();
 });
 
-test('memory returned after the end is released, and failed allocations leave nothing', async () => {
+test('memory returned after the end is released, and failed allocations leave nothing behind', async () => {
   const { pool: memories, registered } = pool(150);
   const memory = await memories.take(100);
   const refused = await memories.take(60).catch((error: Error) => error);
@@ -77,7 +77,7 @@ test('memory returned after the end is released, and failed allocations leave no
   assert.equal(registered, []);
 });
 
-test('64 MiB are kept at most, and longer memory is not kept at all', async () => {
+test('at most 64 MiB are kept, and longer memory is never kept', async () => {
   const { pool: memories, registered } = pool();
   const part = 2 ** 24;
   const lengths = [part, part + 1, part + 2, part - 3];
@@ -91,7 +91,7 @@ test('64 MiB are kept at most, and longer memory is not kept at all', async () =
   memories.close();
 });
 
-test('kept regions are released when another one cannot be registered beside them', async () => {
+test('kept regions are released when another one cannot be registered', async () => {
   const { pool: memories, registered } = pool(250);
   const [first, second] = await Promise.all([memories.take(100), memories.take(101)]);
   memories.release(first!);
@@ -102,7 +102,7 @@ test('kept regions are released when another one cannot be registered beside the
   memories.close();
 });
 
-test('what another pool keeps is released where memory cannot be registered beside it', async () => {
+test('regions kept by another pool are released when memory cannot be registered', async () => {
   const { pool: one, registered } = pool(150);
   const { pool: other } = pool(150, registered);
   one.release(await one.take(100));

@@ -7,7 +7,7 @@ import { FakeRequest } from '../helpers/fake-winverbs.js';
 
 const taker: ResultTaker = { completed: () => {}, delivered: () => {}, touched: false };
 
-/** A completion queue that the test controls. It logs the calls. */
+/** A completion queue that the test controls and that logs the calls. */
 class Queue {
   entries = 256;
   log: string[] = [];
@@ -50,7 +50,7 @@ class Queue {
   }
 }
 
-/** Waits for enough turns of the event loop that everything due has happened. */
+/** Waits for enough turns of the event loop for everything that is due. */
 async function turns(): Promise<void> {
   for (let n = 0; n < 10; n += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -66,7 +66,7 @@ async function polled(hint: boolean, holds = true): Promise<{ poller: Poller; qu
   return { poller, queue };
 }
 
-test('it polls as long as the hint says so, once more, and then requests a notification', async () => {
+test('it polls as long as the hint is set, then once more, and then requests a notification', async () => {
   const { poller, queue } = await polled(true);
   assert.equal(queue.log, ['last', 'poll 0', 'notify']);
   queue.log = [];
@@ -78,7 +78,7 @@ test('it polls as long as the hint says so, once more, and then requests a notif
   assert.equal(queue.log, [...Array(20).fill(['more', 'poll 0']).flat(), 'last', 'poll 0']);
 });
 
-test('results start another wait, in the next turn', async () => {
+test('results start another wait in the next turn', async () => {
   const { poller, queue } = await polled(true);
   queue.log = [];
   queue.hints = [true, true];
@@ -100,7 +100,7 @@ test('without the hint, a post causes no poll, and an event only polls until the
   assert.equal(queue.log, ['poll 0', 'notify']);
 });
 
-test('after an event, the hint is queried for the next wait only', async () => {
+test('after an event, the hint is only queried for the next wait', async () => {
   const { queue } = await polled(true);
   await queue.event(0);
   assert.equal(queue.log, ['poll 0', 'notify']);
@@ -108,7 +108,7 @@ test('after an event, the hint is queried for the next wait only', async () => {
   assert.equal(queue.log, ['poll 1', 'last', 'poll 0', 'notify']);
 });
 
-test('without connections that keep the process alive it does not poll, whatever the hint says', async () => {
+test('without connections that keep the process alive, it does not poll, regardless of the hint', async () => {
   const { poller, queue } = await polled(true, false);
   queue.hints = [true, true];
   poller.wake();
@@ -116,7 +116,7 @@ test('without connections that keep the process alive it does not poll, whatever
   assert.equal(queue.log, ['notify']);
 });
 
-test('all that has completed is delivered, and no more than the queue has entries', async () => {
+test('all completions are delivered, at most as many as the queue has entries', async () => {
   const { poller, queue } = await polled(false);
   queue.log = [];
   queue.results = [64, 64, 64, 64, 64, 1, 0];

@@ -1,4 +1,4 @@
-/** The rings of a stream without a connection: both sides agree on every part, and refused memory has no cost. */
+/** The rings of a stream without a connection. Both sides agree on every part, and failed allocations are not repeated often. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -37,7 +37,8 @@ interface Write {
 }
 
 /**
- * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns the given result; undefined: none.
+ * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns `placed`; undefined: the queue pair has no
+ * `direct`.
  */
 function pair(
   bytes: number,
@@ -71,7 +72,7 @@ function pair(
   return { place, sender, receiver, queuePair, writes, carrier };
 }
 
-/** Receives much data in slots, and exchanges the resulting notices. */
+/** Receives a lot of data in slots, and exchanges the resulting notices. */
 async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
   for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   await setImmediate();
@@ -81,7 +82,7 @@ async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
   assert.is(sender.receive(offer.kind, offer.payload), undefined);
 }
 
-/** Attempts to place bytes until there is memory for Writes. */
+/** Attempts to place bytes until the sender has memory for Writes. */
 async function inVain(
   sender: StreamRings,
   queuePair: Pick<IND2QueuePair, 'write' | 'direct'>,
@@ -91,7 +92,7 @@ async function inVain(
 }
 
 for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
-  test(`no byte overwrites an unread one, and none gets lost; direct returns ${placed}`, async () => {
+  test(`no byte overwrites an unread one, and none is lost; direct returns ${placed}`, async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       const random = seeded(seed);
       const below = (n: number): number => Math.floor(random() * n);
@@ -110,7 +111,7 @@ for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
       let send = 0;
       for (let step = 0; step < 2000; step += 1) {
         const action = below(3);
-        // There is a credit for each empty slot.
+        // The sender has a credit for each empty slot.
         if (action === 0 && held.length < parts && writes.length < REMOTE_OPERATIONS) {
           const length = 2 + below(sender.room - 1);
           const one = 1 + below(length - 1);
@@ -147,7 +148,7 @@ for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
     }
   });
 
-test('a ring whose memory is never mapped is written to, one that is mapped soon is not', async () => {
+test('a ring whose memory is never mapped is written to, and one that is mapped soon is not', async () => {
   const { sender, receiver, queuePair, writes } = pair(2 ** 20, 16, Nd2DirectResult.NOT_MAPPED);
   await busy(sender, receiver);
   assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
@@ -161,7 +162,7 @@ test('a ring whose memory is never mapped is written to, one that is mapped soon
   receiver.end();
 });
 
-test('a part is taken once, until its bytes were taken', async () => {
+test('a part cannot be taken again until its bytes were released', async () => {
   const { sender, receiver, carrier } = pair(2 ** 20, 16, Nd2DirectResult.DONE);
   await busy(sender, receiver);
   const slot = receiver.in.take(3, 10, carrier)!;
@@ -172,7 +173,7 @@ test('a part is taken once, until its bytes were taken', async () => {
   receiver.end();
 });
 
-test('a sender has at most as many Writes in flight as the send queue has room for', async () => {
+test('a sender has at most as many Writes in flight as fit in the send queue', async () => {
   const { sender, receiver, queuePair, writes } = pair(2 ** 22, 64);
   await busy(sender, receiver);
   sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
@@ -186,7 +187,7 @@ test('a sender has at most as many Writes in flight as the send queue has room f
   receiver.end();
 });
 
-test('a withdrawn ring is freed by its sender when its Writes have completed, by its receiver when all bytes were read', async () => {
+test('a withdrawn ring is freed by its sender when its Writes have completed, and by its receiver when all bytes were read', async () => {
   const { place, sender, receiver, queuePair, writes, carrier } = pair(2 ** 20);
   await busy(sender, receiver);
   sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
@@ -242,7 +243,7 @@ test('a sender that must write but has no memory returns the ring', async () => 
   assert.equal([sender.room, rings.bytes], [0, 0]);
 });
 
-test('memory registered for a connection that ends meanwhile is released', async () => {
+test('memory registered for a connection that ends in the meantime is released', async () => {
   const { place, receiver } = pair(2 ** 20);
   for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   assert.is(rings.bytes, 2 ** 20);

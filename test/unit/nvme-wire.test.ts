@@ -1,4 +1,4 @@
-/** The layouts of nd/cli/nvme, against bytes that Linux has sent (kernel 6.1, nvme-rdma to nvmet-rdma). */
+/** The layouts of nd/cli/nvme, compared with bytes that Linux has sent (kernel 6.1, nvme-rdma to nvmet-rdma). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -77,7 +77,7 @@ test("Linux's completions", () => {
   assert.equal(Cap.parse(bytes), { maxQueueEntries: 127, flags: 0, timeout: 15, commandSets: 0x20 });
 });
 
-test('a layout writes the given fields and leaves the others', () => {
+test('a layout writes the given fields and does not change the others', () => {
   const layout = new Layout('thing', 12, { a: u8(0), b: u32(4), c: text(8, 4, ' ') });
   const bytes = Buffer.alloc(14, 0xee);
   layout.emit({ b: 0x0102_0304, c: 'ab' }, bytes, 1);
@@ -85,7 +85,7 @@ test('a layout writes the given fields and leaves the others', () => {
   assert.equal(layout.parse(bytes, 1), { a: 0xee, b: 0x0102_0304, c: 'ab' });
 });
 
-test('what does not fit is refused', () => {
+test('values that do not fit are rejected', () => {
   const layout = new Layout('thing', 4, { a: u8(0), b: text(1, 3) });
   assert.throws(() => layout.parse(Buffer.alloc(3)), /thing must have 4 bytes; got 3/);
   assert.throws(() => layout.emit({ a: 1 }, Buffer.alloc(8), 5), /got 3/);
@@ -94,13 +94,13 @@ test('what does not fit is refused', () => {
   assert.throws(() => new Layout('thing', 4, { a: u32(1) }), /thing.a must end within 4 bytes; got 5/);
 });
 
-test('64-bit counts survive up to 2^53', () => {
+test('64-bit counts are exact up to 2^53', () => {
   const layout = new Layout('thing', 8, { a: u64(0) });
   for (const a of [0, 1, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1])
     assert.equal(layout.parse(layout.make({ a })), { a });
 });
 
-test('the fields of each layout do not overlap, but for the two forms of a descriptor', () => {
+test('the fields of each layout do not overlap, except for the two forms of a descriptor', () => {
   const shared = new Set(['blockLength', 'keyedLength', 'key']);
   for (const { name, bytes, fields } of [
     ConnectRequest,
@@ -132,7 +132,7 @@ test('the fields of each layout do not overlap, but for the two forms of a descr
   }
 });
 
-test('an error names its status', () => {
+test('an error contains the name of its status', () => {
   const error = new NvmeError('Read', NvmeStatus.LBA_OUT_OF_RANGE | 0x4000);
   assert.is(error.message, 'Read failed with LBA_OUT_OF_RANGE.');
   assert.is(error.retryable, false);

@@ -1,4 +1,4 @@
-// Replies to readProcesses() come from other processes: any bytes are handled, and only valid statistics are accepted.
+// Replies to readProcesses() come from other processes. Arbitrary bytes are handled, and only valid statistics are accepted.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ async function read(text: Uint8Array | string, pid = 5): Promise<ObservedKernel>
 
 const unreadable: ObservedKernel = { pid: 5, slot: 3, problem: 'unreadable' };
 
-test('statistics are read; the process id is the OS’s, otherwise the reported one', async () => {
+test('statistics are parsed; the process id is the OS’s, otherwise the reported one', async () => {
   assert.equal(await read(JSON.stringify(statistics)), { pid: 5, slot: 3, statistics });
   assert.is((await read(JSON.stringify(statistics), 0)).pid, 9);
 });
@@ -54,7 +54,7 @@ test('invalid text is unreadable', async () => {
     assert.equal(await read(text), unreadable, String(text).slice(0, 40));
 });
 
-/** Every object and array within. */
+/** Every nested object and array. */
 function* within(value: unknown): Generator<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return;
   yield value as Record<string, unknown>;
@@ -74,11 +74,11 @@ function* changed(value: unknown): Generator<[string, string]> {
   }
 }
 
-test('a member of another type, a negative count, a text beyond its limit: unreadable, whichever member it is', async () => {
+test('a value of another type, a negative count or a text beyond its limit is unreadable, in every member', async () => {
   for (const wrong of [null, { length: '1' }, 'x'.repeat(100_000), -1, [-1]])
     for (const [name, text] of changed(wrong)) {
       const seen = await read(text);
-      // Counters are any numbers.
+      // Counters may be any numbers.
       if (name === 'qp' && wrong === -1) assert.is(seen.problem, undefined);
       else assert.equal(seen, unreadable, `${name}: ${JSON.stringify(wrong).slice(0, 20)}`);
     }
@@ -94,7 +94,7 @@ test('control characters are removed, and names such as __proto__ are ordinary n
   assert.is(({} as Record<string, unknown>).polluted, undefined);
 });
 
-test('any bytes are read', async () => {
+test('arbitrary bytes are handled', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.json()), async (text) => {
       const { statistics: seen, problem } = await read(text);
@@ -107,7 +107,7 @@ test('any bytes are read', async () => {
 /** Maximum length of a text that is accepted (slots/observing.cc). */
 const MOST_BYTES = 2 * 2 ** 20;
 
-test('full lists are read, with room for twice as many values', async () => {
+test('full lists are parsed, with room for twice as many values', async () => {
   const full = <T>(one: T): T[] => Array.from({ length: STATISTICS_MOST }, () => one);
   const long = { local: '[2001:db8:1111:2222:3333:4444:5555:6666]:65535', remote: '[2001:db8::1]:65535' };
   const access = [
@@ -137,7 +137,7 @@ test('full lists are read, with room for twice as many values', async () => {
   assert.equal((await read(text)).problem, undefined);
 });
 
-/** Texts of that length whose values are short to write and expensive in memory. */
+/** Texts of that length whose values are short but expensive in memory. */
 function greedy(): string[] {
   const whole = JSON.stringify(statistics);
   const filled = (begin: string, one: string, end: string): string =>
@@ -157,7 +157,7 @@ function greedy(): string[] {
   ];
 }
 
-test('a text that would need much memory costs the reader little, and is unreadable', async () => {
+test('a text that would need much memory is unreadable, and costs the reader little', async () => {
   const program = `
     import { parentPort, workerData } from 'node:worker_threads';
     import { readObserved } from ${JSON.stringify(new URL('../../kernel-bridge/control/observed.js', import.meta.url).href)};

@@ -38,7 +38,7 @@ const fail = (status: number) => (): never => {
 };
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('pending: no result, status PENDING; completed: the result, taken once', () => {
+test('pending: no result, status PENDING; completed: the result, which can be taken once', () => {
   const source = new Manual<number>();
   const o = new Overlapped(source);
   assert.is(o.completed, false);
@@ -53,7 +53,7 @@ test('pending: no result, status PENDING; completed: the result, taken once', ()
   assert.is(source.taken, 1);
 });
 
-test('getResult({ wait: true }) blocks in the source, also through layers', () => {
+test('getResult({ wait: true }) blocks in the source, even through layers', () => {
   const source = new Manual<number>();
   source.completeOnWait(() => 5);
   assert.is(
@@ -95,7 +95,7 @@ test('a status other than SUCCESS rejects, including TIMEOUT and warnings', asyn
   }
 });
 
-test('map() runs once, wherever the outcome is observed first: parent, child, blocking wait or event loop', async () => {
+test('map() runs once, no matter where the result is observed first: parent, child, blocking wait or event loop', async () => {
   for (const look of ['parent', 'child', 'wait', 'loop', 'await'] as const) {
     const source = new Manual<number>();
     const o = new Overlapped(source);
@@ -130,7 +130,7 @@ test('map() attached after completion runs at the latest on the event loop', asy
   assert.is(runs, 1);
 });
 
-test('map() translates failures, and its own failures become the outcome', async () => {
+test('map() translates failures, and its own failures become the result', async () => {
   const source = new Manual<number>();
   const o = new Overlapped(source);
   const translated = o.map(
@@ -226,19 +226,19 @@ test('translateFailure: the same request reports a translated failure, once', as
   assert.is(await fine, 3);
 });
 
-test('translateFailure: runs for a request that failed at once, even if the outcome is not observed', async () => {
+test('translateFailure: runs for a request that failed at once, even if the result is not observed', async () => {
   const heard: number[] = [];
   Overlapped.failed(new StatusError(Status.INVALID_HANDLE)).translateFailure((error) => {
     heard.push(error.status);
     return error;
   });
-  // Not before the caller has it.
+  // Not before the caller has the request.
   assert.equal(heard, []);
   await Promise.resolve();
   assert.equal(heard, [Status.INVALID_HANDLE]);
 });
 
-test('translateFailure: for a request that failed at once, and with a function that throws', async () => {
+test('translateFailure: requests that failed at once, and functions that throw', async () => {
   const refused = Overlapped.failed(new StatusError(Status.INVALID_HANDLE));
   const other = refused.translateFailure(() => new StatusError(Status.DEVICE_REMOVED));
   assert.is(
@@ -260,7 +260,7 @@ test('translateFailure: for a request that failed at once, and with a function t
   }
 });
 
-test('translateFailure: also for a result that could not be used', async () => {
+test('translateFailure: results that could not be used', async () => {
   const cause = new RangeError('a defect');
   const source = new Manual<number>();
   const told = new Overlapped(source).translateFailure(

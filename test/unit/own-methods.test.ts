@@ -1,4 +1,4 @@
-/** Methods of the addon's objects that have their object's address (addon/own_methods.h). */
+/** Methods of the addon's objects that contain their object's address (addon/own_methods.h). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
@@ -8,14 +8,14 @@ const addon = loadAddon();
 
 async function isCollected(object: WeakRef<object>): Promise<boolean> {
   for (let round = 0; round < 10 && object.deref() !== undefined; round++) {
-    // A WeakRef that was dereferenced holds its object until the turn ends.
+    // A dereferenced WeakRef keeps its object alive until the end of the turn.
     await new Promise((resolve) => setImmediate(resolve));
     collect();
   }
   return object.deref() === undefined;
 }
 
-test('a reference to a method keeps its object; without any reference it is collected', async () => {
+test('a reference to a method keeps its object alive; without any reference, it is collected', async () => {
   for (const name of ['submit', 'call', 'finish'] as const) {
     const kept: unknown[] = [];
     const channel = ((): WeakRef<object> => {

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { randomBits } from '../../kernel-bridge/ioctl/random-bits.js';
 
-test('numbers have the requested bits, and each bit varies', () => {
+test('numbers have the requested number of bits, and each bit varies', () => {
   for (const bits of [1, 8, 18, 24, 31, 32]) {
     let ones = 0;
     let zeros = 0;
@@ -17,7 +17,7 @@ test('numbers have the requested bits, and each bit varies', () => {
   }
 });
 
-test('no number is returned twice, over several refills', () => {
+test('no number is returned twice, even over several refills', () => {
   const seen = new Set(Array.from({ length: 1000 }, () => randomBits(32)));
   assert.ok(seen.size > 990);
 });

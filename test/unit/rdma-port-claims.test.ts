@@ -25,7 +25,7 @@ function claims(most: number, statuses: readonly number[] = []) {
   return { ids, claim: () => all.claim(all, EpType.CONNECT, null, PORT, 0), all };
 }
 
-test('a claim on both families has an id for each, which its release destroys', () => {
+test('a claim on both families has an id for each, and its release destroys both', () => {
   const { ids, claim, all } = claims(2);
   const made = claim();
   assert.is(made.status, Status.SUCCESS);
@@ -34,7 +34,7 @@ test('a claim on both families has an id for each, which its release destroys', 
   assert.is(ids.size, 0);
 });
 
-test('a claim without an id for the second family keeps none for the first', () => {
+test('a claim that gets no id for the second family keeps none for the first', () => {
   const { ids, claim } = claims(1);
   assert.throws(claim, (error: StatusError) => error.status === Status.INSUFFICIENT_RESOURCES);
   assert.is(ids.size, 0);

@@ -1,4 +1,4 @@
-/** The table of requirements: every file and every test that it names exists. */
+/** The table of requirements. Every file and every test that it names must exist. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -36,7 +36,7 @@ function testsOf(file: string): string {
   return readFileSync(join(root, 'test', `${file}.test.ts`), 'utf8');
 }
 
-test('no requirement is lost', () => {
+test('no requirement is missing', () => {
   assert.equal(
     [...sections].map(([title, { length }]) => `${title}: ${length}`),
     [

@@ -1,5 +1,5 @@
-// The test runner, and hunt, which runs tests many times: their results for files that pass, fail, are skipped or have no test, and
-// their exit codes.
+// The test runner, and hunt, which runs tests many times: their results and exit codes for files that pass, fail, are skipped or have no
+// tests.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const begin = `
   const pass = () => {};
   const fail = () => { throw new Error('as it should'); };`;
 
-/** Test files by name, which share the lines above. None of these programs is on their PATH. */
+/** Test files by name, which all start with the lines above. None of these programs is on their PATH. */
 const files: Record<string, string> = {
   passes: `test('a', pass); test('b', pass); test.run();`,
   fails: `test('a', pass); test('b', fail); test('c', fail); test.skip(); test.skip(); test.run();`,
@@ -44,7 +44,7 @@ const files: Record<string, string> = {
     test('b', again ? pass : fail); test.run();`,
 };
 
-/** Of both tiers, in a folder without other files. */
+/** Test files of both tiers, in a folder without other files. */
 const tierFiles: Record<string, string> = {
   tiers: `import { long } from '${tiers}'; test('a', pass); long(test, 'b', fail); test.run();`,
   'all-later': `import { long } from '${tiers}'; long(test, 'a', pass); test.run();`,
@@ -53,7 +53,7 @@ const tierFiles: Record<string, string> = {
 interface Ended {
   readonly code: number | null;
   readonly lines: readonly string[];
-  /** The last line. */
+  /** The last line of the output. */
   readonly totals: string | undefined;
 }
 
@@ -84,7 +84,7 @@ const hunt = (folder: string, ...args: string[]) => runScript(hunter, folder, ar
 const linesOf = ({ lines }: Ended, mark: string): string[] =>
   lines.filter((line) => line.startsWith(`${mark} `)).map((line) => line.replace(/ +[\d.]+ s$/, ''));
 
-test('what the machine cannot run is skipped, with its reason and how to get it; the exit code is 0', ({
+test('tests that the machine cannot run are skipped, with the reason and a cure; the exit code is 0', ({
   folder,
 }) => {
   const all = run(folder, 'passes', 'cannot-run', 'partly');
@@ -99,7 +99,7 @@ test('what the machine cannot run is skipped, with its reason and how to get it;
   assert.equal([alone.code, alone.totals], [0, '0 passed, 0 failed, 2 skipped']);
 });
 
-test('--no-skips: each is a failure', ({ folder }) => {
+test('--no-skips: each skipped test is a failure', ({ folder }) => {
   const all = run(folder, '--no-skips', 'passes', 'cannot-run');
   assert.equal([all.code, all.totals], [1, '2 passed, 2 failed, 0 skipped']);
   assert.equal(linesOf(all, 'FAIL'), [
@@ -109,7 +109,7 @@ test('--no-skips: each is a failure', ({ folder }) => {
   assert.equal([whole.code, whole.totals], [0, '2 passed, 0 failed, 0 skipped']);
 });
 
-test('invalid numbers are refused, and a run without tests has not passed', ({ folder }) => {
+test('invalid numbers are rejected, and a run without tests does not pass', ({ folder }) => {
   for (const script of [run, hunt])
     for (const [option, value] of [
       ['--jobs', '0'],
@@ -120,7 +120,7 @@ test('invalid numbers are refused, and a run without tests has not passed', ({ f
   assert.is(run(folder, 'no-such-file').code, 1);
 });
 
-test('a failure is counted beside what is skipped, and a crash, and a file without a test', ({ folder }) => {
+test('failures, crashes and files without a test are counted, in addition to skipped tests', ({ folder }) => {
   const failed = run(folder, 'fails.');
   assert.equal([failed.code, failed.totals], [1, '1 passed, 2 failed, 2 skipped']);
   const crashed = run(folder, 'crashes');
@@ -128,7 +128,7 @@ test('a failure is counted beside what is skipped, and a crash, and a file witho
   const empty = run(folder, 'empty');
   assert.equal([empty.code, empty.totals], [1, '0 passed, 1 failed, 0 skipped']);
   assert.equal(linesOf(empty, 'FAIL'), ['FAIL  unit/empty  ran no test']);
-  // uvu itself exits with 0.
+  // In this case, uvu itself exits with 0.
   const hooked = run(folder, 'hooks');
   assert.equal([hooked.code, hooked.totals], [1, '0 passed, 2 failed, 0 skipped']);
   assert.equal(linesOf(hooked, 'FAIL'), ['FAIL  unit/hooks  exit code 1']);
@@ -145,7 +145,7 @@ test('a test that is skipped without a reason is reported as such', ({ folder })
   assert.equal(linesOf(ended, 'SKIP'), ['SKIP  unit/unexplained  1 skipped: no reason given']);
 });
 
-test('tests of the second tier run with --all or a filter, and are counted otherwise', ({ folder }) => {
+test('tests of the second tier run with --all or a filter, and are otherwise counted', ({ folder }) => {
   const both = join(folder, 'both');
   writeTests(both, tierFiles);
   const first = run(both);
@@ -157,13 +157,13 @@ test('tests of the second tier run with --all or a filter, and are counted other
   }
 });
 
-test('a test that fails only the first time has failed, also with CI=true', ({ folder }) => {
+test('a test that only fails the first time has failed, even with CI=true', ({ folder }) => {
   const ended = run(folder, 'fails-once');
   assert.equal([ended.code, ended.totals], [1, '0 passed, 1 failed, 1 skipped']);
   assert.equal(linesOf(ended, 'FAIL'), ['FAIL  unit/fails-once  exit code 1']);
 });
 
-test('hunt: runs, failures and their tests, and the first output; the same seed has the same order', ({
+test('hunt: runs, failures and their tests, and the first output; the same seed causes the same order', ({
   folder,
 }) => {
   const table = join(folder, 'table.txt');

@@ -1,4 +1,4 @@
-// No test runner retries failures: a case that only fails the first time makes each of them exit with 1, also with CI=true. The runner of
+// No test runner retries failures. A case that only fails the first time makes each of them exit with 1, even with CI=true. The runner of
 // test/unit and its neighbors has its own test (run-tests.test.ts).
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ function runWith(program: string, modules: Readonly<Record<string, string>>, ...
   return run(process.execPath, ['--no-warnings', '--import', begin, file, ...args]);
 }
 
-/** The guests of a case that needs none. */
+/** The guests of a case that does not need any. */
 const rig = `
   export const missing = () => undefined;
   export const address = () => '';
@@ -94,7 +94,7 @@ test('RDMA devices', () => {
   assert.match(ended.output, /^0 passed, 1 failed, 0 skipped$/m);
 });
 
-test('RDMA devices: a case against a program of Linux, on either device, which hangs', () => {
+test('RDMA devices: a case with a Linux program, on either device, which hangs', () => {
   const cases = `
     ${once}
     import { iwarpCases, roceCases } from '${new URL('../rdma/cases-peers.js', import.meta.url)}';
@@ -155,7 +155,7 @@ test('C++', ({ folder }) => {
   failedOnce(run(compiled(folder, `TEST(once) { ${once} }`), []));
 });
 
-test('C++: values that differ fail their test, and are printed', ({ folder }) => {
+test('C++: different values fail their test and are printed', ({ folder }) => {
   const program = compiled(
     folder,
     'TEST(same) { CHECK_EQ(1 + 1, 2u); } TEST(different) { CHECK_EQ(1 + 1, 3); }',
@@ -167,7 +167,7 @@ test('C++: values that differ fail their test, and are printed', ({ folder }) =>
   assert.match(output, /^2 tests, 2 checks, 1 failed$/m);
 });
 
-/** The script runs in a copy of its tree, with replacements of Wine and its setup on its PATH. */
+/** The script runs in a copy of its tree, with replacements for Wine and its setup on its PATH. */
 test('Windows', ({ folder }) => {
   const write = (file: string, text: string, mode = 0o644) => {
     const path = join(folder, file);
@@ -179,7 +179,7 @@ test('Windows', ({ folder }) => {
   const stub = (name: string, text: string) => write(`bin/${name}`, `#!/bin/sh\n${text}\n`, 0o755);
   for (const name of ['wineserver', 'x86_64-w64-mingw32-gcc', 'i686-w64-mingw32-gcc']) stub(name, '');
   stub('bash', '[ -z "$2" ] || touch "$2"'); // builds a file, or prepares something
-  stub('ip', 'exit 1'); // no namespaces
+  stub('ip', 'exit 1'); // no namespaces are created
   stub('node', 'echo 1');
   // As node.exe, it runs a test.
   stub(

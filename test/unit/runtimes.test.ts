@@ -1,4 +1,4 @@
-// Runtimes that load Node.js' addons and lack what these call: a sentence, before the addon is loaded.
+// Runtimes that load addons for Node.js but lack functions that these call. The error is one sentence, before the addon is loaded.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,7 @@ for (const [key, name] of [
   ['bun', 'Bun'],
   ['deno', 'Deno'],
 ])
-  test(`${name} is refused`, () => {
+  test(`${name} is rejected`, () => {
     const program = `
       Object.defineProperty(process, 'versions', { value: { ...process.versions, ${key}: '1.2.3' } });
       const { openNetworkDirect2 } = await import('${index}');

@@ -22,7 +22,7 @@ test('the generated files match the schema', () => {
   assert.equal(differing(files), [], 'npm run schema writes them');
 });
 
-test('a generated file that was edited or is missing is found', () => {
+test('a generated file that was edited or is missing is detected', () => {
   const folder = mkdtempSync(join(tmpdir(), 'schema-'));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -40,7 +40,7 @@ test('JavaScript memory is little-endian, as the layout of the rings requires', 
   assert.is(new Uint8Array(new Uint32Array([1]).buffer)[0], 1);
 });
 
-test('the text of TOO_MANY_ADDRESSES has the number of slots', () => {
+test('the text of TOO_MANY_ADDRESSES contains the number of slots', () => {
   assert.match(statusText(Status.TOO_MANY_ADDRESSES), `${SLOTS} processes of this user`);
 });
 

@@ -1,4 +1,4 @@
-/** Entries of a shared map in memory: what a reader finds while they are stored, changed, moved, evicted and expire. */
+/** Entries of a shared map in memory, as seen by a reader while they are stored, changed, moved, evicted and expire. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EntryLookup } from '../../nd/net/shared-map/entry-lookup.js';
@@ -15,7 +15,7 @@ import {
 } from '../../nd/net/shared-map/map-layout.js';
 import { seeded } from '../helpers/random.js';
 
-/** A map with a number of entries and bytes, its memory, its owner and a separate reader. */
+/** A map with a given number of entries and bytes, its memory, its owner and a separate reader. */
 function map(entries: number, bytes: number, hashOf = (): KeyHash => new KeyHash(11, -12)) {
   const clock = { now: 1 };
   const now = (): number => clock.now;
@@ -52,7 +52,7 @@ function valueAt(key: string, turn: number, length: number): Buffer {
   return Buffer.alloc(length, `${key}#${turn};`);
 }
 
-/** Hashes all keys to the same value. */
+/** A hash function that returns the same value for all keys. */
 class ConstantHash extends KeyHash {
   override of(key: string): void {
     super.of(key);
@@ -103,7 +103,7 @@ test('values of all lengths are returned by get and getInto', () => {
   );
 });
 
-test('whatever happens, a reader finds the last value of a key, or none if it was removed or evicted', () => {
+test('in every case, a reader finds the last value of a key, or none if it was removed or evicted', () => {
   for (let seed = 1; seed <= 30; seed += 1) {
     const random = seeded(seed);
     const entries = [4, 40, 400][seed % 3]!;
@@ -147,7 +147,7 @@ test('whatever happens, a reader finds the last value of a key, or none if it wa
   }
 });
 
-test('nothing is evicted while everything fits, although the lengths of values keep changing', () => {
+test('nothing is evicted while everything fits, even if the lengths of values keep changing', () => {
   const random = seeded(3);
   const { set, reader, store } = map(64, 2 ** 17);
   const turns = new Map<string, [number, number]>();
@@ -163,7 +163,7 @@ test('nothing is evicted while everything fits, although the lengths of values k
     assert.ok(reader.get(key)?.equals(valueAt(key, turn, length)), key);
 });
 
-test('nothing is evicted while there is room, although another key is stored and removed repeatedly', () => {
+test('nothing is evicted while there is room, even if another key is stored and removed repeatedly', () => {
   for (const [count, length] of [
     [1, 100_000],
     [40, 10_000],
@@ -188,15 +188,15 @@ test('if there are too many entries, expired ones are removed before live ones',
   clock.now = 11;
   for (let n = 0; n < 80; n += 1) set(`new ${n}`, 'x');
   assert.ok(store.count <= 200);
-  // A full bucket may have evicted one.
+  // A full bucket may have evicted one entry.
   assert.ok(Array.from({ length: 100 }, (_, n) => reader.has(`long ${n}`)).filter(Boolean).length >= 99);
 });
 
-test('used entries stay, others are evicted, oldest first', () => {
+test('used entries stay, and others are evicted, oldest first', () => {
   const { set, touch, reader, store } = map(100, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');
   for (let n = 0; n < 100; n += 2) touch(`old ${n}`);
-  // A full bucket rarely evicts one of its own entries, which may be any.
+  // A full bucket rarely evicts one of its own entries, which may be any of them.
   for (let n = 0; n < 50; n += 1) set(`new ${n}`, 'x');
   const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
   assert.is(store.count, 100);
@@ -204,7 +204,7 @@ test('used entries stay, others are evicted, oldest first', () => {
   assert.ok(left.filter((is, n) => is && n % 2 === 1).length <= 1);
 });
 
-test('used entries also stay if there is no room', () => {
+test('used entries stay even if there is no room', () => {
   const { set, touch, reader } = map(1000, 2 ** 17);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, valueAt('old', n, 1000));
   for (let turn = 0; turn < 10; turn += 1) {
@@ -225,7 +225,7 @@ test('an entry that would end beyond the heap is not found', () => {
   const slot = words.findIndex(
     (word, at) => at >= HEAD_BYTES / 4 && at < heap && at % 4 === Slot.TAG && word !== 0,
   );
-  // Its last two units, of four.
+  // The last two of its four units.
   const last = geometry.units - 2;
   words.copyWithin(heap + last * 4, heap, heap + 8);
   words[slot - Slot.TAG + Slot.OFFSET] = last;
@@ -235,7 +235,7 @@ test('an entry that would end beyond the heap is not found', () => {
   assert.is(reader.get('key'), undefined);
 });
 
-test('entries that have expired are not found, and make room', () => {
+test('expired entries are not found, and make room', () => {
   const { set, reader, store, clock } = map(50, 2 ** 16);
   for (let n = 0; n < 25; n += 1) set(`short ${n}`, 'x'.repeat(200), 10);
   for (let n = 0; n < 25; n += 1) set(`long ${n}`, 'x'.repeat(200), 0);
@@ -245,7 +245,7 @@ test('entries that have expired are not found, and make room', () => {
   assert.is(reader.get('short 0'), undefined);
   assert.is(reader.getInto('short 0', Buffer.alloc(200)), -1);
   assert.not(reader.has('short 0'));
-  // Each change checks two slots, and there are three per entry.
+  // Each change checks two slots, and each entry has three.
   for (let n = 0; n < 100; n += 1) set('another', 'x');
   assert.is(store.count, 26);
   set('short 0', 'again');

@@ -5,7 +5,7 @@ import { KeyHash } from '../../nd/net/shared-map/key-hash.js';
 import { MOST_KEY_BYTES } from '../../nd/net/shared-map/map-layout.js';
 import { seeded } from '../helpers/random.js';
 
-/** HalfSipHash-c-d with a 64-bit output, step by step as its authors describe it. */
+/** HalfSipHash-c-d with a 64-bit output, step by step as described by its authors. */
 function halfSipHash(key: [number, number], bytes: Uint8Array, c: number, d: number): [number, number] {
   const rotated = (value: number, by: number): number => ((value << by) | (value >>> (32 - by))) >>> 0;
   const v = [key[0], key[1], 0x6c796765 ^ key[0], 0x74656462 ^ key[1]].map((one) => one >>> 0);
@@ -43,7 +43,7 @@ function halfSipHash(key: [number, number], bytes: Uint8Array, c: number, d: num
   return [first, (v[1]! ^ v[3]!) >>> 0];
 }
 
-test('the model gives the published results of HalfSipHash-2-4', () => {
+test('the model returns the published results of HalfSipHash-2-4', () => {
   const key: [number, number] = [0x03020100, 0x07060504];
   const published = ['218d1f59b9b83cc8', 'be552412f8387315', '064f39ef7c50eb57'];
   for (const [length, hex] of published.entries()) {
@@ -60,7 +60,7 @@ test('the model gives the published results of HalfSipHash-2-4', () => {
   }
 });
 
-test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () => {
+test('keys of all lengths and alphabets are hashed by HalfSipHash-1-3', () => {
   const random = seeded(7);
   const alphabets = ['abc', '\u0000\u007f', 'äöü', '日本', '😀x'];
   for (let round = 0; round < 2000; round += 1) {
@@ -71,7 +71,7 @@ test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () 
       () => letters[Math.floor(random() * letters.length)],
     ).join('');
     const hash = new KeyHash(...key);
-    // Remains of an earlier, longer key do not matter.
+    // The rest of an earlier, longer key does not matter.
     hash.of('x'.repeat(300));
     hash.of(text);
     const [tag, high] = halfSipHash(key, Buffer.from(text), 1, 3);
@@ -81,7 +81,7 @@ test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () 
   }
 });
 
-test('lone surrogates are rejected: they all have the same form in UTF-8', () => {
+test('lone surrogates are rejected, because they all have the same encoding in UTF-8', () => {
   const hash = new KeyHash(1, 2);
   for (const key of ['\ud800', 'x\udfff', '\udc00\ud800'])
     assert.throws(() => hash.of(key, 'name'), /`name` must be a well-formed string; got a lone surrogate/);

@@ -1,13 +1,13 @@
 /**
- * Whatever the network loses, duplicates or delays, and whatever bytes arrive: every lookup ends once, with its peer's
- * reply if any, and no state is left.
+ * No matter what the network loses, duplicates or delays, and which bytes arrive, every lookup ends once, with its peer's reply if any, and
+ * no state is left.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CmAttribute, emitMad, MAD_SIZE } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
-import { ipv4, SidrPair, UDP_SERVICE } from '../helpers/cm-network.js';
+import { ipv4, type PendingLookup, SidrPair, UDP_SERVICE } from '../helpers/cm-network.js';
 
 const OPTIONS = { responseTimeoutCode: 14, maxRetries: 4 };
 const BOUND_MS = 60_000;
@@ -17,18 +17,18 @@ const fate = fc.oneof(
   { weight: 3, arbitrary: fc.constant([] as number[]) },
   { weight: 2, arbitrary: fc.tuple(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 0, max: 300 })) },
 );
-const question = fc.record({
+const lookupPlan = fc.record({
   at: fc.nat(300),
   decides: fc.constantFrom('accept', 'reject', 'abandon', 'never'),
   after: fc.nat(500),
   givesUpAfter: fc.option(fc.nat(400), { nil: undefined }),
 });
 
-test('loss, duplicates and delay: every lookup ends once and correctly, and no state is left', () => {
+test('with loss, duplicates and delay, every lookup ends once and correctly, and no state is left', () => {
   fc.assert(
     fc.property(
       fc.array(fate, { maxLength: 40 }),
-      fc.array(question, { minLength: 1, maxLength: 5 }),
+      fc.array(lookupPlan, { minLength: 1, maxLength: 5 }),
       (fates, plans) => {
         const pair = new SidrPair(OPTIONS);
         const { clock } = pair.network;
@@ -43,17 +43,17 @@ test('loss, duplicates and delay: every lookup ends once and correctly, and no s
             else if (plan.decides === 'abandon') inquiry.abandon();
           });
         };
-        const asked = plans.map(({ at, givesUpAfter }, index) => {
-          const made: { question?: ReturnType<SidrPair['ask']> } = {};
+        const lookups = plans.map(({ at, givesUpAfter }, index) => {
+          const made: { pending?: PendingLookup } = {};
           clock.schedule(at, () => {
-            const one = pair.ask({ privateData: Uint8Array.of(index) });
-            made.question = one;
+            const one = pair.lookUp({ privateData: Uint8Array.of(index) });
+            made.pending = one;
             if (givesUpAfter !== undefined) clock.schedule(givesUpAfter, () => one.lookup.abandon());
           });
           return made;
         });
         clock.runToEnd(BOUND_MS);
-        for (const [index, { question: one }] of asked.entries()) {
+        for (const [index, { pending: one }] of lookups.entries()) {
           const { decides, givesUpAfter } = plans[index]!;
           assert.ok(one!.events.length === 1 || (one!.events.length === 0 && givesUpAfter !== undefined));
           const [event] = one!.events;
@@ -84,15 +84,15 @@ const mutation = fc.record({
   from: fc.constantFrom('peer', 'stranger'),
 });
 
-for (const situation of ['asked', 'waiting', 'taken', 'answered'] as const) {
+for (const situation of ['sent', 'waiting', 'taken', 'answered'] as const) {
   test(`mutated and random SIDR messages (${situation}) neither throw nor leave state`, () => {
     fc.assert(
       fc.property(fc.array(mutation, { minLength: 1, maxLength: 12 }), (mutations) => {
         const pair = new SidrPair(OPTIONS);
-        if (situation === 'asked') pair.network.lose('client', 'SIDR_REQ', 100);
+        if (situation === 'sent') pair.network.lose('client', 'SIDR_REQ', 100);
         if (situation === 'waiting') pair.taking = false;
         if (situation === 'taken') pair.onTaken = undefined;
-        pair.ask();
+        pair.lookUp();
         pair.network.clock.advance(5);
         const seen = pair.network.sent.map(({ mad }) => mad);
         for (const { base, kind, flips, noise, towards, from } of mutations) {
@@ -117,9 +117,9 @@ for (const situation of ['asked', 'waiting', 'taken', 'answered'] as const) {
   });
 }
 
-test('a flood of lookups keeps a bounded number of replies and timers', () => {
+test('a flood of lookups keeps a limited number of replies and timers', () => {
   const pair = new SidrPair();
-  const honest = pair.ask();
+  const honest = pair.lookUp();
   pair.network.clock.advance(5);
   assert.equal(honest.events, ['answered 0']);
   const { message } = pair.network.last('client', 'SIDR_REQ');

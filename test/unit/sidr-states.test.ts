@@ -4,8 +4,8 @@ import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/ker
 import { sameTable } from '../helpers/state-table.js';
 
 /**
- * The complete state machine, written by hand: the next state, `?` misused by the owner, `!` impossible. Columns in
- * the order of the head line.
+ * The complete state machine, written by hand: the next state, `?` misused by the owner, `!` impossible. Columns are in the order of the
+ * header line.
  */
 const expected = `
              lookup admit accept reject abandon req rep stale timeout exhausted expired
@@ -17,7 +17,7 @@ over         ?      ?     ?      ?      OVR     !   !   !     !       !         
 `;
 const shorthand = { idle: 'IDL', reqSent: 'RQS', reqReceived: 'RQR', answered: 'ANS', over: 'OVR' } as const;
 
-test('every cell of the table is the expected one', () => {
+test('every cell of the table is as expected', () => {
   sameTable(sidrTransitions, sidrStates, sidrEvents, shorthand, expected);
 });
 

@@ -1,4 +1,4 @@
-// The rates, the texts and the page of nd stat and nd top, without processes.
+// The rates, the texts and the page of nd stat and nd top, tested without processes.
 import { once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
@@ -70,7 +70,7 @@ function kernel(change: Partial<KernelStatistics> = {}, pid = 0): ObservedKernel
   return { pid, slot: 2, statistics };
 }
 
-test('rates are differences over time; a wrapping counter, a new queue pair and a successor process cause no jumps', () => {
+test('rates are differences over time; a wrapping counter, a new queue pair and a successor process do not cause jumps', () => {
   const sampler = new Sampler();
   const [first] = sampler.take([kernel({ queuePairs: [{ ...pair, sent: 2 ** 32 - 10 }] })]);
   assert.is(first!.rates, undefined);
@@ -94,7 +94,7 @@ test('rates are differences over time; a wrapping counter, a new queue pair and 
   assert.is(successor!.rates, undefined);
 });
 
-test('a process that reports nothing has a row with the reason', () => {
+test('a process without statistics has a row with the reason', () => {
   const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
   assert.match(formatProcesses(rows), /^ *0 +4 +\(does not respond: it is stopped/m);
   assert.match(formatTop(rows, 'messages').text, 'does not respond');
@@ -105,7 +105,7 @@ test('a process that reports nothing has a row with the reason', () => {
   );
 });
 
-test('rows are sorted by the column, and by process ids among equals', () => {
+test('rows are sorted by the column, and by process id among equals', () => {
   const rate = (messagesOut: number) =>
     ({ messagesOut, messagesIn: 0, bytesOut: 0 }) as unknown as Seen['rates'];
   const rows = [
@@ -152,7 +152,7 @@ test('nd top shows whole columns at every width, including the program', () => {
     assert.ok(shown.length >= before, `${width} has fewer columns than ${width - 1}`);
     assert.equal(shown[0], 'PID');
     assert.equal(shown.at(-1), 'PROGRAM');
-    // Every cell except the program is one of the whole table.
+    // Every cell except the program occurs in the full table.
     for (const line of lines.slice(1)) {
       for (const cell of line.split(/ {2,}/))
         assert.ok(cell === '' || cells.has(cell) || cell.endsWith('…'), cell);
@@ -165,7 +165,7 @@ test('nd top shows whole columns at every width, including the program', () => {
   assert.equal(wrapped('one two three', 8), ['one two', 'three']);
 });
 
-test('numbers are short', () => {
+test('numbers are abbreviated', () => {
   assert.equal([0, 0.25, 9, 999, 999.7, 1000, 31_400, 1.25e9].map(short), [
     '0',
     '0.3',
@@ -195,7 +195,7 @@ async function serve(
   return new URL(view.url);
 }
 
-/** A request with headers that `fetch` does not permit to set. */
+/** A request with headers that `fetch` does not permit. */
 async function ask(
   url: URL,
   options: { method?: string; path?: string; headers?: Record<string, string> } = {},
@@ -239,7 +239,7 @@ test('the page is one document that loads nothing and permits no other scripts',
   );
 });
 
-test('requests with another path or host name get nothing', async () => {
+test('requests with another path or host name get no data', async () => {
   const url = await serve();
   const own = `127.0.0.1:${url.port}`;
   const wrongToken = url.pathname.replace(/.(?=\/$)/, (letter) => (letter === 'A' ? 'B' : 'A'));
@@ -277,7 +277,7 @@ test('requests with another path or host name get nothing', async () => {
   assert.equal([head.status, head.text], [200, '']);
 });
 
-test('malformed requests end their connection, and the view continues', async () => {
+test('malformed requests only end their own connection', async () => {
   const url = await serve();
   for (const bytes of [
     '\0\0\0',
@@ -307,7 +307,7 @@ async function openPage(url: URL): Promise<{ heard: Heard; close(): void }> {
   return { heard: new Heard(response), close: () => sent.destroy() };
 }
 
-test('processes are sampled only while a page is open', async () => {
+test('processes are only sampled while a page is open', async () => {
   let looks = 0;
   let seen: (() => void) | undefined;
   const url = await serve(async () => {
@@ -324,7 +324,7 @@ test('processes are sampled only while a page is open', async () => {
   first.close();
   second.close();
   await Promise.all([first.heard.end(), second.heard.end()]);
-  // The server is notified of these ends a little later. Then nothing must arrive, so only time can be waited for.
+  // The server is notified of these ends a little later. After that nothing must arrive, so the test can only wait for some time.
   for (let last = ''; last !== 'quiet'; ) {
     const more = new Promise<string>((resolve) => {
       seen = () => resolve('asked');
@@ -346,13 +346,13 @@ test('a failed sample is reported, and the next one is taken', async () => {
   close();
 });
 
-test('idle connections beyond the limit block no others', async () => {
+test('idle connections beyond the limit do not block others', async () => {
   const url = await serve();
   const opened = await openPage(url);
   const idle = Array.from({ length: 600 }, (_, n) => {
     const socket = connect(Number(url.port), '127.0.0.1');
     socket.on('error', () => {});
-    // Half of them start a request.
+    // Half of them begin a request.
     if (n % 2 === 0) socket.write('GET / HTTP/1.1\r\n');
     return socket;
   });
@@ -360,7 +360,7 @@ test('idle connections beyond the limit block no others', async () => {
   assert.is((await ask(url)).status, 200);
   const page = await openPage(url);
   await page.heard.until('event: view');
-  // Connections that have sent the right path stay.
+  // Connections that have sent the right path stay open.
   opened.heard.text = '';
   await opened.heard.until('event: view');
   for (const socket of idle) socket.destroy();
@@ -371,7 +371,7 @@ test('idle connections beyond the limit block no others', async () => {
 test('connections with the right path are also limited', async () => {
   const url = await serve();
   const agent = new Agent({ keepAlive: true, maxSockets: 65 });
-  // None is read, so each keeps its connection.
+  // The client reads none of the responses, so each connection stays open.
   const responses = await Promise.all(
     Array.from({ length: 65 }, async () => {
       const sent = request({ host: '127.0.0.1', port: url.port, path: url.pathname, agent }).end();

@@ -8,7 +8,7 @@ import { openPair } from '../helpers/rig-door.js';
 test('posting and polling allocate nothing', () => {
   const { qp, cq, cqRing, pd, token, setState, hca } = openPair();
   setState(3);
-  // Without the fake's log of doorbells, which must not be measured.
+  // Disables the fake's log of doorbells, which must not be measured.
   hca.log.push = () => 0;
   const region = pd.registerMemory(new Uint8Array(64), 0);
   const sgl = [{ region, offset: 0, length: 16 }];

@@ -37,7 +37,7 @@ function setUp() {
   return { hca, tokens, cq, ring, makeQp };
 }
 
-test('poll reuses objects, creates missing ones, and publishes its consumer index', () => {
+test('poll reuses objects, creates missing ones, and publishes the consumer index', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   const completions: UvpCompletion[] = [];
@@ -110,7 +110,7 @@ test('a poll of an empty ring advances the engine once and checks again', () => 
   assert.is(calls, 3);
 });
 
-test('the ring wraps', () => {
+test('the ring wraps around', () => {
   const { cq, ring, makeQp } = setUp();
   const qp = makeQp();
   const completions: UvpCompletion[] = [];
@@ -145,7 +145,7 @@ test('completions are assigned to their queue pairs', () => {
   );
 });
 
-test('completions of a destroyed queue pair stay readable, and its token is not reused before', () => {
+test('completions of a destroyed queue pair stay readable, and its token is not reused before they are read', () => {
   const { cq, ring, makeQp, tokens, hca } = setUp();
   const qp = makeQp('old');
   const { token } = qp;
@@ -166,7 +166,7 @@ test('completions of a destroyed queue pair stay readable, and its token is not 
   assert.is.not(next.token, token);
 });
 
-test('a token is free when both queues were read or destroyed', () => {
+test('a token is free when both queues were drained or destroyed', () => {
   const { hca, cq, ring, makeQp, tokens } = setUp();
   const other = new SoftCompletionQueue(hca, tokens, 4);
   const qp = makeQp('qp', other);
@@ -179,7 +179,7 @@ test('a token is free when both queues were read or destroyed', () => {
   assert.is(tokens.find(qp.token), undefined);
 });
 
-test('resize keeps unread completions, whether the HCA keeps its counters or restarts them', () => {
+test('resize keeps unread completions, no matter whether the HCA keeps its counters or restarts them', () => {
   for (const keep of [true, false]) {
     const { hca, cq, ring, makeQp, tokens } = setUp();
     const qp = makeQp();

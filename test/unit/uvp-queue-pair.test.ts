@@ -74,7 +74,7 @@ function sendRequest(fields: Partial<UvpSendRequest>): UvpSendRequest {
   return Object.assign(new UvpSendRequest(), fields);
 }
 
-test('rings have power-of-two entries, and strides that hold SGEs or inline bytes', () => {
+test('rings have power-of-two entries, and strides large enough for SGEs or inline bytes', () => {
   const { layout, hca, qp } = setUp();
   assert.equal(layout, {
     sendEntries: 4,
@@ -145,7 +145,7 @@ test('remote address and offset are added with carry', () => {
   throwsStatus(() => write(0, 0, 0.5), Status.INVALID_PARAMETER);
 });
 
-test('atomics have their operands and need exactly 8 local bytes', () => {
+test('atomics carry their operands and need exactly 8 local bytes', () => {
   const { qp, sendWqe } = setUp();
   const request = sendRequest({
     opcode: WvOpcode.COMPARE_EXCHANGE,
@@ -176,7 +176,7 @@ test('inline bytes are copied during the call, with any number of SGEs', () => {
   assert.equal([...bytes.subarray(128 + 64, 128 + 64 + 6)], [2, 3, 200, 201, 202, 1]);
 });
 
-test('inline bytes are copied by words or bytes, and nothing beyond them is written', () => {
+test('inline bytes are copied in words or bytes, and nothing beyond them is written', () => {
   const bytes = Uint8Array.from({ length: 64 }, (_, i) => 0x80 + i);
   const byWords = { lkey: 1, address: HIGH_ADDRESS, bytes, words: new Uint32Array(bytes.buffer) };
   for (const from of [byWords, { ...byWords, words: undefined }]) {
@@ -208,9 +208,9 @@ test('inline bytes are copied by words or bytes, and nothing beyond them is writ
   }
 });
 
-test('inline bytes from beyond 4 GiB are not those of the offset modulo 2^32', () => {
+test('inline bytes from beyond 4 GiB are not taken from the offset modulo 2^32', () => {
   const offset = 2 ** 32 + 8;
-  // A test cannot allocate memory of that size, so an object with the required members stands for it.
+  // A test cannot allocate memory of that size, so an object with the required members replaces it.
   const bytes = { length: 2 ** 33, [offset]: 1, [offset + 1]: 2, [offset + 2]: 3, [offset + 3]: 4 };
   const from = {
     lkey: 1,
@@ -223,7 +223,7 @@ test('inline bytes from beyond 4 GiB are not those of the offset modulo 2^32', (
   assert.is(sendWqe(0)[abi.sendWqeHeaderBytes / 4], 0x0403_0201);
 });
 
-test('inline: too many bytes, bytes outside the region and regions without bytes are refused', () => {
+test('inline: too many bytes, bytes outside the region and regions without bytes are rejected', () => {
   const { qp, words } = setUp();
   const inline = (sgl: UvpSendRequest['sgl'], opcode: number = WvOpcode.SEND) =>
     qp.postSend(sendRequest({ opcode, flags: WvSend.INLINE, sgl }));
@@ -240,7 +240,7 @@ test('inline: too many bytes, bytes outside the region and regions without bytes
   assert.is(words[abi.qpSendProducer], 1);
 });
 
-test('N5: bad requests are refused and leave the queue as it was', () => {
+test('N5: invalid requests are rejected and do not change the queue', () => {
   const { qp, words, hca } = setUp();
   const post = (fields: Partial<UvpSendRequest>) => () => qp.postSend(sendRequest(fields));
   throwsStatus(
@@ -300,7 +300,7 @@ test('U18: a posted request is not changed', () => {
   assert.is(request.remoteLow, 5);
 });
 
-test('state: receives from INIT on, with a doorbell if the HCA requests it; sends from RTS on', () => {
+test('state: Receives from INIT on, with a doorbell if the HCA requests it; Sends from RTS on', () => {
   const { qp, words, setState, hca } = setUp();
   setState(QpState.RESET);
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_STATE, /RESET/);
@@ -318,7 +318,7 @@ test('state: receives from INIT on, with a doorbell if the HCA requests it; send
   assert.equal(hca.log, ['doorbell 5', 'doorbell 5']);
 });
 
-test('depth: exactly as many as requested; a slot is free when its completion has been polled', () => {
+test('depth: exactly as requested; a slot is free when its completion has been polled', () => {
   const { qp, cqRing, poll } = setUp();
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
   throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES, /3/);
@@ -345,7 +345,7 @@ test('depth: a signaled completion frees the unsignaled requests before it', () 
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
 });
 
-test('receives: depth, contexts and the words of the WQE', () => {
+test('Receives: depth, contexts and the words of the WQE', () => {
   const { qp, cqRing, receiveWqe, words, poll } = setUp();
   for (const context of ['r0', 'r1', 'r2']) qp.postReceive(context, [sge(8, 64)]);
   throwsStatus(() => qp.postReceive('r3', []), Status.NO_MORE_ENTRIES, /receive/);
@@ -380,7 +380,7 @@ test('receives: depth, contexts and the words of the WQE', () => {
     },
   );
   qp.postReceive('r3', []);
-  // The same object: nothing of the previous completion is left.
+  // The same object is reused, and nothing of the previous completion is left.
   writeCqe(cqRing, { token: qp.token, wqe: 1, status: 5, flags: abi.cqeFlagReceiveQueue, vendor: 7 });
   const { context, status, immediateData, vendorCode } = poll()[0]!;
   assert.equal(
@@ -451,7 +451,7 @@ test('reset empties both queues; earlier completions are dropped', () => {
   );
 });
 
-test('bind: another key with the same index at once; the WQE has the old and the new key', () => {
+test('bind: a new key with the same index at once; the WQE has the old and the new key', () => {
   const { qp, sendWqe } = setUp();
   const mw = new SoftMemoryWindow();
   mw.open(1, 0xabcdef42);
@@ -519,7 +519,7 @@ test('fast registration: the WQE has the memory and the new key, and a failed re
   assert.is(fastRegion.rkey, 0xabcdef00);
 });
 
-test('fast registration: only on a reliable queue pair created for it', () => {
+test('fast registration: only on a reliable queue pair that was created for it', () => {
   for (const create of [{}, { type: QpType.UC, memoryManagement: true }]) {
     const { qp } = setUp(create);
     const request = sendRequest({

@@ -1,4 +1,4 @@
-/** Queue pairs whose rings share allocations never affect each other, including later ones. */
+/** Queue pairs whose rings share allocations never affect each other or later ones. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TokenTable } from '../../kernel-bridge/door/token-table.js';
@@ -20,12 +20,12 @@ const setUp = () => {
   return { hca, pool: new RingPool(hca) };
 };
 const take = (pool: RingPool, count: number) => Array.from({ length: count }, () => pool.take(BYTES));
-/** The sizes that it has. */
+/** The actual sizes. */
 const sizesOf = (pool: RingPool) =>
   (pool as unknown as { sizes: Map<number, { blocks: RingPlace['block'][] }> }).sizes;
 const bytesOf = ({ block, offset }: RingPlace) => new Uint8Array(block.ring.buffer, offset, BYTES);
 
-test('a few rings have separate allocations, many share one by 16, and none overlaps another', () => {
+test('a few rings have separate allocations, many share them in groups of 16, and none overlap', () => {
   const { hca, pool } = setUp();
   pool.take(BYTES);
   assert.equal(
@@ -54,7 +54,7 @@ test('rings that differ by less than the alignment share allocations, the longer
   assert.ok(hca.rings.size < 12);
 });
 
-test('large rings have their own allocation, and sizes do not mix', () => {
+test('large rings have their own allocations, and different sizes do not share any', () => {
   const { hca, pool } = setUp();
   for (let i = 0; i < 4; i++) pool.take(9000);
   assert.is(hca.rings.size, 4);
@@ -74,7 +74,7 @@ test('an allocation is released with its last ring, in any order', () => {
   assert.is(hca.rings.size, 0, 'also where the HCA has not confirmed the end');
 });
 
-test('a released place is reused, zeroed', () => {
+test('a released slot is zeroed and reused', () => {
   const { pool } = setUp();
   const places = take(pool, 8);
   const given = places[5]!;
@@ -85,7 +85,7 @@ test('a released place is reused, zeroed', () => {
   assert.ok(bytesOf(next!).every((byte) => byte === 0));
 });
 
-test('a place that the HCA may still use is not reused', () => {
+test('a slot that the HCA may still use is not reused', () => {
   const { pool } = setUp();
   const places = take(pool, 8);
   const given = places[5]!;
@@ -93,7 +93,7 @@ test('a place that the HCA may still use is not reused', () => {
   assert.not.ok(take(pool, 32).some((place) => addressOf(place) === addressOf(given)));
 });
 
-test('blocks with a free place keep their index in the list, in any order of allocations and releases', () => {
+test('blocks with a free slot keep their index in the list, in any order of allocations and releases', () => {
   const { hca, pool } = setUp();
   const inUse = new Map<number, RingPlace>();
   const takeOne = () => {
@@ -102,7 +102,7 @@ test('blocks with a free place keep their index in the list, in any order of all
     inUse.set(addressOf(place), place);
   };
   for (let i = 0; i < 300; i++) takeOne();
-  // A separate generator: the same order in every run.
+  // A separate generator, so that the order is the same in every run.
   let seed = 1;
   const random = (below: number) => {
     seed = (seed * 48271) % 0x7fff_ffff;
@@ -115,7 +115,7 @@ test('blocks with a free place keep their index in the list, in any order of all
     }
     for (const { block } of inUse.values()) assert.is(block.index >= 0, block.free.length > 0);
   };
-  // In waves: nearly all end, so that blocks end between others and are created again.
+  // Allocations come in waves. In between nearly all end, so that blocks are released between others and created again.
   for (let i = 0; i < 4000; i++) {
     const most = Math.floor(i / 500) % 2 === 0 ? 1 : 3;
     if (random(4) >= most) takeOne();
@@ -131,7 +131,7 @@ test('blocks with a free place keep their index in the list, in any order of all
   assert.is(sizesOf(pool).size, 0);
 });
 
-test('a failed allocation leaves nothing', () => {
+test('a failed allocation leaves nothing behind', () => {
   const { hca, pool } = setUp();
   const { allocateRing } = hca;
   hca.allocateRing = () => {
@@ -174,7 +174,7 @@ function setUpQueuePairs() {
 const refused = (error: unknown) =>
   error instanceof StatusError && error.status === Status.INVALID_DEVICE_STATE;
 
-test('posts to a destroyed queue pair reach no other ring', () => {
+test('posts to a destroyed queue pair do not reach other rings', () => {
   const { make, wordsOf } = setUpQueuePairs();
   const places = Array.from({ length: 4 }, make);
   const ended = places[3]!;
@@ -194,7 +194,7 @@ test('posts to a destroyed queue pair reach no other ring', () => {
   assert.is(successor.state, QpState.RTS);
 });
 
-test('a queue pair is released once: its place is never given to two others', () => {
+test('a queue pair is released once, so its slot is never assigned to two others', () => {
   const { hca, make } = setUpQueuePairs();
   const others = hca.rings.size;
   const queuePairs = Array.from({ length: 8 }, make);
@@ -207,7 +207,7 @@ test('a queue pair is released once: its place is never given to two others', ()
   assert.is(hca.rings.size, others);
 });
 
-test('a batch interrupted by the queue pair’s destruction rings no doorbell', () => {
+test('a batch interrupted by the queue pair’s destruction does not ring a doorbell', () => {
   const { hca, make, wordsOf } = setUpQueuePairs();
   const qp = make();
   const { words, at } = wordsOf(qp);
@@ -236,7 +236,7 @@ test('a bind reads its request before it checks the queue pair, which a getter m
   assert.ok(words.subarray(at).every((word) => word === 0));
 });
 
-test('without memory a queue pair gets no token, and without a token no memory', () => {
+test('a queue pair without memory gets no token, and one without a token gets no memory', () => {
   const { hca, tokens, make } = setUpQueuePairs();
   const { free, slots } = tokens as unknown as { free: number[]; slots: unknown[] };
   const { allocateRing } = hca;

@@ -38,7 +38,7 @@ function setUp(entries = 4) {
     return qp;
   };
   const words = () => hca.rings.get(srq.ring.address)!.words;
-  /** The HCA consumes `count` receives. */
+  /** Simulates an HCA that consumes `count` Receives. */
   const taken = (count: number) => {
     words()[abi.srqConsumer] = (words()[abi.srqConsumer]! + count) >>> 0;
   };
@@ -54,7 +54,7 @@ function setUp(entries = 4) {
   return { hca, tokens, cq, srq, makeQp, words, taken, complete, poll };
 }
 
-test('a receive is written to the ring as the HCA reads it', () => {
+test('a Receive is written to the ring as the HCA reads it', () => {
   const { srq, words, hca } = setUp();
   assert.is(hca.rings.get(srq.ring.address)!.bytes, srqRingBytes(4, 2));
   srq.postReceive('a', [{ region, offset: 16, length: 100 }]);
@@ -81,7 +81,7 @@ test('a receive is written to the ring as the HCA reads it', () => {
   assert.is(words()[abi.srqProducer], 2);
 });
 
-test('while a message waits for a receive, the doorbell is rung for the queue pair set by the HCA', () => {
+test('while a message waits for a Receive, the doorbell is rung for the queue pair that the HCA has set', () => {
   const { srq, hca, words } = setUp();
   srq.postReceive(0, []);
   assert.equal(hca.log, []);
@@ -90,7 +90,7 @@ test('while a message waits for a receive, the doorbell is rung for the queue pa
   assert.equal(hca.log, ['doorbell 77']);
 });
 
-test('an entry is free when the HCA has taken the receive, completed or not', () => {
+test('an entry is free when the HCA has consumed the Receive, completed or not', () => {
   const { srq, taken } = setUp(2);
   srq.postReceive(0, []);
   srq.postReceive(1, []);
@@ -100,7 +100,7 @@ test('an entry is free when the HCA has taken the receive, completed or not', ()
   throwsStatus(() => srq.postReceive(3, []), Status.NO_MORE_ENTRIES);
 });
 
-test('completions in any order, of any queue pair, have the contexts of receive and queue pair', () => {
+test('completions in any order, of any queue pair, have the contexts of the Receive and the queue pair', () => {
   const { srq, makeQp, taken, complete, poll } = setUp();
   const [a, b] = [makeQp('a'), makeQp('b')];
   for (let i = 0; i < 4; i++) srq.postReceive(`r${i}`, []);
@@ -120,7 +120,7 @@ test('completions in any order, of any queue pair, have the contexts of receive 
   ]);
 });
 
-test('a receive held by a stalled message keeps its context while the queue continues, even past a counter wrap', () => {
+test('a Receive held by a stalled message keeps its context while the queue continues, even past a counter wrap', () => {
   const { srq, makeQp, words, taken, complete, poll } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive('held', []);
@@ -136,7 +136,7 @@ test('a receive held by a stalled message keeps its context while the queue cont
   assert.is(words()[abi.srqProducer], 200);
 });
 
-test('a new ring: posted and unpolled receives keep their contexts, the old ring is released', () => {
+test('a new ring: posted and unpolled Receives keep their contexts, and the old ring is released', () => {
   const { hca, srq, makeQp, taken, complete, poll } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive(0, []);
@@ -160,15 +160,15 @@ test('a new ring: posted and unpolled receives keep their contexts, the old ring
   );
 });
 
-test('a queue pair on it has no receive queue in its ring, and refuses receives', () => {
+test('a queue pair on it has no receive queue in its ring, and rejects Receives', () => {
   const { hca, makeQp } = setUp();
   const qp = makeQp('qp');
-  // Two requests of one SGE.
+  // Room for two requests of one SGE.
   assert.is(hca.rings.get(qp.address)!.bytes, abi.qpHeaderBytes + 2 * 128);
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_REQUEST);
 });
 
-test('unread completions of a destroyed completion queue leave nothing', () => {
+test('unread completions of a destroyed completion queue leave nothing behind', () => {
   const { srq, makeQp, taken, complete, cq } = setUp(2);
   const qp = makeQp('qp');
   srq.postReceive('unread', []);
@@ -179,7 +179,7 @@ test('unread completions of a destroyed completion queue leave nothing', () => {
   assert.is(srq.take(0), undefined);
 });
 
-test('UC: sends and writes only', () => {
+test('UC: only Sends and Writes', () => {
   const { makeQp } = setUp();
   const qp = makeQp('qp', QpType.UC);
   const post = (opcode: number) => qp.postSend(Object.assign(new UvpSendRequest(), { opcode }));

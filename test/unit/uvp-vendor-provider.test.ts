@@ -1,4 +1,4 @@
-// The calls of a vendor's provider, with functions that need no Windows: what they are given, and what is left when they refuse.
+// The calls of a vendor's provider, with functions that do not need Windows: their arguments, and the state after they fail.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -43,7 +43,7 @@ class FakeNative implements NativeBytes {
 
 type Answer = number | ((...values: number[]) => number);
 
-/** A provider whose functions return the given values, or 0; and the names of those that were called. */
+/** A provider whose functions return the given values or 0, and the names of the called functions. */
 function provider(answers: Readonly<Record<string, Answer>> = {}) {
   const called: string[] = [];
   const native = new FakeNative();
@@ -64,7 +64,7 @@ function provider(answers: Readonly<Record<string, Answer>> = {}) {
   return { verbs: new VendorUserVerbs(native, table), called, native };
 }
 
-/** A queue pair of a provider's, and what it belongs to. */
+/** A queue pair of a provider, and the objects that it belongs to. */
 function queuePair(verbs: VendorUserVerbs, create: Partial<UvpQpCreate> = {}) {
   const ca = verbs.preOpenCa(1n, new UmvBuffer());
   const pd = verbs.preAllocatePd(ca, new UmvBuffer());
@@ -98,7 +98,7 @@ test('opcodes with separate calls are not sends', () => {
   assert.ok(called.includes('post_send'));
 });
 
-test('queues that the provider refuses leave no token', () => {
+test('queues that the provider rejects leave no token', () => {
   const invalid = 3;
   const { verbs } = provider({ pre_create_srq: invalid, post_create_qp: invalid });
   const ca = verbs.preOpenCa(1n, new UmvBuffer());
@@ -118,7 +118,7 @@ test('queues that the provider refuses leave no token', () => {
   assert.is(ca.tokens.find(other.token), undefined);
 });
 
-test('everything that a queue pair is created with reaches the provider', () => {
+test('all creation parameters of a queue pair are passed to the provider', () => {
   const values: unknown[] = [];
   const { verbs, native } = provider({
     wv_pre_create_qp: (_pd, attributes) => {
@@ -162,7 +162,7 @@ test('a remote offset carries into the upper half of the address', () => {
   );
 });
 
-test('a completion that failed has no length, one of an unknown status is an error; a setter polls nothing', () => {
+test('a failed completion has no length, and one with an unknown status is an error; a poll from a setter returns nothing', () => {
   const failures = [WcStatus.FLUSHED, 99];
   let ids: number[][] = [];
   const { verbs, native } = provider({
@@ -214,7 +214,7 @@ test('a completion that failed has no length, one of an unknown status is an err
   assert.is(done[1]!.context, 'unknown');
 });
 
-test('a provider that requests an implausible number of bytes is refused', () => {
+test('a provider that requests an implausible number of bytes is rejected', () => {
   for (const sizes of [{ inputSize: 2 ** 20 + 1 }, { outputSize: 2 ** 20 + 1 }]) {
     const { verbs, native } = provider({
       pre_open_ca: (_guid, umv) => {

@@ -1,5 +1,4 @@
-// The parts of a vendor's provider that need no Windows: where its DLL may come from, its statuses, and the request of
-// a completion.
+// The parts of a vendor's provider that do not need Windows: the location of its DLL, its statuses, and the request of a completion.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../kernel-bridge/ioctl/index.js';
@@ -26,7 +25,7 @@ import { refusalText } from '../helpers/outcome.js';
 const SYSTEM = 'C:\\Windows\\System32';
 const STORE = `${SYSTEM}\\DriverStore\\FileRepository`;
 
-/** A file system of these files, and of links to others. */
+/** A simulated file system with these files and links. */
 function folders(files: readonly string[], links: Readonly<Record<string, string>> = {}): Folders {
   return {
     file: (path) => links[path] ?? files.find((file) => file.toLowerCase() === path.toLowerCase()),
@@ -37,7 +36,7 @@ function folders(files: readonly string[], links: Readonly<Record<string, string
   };
 }
 
-test('a DLL comes from the system folder rather than the driver store', () => {
+test('a DLL is loaded from the system folder rather than the driver store', () => {
   const inSystem = `${SYSTEM}\\mlx4u.dll`;
   const inStore = `${STORE}\\mlx4.inf_amd64_1\\mlx4u.dll`;
   assert.is(libraryPath('mlx4u', SYSTEM, folders([inStore, inSystem])), inSystem);
@@ -60,7 +59,7 @@ test('links are followed, and links to other folders are refused', () => {
   }
 });
 
-test('two packages with a DLL, and none at all', () => {
+test('two packages with a DLL, and none', () => {
   const two = folders([`${STORE}\\old\\v.dll`, `${STORE}\\new\\v.dll`]);
   assert.match(
     refusalText(() => libraryPath('v', SYSTEM, two)),
@@ -72,7 +71,7 @@ test('two packages with a DLL, and none at all', () => {
   );
 });
 
-test('a name is a name, and no path', () => {
+test('a name must not be a path', () => {
   const any: Folders = { file: (path) => path, list: () => [] };
   for (const name of ['', '..', 'a\\b', 'a/b', 'C:v', '.v', 'a..b', 'v\0', 'ü', 'x'.repeat(28), '-v']) {
     assert.match(
@@ -119,7 +118,7 @@ test('statuses of a provider, by their numbers', () => {
   assert.is(postFailure('post_send', 1).status, Status.NO_MORE_ENTRIES);
 });
 
-test('requests complete in order, silent ones with the next, and positions wrap', () => {
+test('requests complete in order, silent ones with the next, and positions wrap around', () => {
   const requests = new OrderedRequests(3);
   for (let round = 0; round < 10; round++) {
     const first = requests.next;
@@ -143,7 +142,7 @@ test('requests complete in order, silent ones with the next, and positions wrap'
   assert.is(positionOf(requestId(2 ** 30 - 1, Queue.INVALIDATE)), 2 ** 30 - 1);
 });
 
-test('shared receives complete in any order', () => {
+test('shared Receives complete in any order', () => {
   const requests = new SharedRequests(3);
   const positions = ['a', 'b', 'c'].map((context) => {
     const position = requests.next;
@@ -161,7 +160,7 @@ test('shared receives complete in any order', () => {
   );
 });
 
-test('the SGEs that our rings have are those of a provider', () => {
+test('SGEs in our rings have the provider’s layout', () => {
   const { localDs } = uvpLayouts(8);
   assert.is(localDs.size, abi.sgeBytes);
   assert.equal(

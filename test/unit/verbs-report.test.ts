@@ -1,4 +1,4 @@
-// The report about RDMA devices, from a tree of files that replaces that of the OS.
+// The report about RDMA devices, from a tree of files that replaces the OS's.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { collectReport, formatReport, type SystemRoots } from '../../nd/cli/verb
 
 const noDevices = () => ({ devices: [] });
 
-/** An OS with a NIC. @returns its location; the test removes `root` */
+/** Creates the tree of an OS with a NIC. @returns its location; the test removes `root` */
 function system(): { root: string; roots: SystemRoots; put(path: string, text: string): void } {
   const root = mkdtempSync(join(tmpdir(), 'nd-report-'));
   const put = (path: string, text: string): void => {
@@ -49,7 +49,7 @@ function system(): { root: string; roots: SystemRoots; put(path: string, text: s
   return { root, roots, put };
 }
 
-test('a report has device, driver, firmware, link, GIDs and versions, and nothing that names the host', () => {
+test('a report has device, driver, firmware, link, GIDs and versions, and nothing that identifies the host', () => {
   const { root, roots } = system();
   const report = collectReport('9.8.7', noDevices, roots);
   rmSync(root, { recursive: true });
@@ -107,17 +107,17 @@ test('detected problems are reported with their cures', () => {
   assert.ok(none.advice[0]!.includes('rdma dev set'));
 });
 
-test('a device file that this user may not open is named', () => {
+test('a device file that this user may not open is reported', () => {
   const { root, roots } = system();
   rmSync(join(root, 'dev/uverbs0'));
-  symlinkSync('nowhere', join(root, 'dev/uverbs0')); // which not even root can open
+  symlinkSync('nowhere', join(root, 'dev/uverbs0')); // not even root can open it
   const { files, advice } = collectReport('1', noDevices, roots);
   rmSync(root, { recursive: true });
   assert.is(files['/dev/infiniband/uverbs0'], 'no access');
   assert.ok(advice.some((sentence) => sentence.includes('uverbs0') && sentence.includes('udev')));
 });
 
-test('devices as opened by this package: real ones, without data that names the host', () => {
+test('devices as opened by this package: only real ones, without data that identifies the host', () => {
   const { root, roots } = system();
   const gid = {
     index: 0,
@@ -161,7 +161,7 @@ test('devices as opened by this package: real ones, without data that names the 
   assert.ok(formatReport(report).includes('rxe0'));
 });
 
-test('devices that cannot be opened leave a report with the reason', () => {
+test('if devices cannot be opened, the report contains the reason', () => {
   const { root, roots } = system();
   const { failure, opened } = collectReport(
     '1',

@@ -1,11 +1,11 @@
-// Which package brings what on Windows, and what the errors name where it is missing.
+// The packages that provide each part on Windows, and the errors if they are missing.
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
 const moduleAt = (path: string): string => new URL(`../../${path}`, import.meta.url).href;
 
-/** Output of an expression in a process that acts as on Windows, where `require` finds only these modules of both. */
+/** Output of an expression in a process that acts as on Windows, where `require` only finds `modules` of the two. */
 function onWindows(arch: string, found: readonly string[], expression: string): string {
   const program = `
     import { Module } from 'node:module';
@@ -43,7 +43,7 @@ test('a missing koffi is reported with the package that depends on it, or that n
   );
 });
 
-test('the software HCA on Windows for arm64: the error names the Node.js to install', () => {
+test('the software HCA on Windows for arm64: the error states which Node.js to install', () => {
   assert.match(
     onWindows('arm64', [], 'loadAddon()'),
     /native addon cannot be loaded \(.*\)\. It exists for x64 only: install Node\.js for x64, .*\n$/,

@@ -68,7 +68,7 @@ test('lookup resolves the route, sends the data, and returns everything needed t
   assert.equal(await lookup, attributes);
 });
 
-test('query selects a peer; an unknown peer has no address vector', () => {
+test('query can select a peer; an unknown peer has no address vector', () => {
   const { endpoint, door } = datagrams();
   door.on('EP_QUERY', () => answer);
   assert.equal(endpoint.query(peer), attributes);
@@ -91,7 +91,7 @@ test('accept passes a queue pair number, with RDMA CM’s Q_Key by default', () 
   assert.is(s.WvIoEpDatagramAccept.decode(door.input('EP_ACCEPT')).param.qkey, 0xffff_fffe);
 });
 
-test('invalid arguments are refused before anything is sent', () => {
+test('invalid arguments are rejected before anything is sent', () => {
   const { endpoint, door, connect, rc, provider } = datagrams();
   const sent = door.log.length;
   throwsWv(() => endpoint.lookup(peer, new Uint8Array(181)), Status.INVALID_BUFFER_SIZE, /180/);
@@ -113,7 +113,7 @@ test('invalid arguments are refused before anything is sent', () => {
   assert.equal(door.log.slice(sent), ['EP_CREATE']);
 });
 
-test('join returns the group’s address; leave passes it; released endpoints release everything', async () => {
+test('join returns the group’s address, and leave passes it; released endpoints release everything', async () => {
   const { endpoint, door } = datagrams();
   const join = endpoint.joinMulticast(group);
   assert.equal(

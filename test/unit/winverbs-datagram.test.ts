@@ -54,13 +54,13 @@ function setUp() {
   return { door, provider, device, pd, cq, cqRing, qp, ah, ring, word, sizes, token: qpIn.token, all };
 }
 
-test('a datagram queue pair is created with type UD, without read depths', () => {
+test('a datagram queue pair is created with type UD and without read depths', () => {
   const { door } = setUp();
   const { qpType, initiatorDepth, responderResources } = s.WvIoQpCreate.decode(door.input('QP_CREATE'));
   assert.equal([qpType, initiatorDepth, responderResources], [QpType.UD, 0, 0]);
 });
 
-test('AH_CREATE carries the vector; the handle is destroyed by its last release, and keeps the domain until then', () => {
+test('AH_CREATE carries the vector; the last release destroys the handle, which keeps its domain until then', () => {
   const { door, pd, ah, all } = setUp();
   const { id, addressVector: av } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
   assert.is(id.id, s.WvIoId.decode(door.input('QP_CREATE')).id);
@@ -83,7 +83,7 @@ test('AH_CREATE carries the vector; the handle is destroyed by its last release,
   assert.ok(door.log.indexOf('AH_DESTROY') < door.log.indexOf('PD_DEALLOCATE'));
 });
 
-test('an address handle that cannot be created reports why, and leaves nothing behind', () => {
+test('a failed creation of an address handle reports the reason and leaves nothing behind', () => {
   const { door, pd } = setUp();
   const objects = door.objects;
   const refused = (more: object, status: number, text: RegExp) =>
@@ -164,7 +164,7 @@ test('the fields of a datagram: handle, QPN, Q_Key, flags, immediate data', () =
   assert.is(door.log.filter((name) => name.startsWith('doorbell')).length, 2);
 });
 
-test('a list of datagrams is posted with one doorbell; those before a refused one are queued', () => {
+test('a list of datagrams is posted with one doorbell; those before a rejected one are queued', () => {
   const { door, qp, ah, word, ring, sizes } = setUp();
   const to = { addressHandle: ah, destinationQpn: 0x12_3456, destinationQkey: 5, sgl: [sge] };
   qp.postSend([to, { ...to, flags: WvSend.IMMEDIATE, immediate: 9 }, { ...to, destinationQkey: 6 }]);
@@ -193,7 +193,7 @@ test('a list of datagrams is posted with one doorbell; those before a refused on
   throwsWv(() => qp.postSend(7 as never), Status.INVALID_PARAMETER, /`requests` must be an array/);
 });
 
-test('invalid datagrams are refused, and nothing is queued', () => {
+test('invalid datagrams are rejected, and nothing is queued', () => {
   const { qp, pd, device, ah, ring, sizes } = setUp();
   const send = (more: { flags?: number; qpn?: number; qkey?: number }) => () =>
     qp.send(0, ah, sge, more.flags ?? 0, more.qpn ?? 1, more.qkey ?? 1);
@@ -228,7 +228,7 @@ test('invalid datagrams are refused, and nothing is queued', () => {
   throwsWv(send({}), Status.NO_MORE_ENTRIES);
 });
 
-test('a receive reports its sender: QPN, P_Key index, GRH', () => {
+test('a Receive reports its sender: QPN, P_Key index, GRH', () => {
   const { cq, cqRing, qp, token } = setUp();
   qp.postReceive('r', [sge]);
   writeCqe(cqRing, {
@@ -268,7 +268,7 @@ test('start moves a queue pair to RTS in three steps', () => {
   assert.ok(psns[0]! >= 0 && psns[0]! < 2 ** 24);
 });
 
-test('groups are attached by address or GID; failures reject', async () => {
+test('groups are attached by address or GID; failures reject the promise', async () => {
   const { door, qp } = setUp();
   await qp.attachMulticast('239.1.2.3');
   const attached = s.WvIoQpMulticast.decode(door.input('QP_ATTACH'));
@@ -305,7 +305,7 @@ function grh6(source: string, destination: string): Uint8Array {
   return bytes;
 }
 
-test('GRHs of both families are parsed, and other bytes are refused', () => {
+test('GRHs of both families are parsed, and other bytes are rejected', () => {
   const four = parseGrh(grh4('192.0.2.9', '192.0.2.2'));
   assert.equal([four.ipVersion, four.trafficClass, four.flowLabel, four.hopLimit], [4, 0x68, 0, 33]);
   assert.equal([addressOf(four.sourceGid), addressOf(four.destinationGid)], ['192.0.2.9', '192.0.2.2']);
@@ -321,7 +321,7 @@ test('GRHs of both families are parsed, and other bytes are refused', () => {
     throwsWv(() => parseGrh(bytes), Status.INVALID_PARAMETER, /GRH/);
 });
 
-test('the reply vector is the reversed GRH; for a group it needs an address', () => {
+test('the reply vector is the reversed GRH, and for a group it needs an address', () => {
   const text = ({ sourceGid, destinationGid }: WvAddressVector) =>
     [sourceGid, destinationGid].map((gid) => addressOf(gidOf(gid)));
   const direct = replyAddressVector(grh4('192.0.2.9', '192.0.2.2'));
@@ -366,7 +366,7 @@ test('a resolved path opens its device and creates its address handle', () => {
   throwsWv(() => provider.resolvePath('nowhere'), Status.INVALID_ADDRESS, /nowhere/);
 });
 
-test('a group is reached from an interface', () => {
+test('a resolved group uses an interface', () => {
   const { provider } = setUp();
   throwsWv(() => provider.resolvePath('239.1.2.3'), Status.INVALID_PARAMETER, /interface/);
   throwsWv(() => provider.resolvePath('239.1.2.3', '::1'), Status.INVALID_PARAMETER, /same family/);

@@ -47,7 +47,7 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
   throwsWv(() => endpoint.bindAddress(any), Status.NOT_SUPPORTED, /does not support the request/);
 });
 
-test('unsupported requests are refused when posted: immediate data on iWARP, atomics without the capability', () => {
+test('unsupported requests are rejected when posted: immediate data on iWARP, atomics without the capability', () => {
   const lacks = (deviceType: number, atomicCapability: number) => {
     const pair = openPair();
     const { door, qp, setState, pd } = pair;
@@ -90,7 +90,7 @@ test('unsupported requests are refused when posted: immediate data on iWARP, ato
     throwsWv(post, Status.NOT_SUPPORTED, /^The device \w+ does not support atomic operations/);
   assert.is(none.posted(), 1);
   const whole = lacks(DeviceType.INFINIBAND, AtomicCapability.DEVICE);
-  // The program may have released the device; its queue pair keeps it alive.
+  // The program may have released the device, but its queue pair keeps it alive.
   whole.release();
   for (const post of [whole.immediate[0]!, whole.atomics[0]!, whole.atomics[1]!]) post();
   assert.is(whole.posted(), 4);

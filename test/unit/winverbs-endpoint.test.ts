@@ -61,7 +61,7 @@ test('bindAddress passes the device, except for the wildcard, and keeps the gran
   }
 });
 
-test('U13: an address of the wrong family, or a second bind, is refused', () => {
+test('U13: an address of the wrong family, or a second bind, is rejected', () => {
   const { ep, door } = openPair();
   throwsWv(() => ep.resolveRoute(peer), Status.INVALID_DEVICE_STATE, /bindAddress/);
   throwsWv(() => ep.bindAddress({ family: 6, address: '192.0.2.1', port: 1 }), Status.INVALID_ADDRESS);
@@ -91,7 +91,7 @@ test('U11: the length of private data is checked before anything is sent', () =>
   }
 });
 
-test('private data that exceeds the structure of Accept follows it; a Windows driver accepts no more than the structure', () => {
+test('private data that exceeds Accept’s structure follows the structure; a Windows driver only accepts as much as fits', () => {
   const { ep, qp, door, provider } = openPair();
   assert.is(provider.maxAcceptData, 196);
   const privateData = Uint8Array.from({ length: 196 }, (_, i) => i + 1);
@@ -119,7 +119,7 @@ test('connect passes the parameters, with defaults for missing ones', () => {
   assert.ok(param.responderResources > 0n && param.initiatorDepth > 0n);
 });
 
-test('U12: a queue pair is kept only on success, and replaced without a leak', async () => {
+test('U12: a queue pair is only kept on success, and replaced without a leak', async () => {
   const { ep, qp, door, all, pd, cq } = openPair();
   const qps = () => door.rig.hca.qps.size;
   const failing = ep.connect(qp, peer, {});
@@ -149,7 +149,7 @@ test('U12: a queue pair is kept only on success, and replaced without a leak', a
   assert.is(door.objects, 0);
 });
 
-test('U12: a queue pair is released when its request is refused before it is sent, even if the result is not read', async () => {
+test('U12: a queue pair is released when its request is rejected before it is sent, even if the result is not read', async () => {
   const { ep, qp, door } = openPair();
   door.files[0]!.closed = true;
   ep.connect(qp, peer, {});
@@ -160,7 +160,7 @@ test('U12: a queue pair is released when its request is refused before it is sen
   throwsWv(() => ep.accept(null, {}), Status.INVALID_PARAMETER, /queue pair/);
 });
 
-test('U12: requests completed without the event loop count', () => {
+test('U12: requests that complete without the event loop also count', () => {
   const { ep, qp, door } = openPair();
   const connect = ep.connect(qp, peer, {});
   door.request('EP_CONNECT').complete(Status.SUCCESS, new Uint8Array(0), false);
@@ -187,7 +187,7 @@ test('an endpoint released with outstanding requests releases everything', async
   assert.is(door.objects, 0);
 });
 
-test('getRequest accepts only endpoints of its own provider', async () => {
+test('getRequest only accepts endpoints of its own provider', async () => {
   const { ep, provider, door } = openPair();
   throwsWv(() => ep.getRequest(openPair().ep), Status.INVALID_PARAMETER, /provider/);
   const fresh = provider.createConnectEndpoint();
@@ -228,7 +228,7 @@ test('query returns addresses, data and depths, and the backlog of a listener', 
     rnrRetryCount: 6,
     backlog: 0,
   });
-  // The bytes after the structure belong to the data.
+  // The bytes after the structure belong to the private data.
   door.on('EP_QUERY', () =>
     Uint8Array.of(
       ...s.WvIoEpAttributes.encode({
@@ -303,12 +303,12 @@ test('requests reach the ring, failures are WvErrors, and nothing of them is ret
   );
 });
 
-test('poll fills an array, and refuses other arguments', () => {
+test('poll fills an array and rejects other arguments', () => {
   const { cq, cqRing, qp, token, setState } = openPair();
   setState(3);
   qp.send('x', [], WvSend.SIGNALED);
   writeCqe(cqRing, { token, wqe: 0 });
-  // The first is only their number, as in C.
+  // The first argument is only their number, as in C.
   for (const value of [8, undefined, null, {}, 'text']) {
     throwsWv(() => cq.poll(value as never), Status.INVALID_PARAMETER, /array/);
     throwsWv(() => cq.poll(value as never, 4), Status.INVALID_PARAMETER, /array/);

@@ -1,9 +1,9 @@
-// Every method of every WinVerbs interface, and its slot, so that a missing or renamed method is detected.
+// Every method of every WinVerbs interface with its slot, so that a missing or renamed method is detected.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as wv from '../../winverbs/index.js';
 
-/** A method: its name in TypeScript, on the interface's class or another one; or the reason why it is missing. */
+/** A method: its name in TypeScript, on the interface's class or another one, or the reason why it is missing. */
 type Where = string | readonly [className: string, name: string] | { readonly none: string };
 
 const OVERLAPPED: Record<string, Where> = {

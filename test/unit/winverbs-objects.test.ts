@@ -28,7 +28,7 @@ import { ethGuid } from '../helpers/kernel-rig.js';
 import { throwsWv } from '../helpers/outcome.js';
 import { failWith, openPair, RigDoor } from '../helpers/rig-door.js';
 
-test('objects are destroyed from the bottom up, in whatever order they are released', () => {
+test('objects are destroyed from the bottom up, no matter in which order they are released', () => {
   const forwards = openPair();
   for (const object of [...forwards.all]) object.release();
   const backwards = openPair();
@@ -68,7 +68,7 @@ test('references are counted; releasing too often does not affect children; use 
   throwsWv(() => provider.queryDeviceList(), Status.INVALID_HANDLE);
 });
 
-test('the list of devices is queried until it is complete, and no longer than it grows', () => {
+test('the list of devices is queried until it is complete, as long as it grows', () => {
   const guids = Array.from({ length: 1000 }, (_, index) => BigInt(index + 1));
   for (const most of [guids.length, 100]) {
     const door = new RigDoor();
@@ -134,7 +134,7 @@ test('U1, U2: blocking and overlapped forms report the same status, including TI
   throwsWv(() => connect.getResult({ wait: true }), Status.TIMEOUT);
 });
 
-test('U3: while one request waits, others and cancellation proceed', async () => {
+test('U3: while one request waits, other requests and cancellation proceed', async () => {
   const { cq } = openPair();
   const waiting = cq.notify('any');
   cq.resize(16);
@@ -144,7 +144,7 @@ test('U3: while one request waits, others and cancellation proceed', async () =>
   throwsWv(() => waiting.getResult(), Status.CANCELED);
 });
 
-test('U4: notify queues the request and arms before there is something to wait for', () => {
+test('U4: notify queues the request and arms the queue before a completion arrives', () => {
   const { cq, door } = openPair();
   const before = door.log.length;
   cq.notify('any');
@@ -208,7 +208,7 @@ test('U6, U7: an incomplete or absent UVP is NOT_SUPPORTED, by name', () => {
   assert.ok(!door.log.includes('DEVICE_OPEN'));
 });
 
-test('U8: a dead completion queue is an error, not a count', () => {
+test('U8: polling a dead completion queue is an error, not a count', () => {
   const { cq, cqRing } = openPair();
   cqRing.words[1] = 1;
   throwsWv(() => cq.poll([], 4), Status.BUFFER_OVERFLOW, /entries/);
@@ -269,7 +269,7 @@ test('U10: ports are checked, tables are complete, membership does not change th
   assert.is(device.queryPkey(1, 59), 59);
 });
 
-test('U14: the post hook of a failed IOCTL sees the failure, but neither its own input nor its command', () => {
+test('U14: the post hook of a failed IOCTL gets the failure, but neither its own input nor its command', () => {
   const door = new RigDoor();
   const seen: unknown[] = [];
   const { verbs } = door;
@@ -325,7 +325,7 @@ test('a post hook that cannot use the reply reverts the creation', () => {
   assert.is(hca.rings.size, rings);
 });
 
-test('U17: modify without STATE keeps the state; only complete access flags are accepted', () => {
+test('U17: modify without STATE does not change the state; only complete access flags are accepted', () => {
   const { qp, door, setState } = openPair();
   setState(3);
   qp.modify({ rnrNakTimeout: 5, qpState: 0 }, QpAttr.RNR_NAK_TIMEOUT);
@@ -369,7 +369,7 @@ test('U20: an object that is busy when it is destroyed is destroyed later', () =
   void cq;
 });
 
-test('memory: unsuitable buffers are refused with the reason', () => {
+test('memory: unsuitable buffers are rejected with the reason', () => {
   const { pd, hca, door } = openPair();
   const pins = hca.pins.size;
   throwsWv(() => pd.registerMemory(new Uint8Array(0), 0), Status.INVALID_PARAMETER, /must not be empty/);
@@ -396,7 +396,7 @@ test('memory: unsuitable buffers are refused with the reason', () => {
   assert.ok(!door.log.includes('MEMORY_REGISTER'));
 });
 
-test('memory: pinned while registered, with an rkey only for remote rights, and never transferred', () => {
+test('memory is pinned while registered, has an rkey only with remote rights, and is never transferred', () => {
   const { pd, hca, door } = openPair();
   const memory = new Uint8Array(64).subarray(8, 40);
   const local = pd.registerMemory(memory, WvAccess.LOCAL_WRITE | WvAccess.MW_BIND);
@@ -408,7 +408,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
   try {
     structuredClone(memory.buffer, { transfer: [memory.buffer] });
   } catch {
-    // Node.js refuses, or copies; the memory stays in both cases.
+    // Node.js either rejects this or copies. The memory is kept in both cases.
   }
   assert.is(memory.length, 32);
   door.on('MEMORY_DEREGISTER', () => failWith(Status.DEVICE_BUSY));
@@ -427,7 +427,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
 test("memory: a buffer's own methods do not detach registered memory", () => {
   const { pd } = openPair();
   const names = ['transfer', 'transferToFixedLength'];
-  // On a Node.js without them, they are replaced by functions without effect.
+  // If Node.js lacks these methods, they are replaced by functions without effect.
   const missing = names.filter((name) => !(name in ArrayBuffer.prototype));
   for (const name of missing) Reflect.set(ArrayBuffer.prototype, name, () => undefined);
   const call = (buffer: ArrayBufferLike, name: string) =>
@@ -460,7 +460,7 @@ test('memory: the last release of the protection domain deregisters its memory',
   assert.is((await pending).length, 8);
 });
 
-test('completion queues: sizes are checked, and a failed resize changes nothing', () => {
+test('completion queues: sizes are checked, and a failed resize has no effect', () => {
   const { device, cq, door, hca } = openPair();
   for (const entries of [0, -1, 1.5, 1025, Number.NaN]) {
     throwsWv(() => device.createCompletionQueue(entries), Status.INVALID_PARAMETER, /entries/);
@@ -476,7 +476,7 @@ test('completion queues: sizes are checked, and a failed resize changes nothing'
   assert.is(hca.rings.size, rings.length);
 });
 
-test('queue pairs: sizes beyond the device and foreign completion queues are refused', () => {
+test('queue pairs: sizes beyond the device and foreign completion queues are rejected', () => {
   const { pd, cq, hca } = openPair();
   const other = openPair();
   const rings = hca.rings.size;
@@ -495,7 +495,7 @@ test('queue pairs: sizes beyond the device and foreign completion queues are ref
   pd.createConnectQueuePair({ ...base, maxInlineSend: 100 });
 });
 
-test('a missing argument object is refused with the members that it needs', () => {
+test('the error for a missing argument object lists the required members', () => {
   const { pd, qp, provider, cq } = openPair();
   const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
   const ud = pd.createDatagramQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });

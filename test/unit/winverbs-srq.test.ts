@@ -1,4 +1,4 @@
-// IWVSharedReceiveQueue over a fake kernel: its requests through the door, and how they end.
+// IWVSharedReceiveQueue over a fake kernel: its requests through the door, and their results.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -9,7 +9,7 @@ import type { IWVSharedReceiveQueue, WvError } from '../../winverbs/index.js';
 import { throwsWv } from '../helpers/outcome.js';
 import { failWith, openPair } from '../helpers/rig-door.js';
 
-test('creation sends the requested size and the ring; a queue pair passes the queue and no depths', () => {
+test('creation sends the requested size and the ring; a queue pair passes the queue, but no receive depths', () => {
   const { pd, cq, door } = openPair();
   const srq = pd.createSharedReceiveQueue(5, 2, 3);
   const input = door.input('SRQ_CREATE');
@@ -28,7 +28,7 @@ test('creation sends the requested size and the ring; a queue pair passes the qu
   assert.ok(door.log.indexOf('QP_DESTROY') < door.log.indexOf('SRQ_DESTROY'));
 });
 
-test('U15: modify sends size and limit, and the provider sees both', () => {
+test('U15: modify sends size and limit, and the provider gets both', () => {
   const { pd, door } = openPair();
   const srq = pd.createSharedReceiveQueue(4, 1);
   const rings = door.rig.hca.rings.size;
@@ -45,7 +45,7 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
   const { maxWr, srqLimit } = WvIoSrqAttributes.decode(input);
   assert.equal([maxWr, srqLimit], [32, 7]);
   assert.is(SrqProviderIn.decode(input, WvIoSrqAttributes.size).entries, 32);
-  // The same size: only the limit is sent, and no ring.
+  // The size is the same, so only the limit is sent, without a ring.
   srq.modify(32, 1);
   assert.is(door.input('SRQ_MODIFY').length, WvIoSrqAttributes.size);
   assert.is(door.rig.hca.rings.size, rings);
@@ -95,7 +95,7 @@ test('notify ends in the event of its status; other statuses are failures', asyn
   assert.is(last.status, Status.CANCELED);
 });
 
-test('a provider without shared receive queues is NOT_SUPPORTED; a foreign queue is refused', () => {
+test('a provider without shared receive queues is NOT_SUPPORTED; a foreign queue is rejected', () => {
   const { pd, cq, door } = openPair();
   const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
   const foreign = openPair().pd.createSharedReceiveQueue(1, 1);

@@ -1,4 +1,4 @@
-/** Builds of other versions of this package, for tests of two versions on one host. In `build/versions`, kept for the next run. */
+/** Builds other versions of this package, for tests of two versions on one host. The builds remain in `build/versions` for the next run. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,7 +7,7 @@ import { DIALECT } from '../../kernel-bridge/hca/index.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** The commit before dialects had one number: frames of version 3, a hello of version 5, names without a number. */
+/** The last commit without a common dialect number. It uses frames of version 3, a hello of version 5, and names without a number. */
 const OLDER = '6f47a42';
 
 /** The file that defines the dialect. */
@@ -16,10 +16,10 @@ const definitions: ReadonlyMap<string, string> = new Map([
   ['kernel-bridge/schema/generated/numbers.ts', 'DIALECT = '],
 ]);
 
-/** A build of this package. */
+/** One build of this package. */
 export interface OtherBuild {
   readonly name: 'older' | 'next';
-  /** A compiled program of it, by its source's path without `.ts`. */
+  /** The file of a compiled program, by its source's path without `.ts`. */
   program(path: string): string;
 }
 
@@ -40,7 +40,7 @@ function unpackOlder(folder: string): void {
   execFileSync('tar', ['-x', '-C', folder], { input: git('archive', OLDER) });
 }
 
-/** A file with the next number, if it defines it. */
+/** Replaces the dialect by the next number in the file that defines it. */
 function changed(file: string, bytes: Buffer): Buffer {
   const before = definitions.get(file);
   if (before === undefined) return bytes;
@@ -50,7 +50,7 @@ function changed(file: string, bytes: Buffer): Buffer {
   return Buffer.from(text.replace(`${before}${DIALECT};`, `${before}${DIALECT + 1};`));
 }
 
-/** The files of this tree with the next dialect; unchanged files stay as they are, and so do their build results. */
+/** The files of this tree with the next dialect. Unchanged files keep their times, and so do their build results. */
 function copyNext(folder: string): void {
   const files = git('ls-files', '-z', '--cached', '--others', '--exclude-standard').toString().split('\0');
   for (const file of files.filter((name) => name !== '' && existsSync(join(root, name)))) {
@@ -62,7 +62,7 @@ function copyNext(folder: string): void {
   }
 }
 
-/** Builds it, or what has changed since an earlier run. */
+/** Builds the version, or only the parts that have changed since an earlier run. */
 export function otherBuild(name: OtherBuild['name']): OtherBuild {
   const folder = join(root, 'build/versions', name);
   const stamp = join(folder, 'built-of');

@@ -1,7 +1,7 @@
 /**
  * Two versions of this package on one host, and on two: `npm run test:versions`. The other version is built from the
- * commit before dialects had one number, and from this tree with the next number. Whichever is started first, the
- * result is correct bytes or a sentence.
+ * commit before dialects had one number, and from this tree with the next number. No matter which is started first, data arrives correctly
+ * or a connection fails with an explanation.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -49,8 +49,8 @@ class Net {
     this.child.on('message', (message) => this.#messages.push(message as Record<string, unknown>));
   }
 
-  /** The value of the next message with this name. */
-  async told(name: string): Promise<unknown> {
+  /** Returns the value of the next message with this name. */
+  async reported(name: string): Promise<unknown> {
     for (;;) {
       const at = this.#messages.findIndex((message) => name in message);
       if (at >= 0) return this.#messages.splice(at, 1)[0]![name];
@@ -89,7 +89,7 @@ async function opened(options: PeerOptions): Promise<Peer> {
   return peer;
 }
 
-/** Two processes of one version connect at this layer, and their data arrives. */
+/** Two processes of one version connect with this layer and exchange data. */
 async function connects(layer: Layer, server: Peer, client: Peer, port?: number): Promise<void> {
   const listener = await server.listen(layer, LOOPBACK, port === undefined ? {} : { port });
   const [active, passive] = await connectTo(listener, client, { accepterReceives: 2 });
@@ -145,7 +145,7 @@ function tests(other: OtherBuild): void {
       await connects(layer, c!, d!);
     }
     assert.equal(portSharers(), sharers);
-    // A process that joins when they have gone has the port.
+    // A process that starts after they have ended gets the port.
     await Promise.all([a.kill(), b.kill()]);
     const e = await ours();
     assert.equal(portSharers(), [e.pid]);
@@ -156,7 +156,7 @@ function tests(other: OtherBuild): void {
     const [c, d] = [await ours(), await ours()];
     const [a, b] = await Promise.all([theirs(), theirs()]);
     if (name === 'older') {
-      // It joins whatever it finds; this version then ends.
+      // The other version shares whatever port it finds. This version's processes then end.
       for (const peer of [c, d])
         await peer.said(/is held by process \d+ \(node\), which runs another version/);
       assert.equal(
@@ -180,7 +180,7 @@ function tests(other: OtherBuild): void {
     }
   });
 
-  test(`${name}: connections between the versions on one host are refused at once, whoever begins`, async () => {
+  test(`${name}: connections between the versions on one host are refused at once in both directions`, async () => {
     const [a, c] = [await theirs(), await ours()];
     for (const layer of LAYERS) {
       await isRefused(layer, a, c);
@@ -195,7 +195,7 @@ function tests(other: OtherBuild): void {
       );
   });
 
-  test(`${name}: each version has its own ports, and a client reaches the listener of its version`, async () => {
+  test(`${name}: each version has its own ports, and a client connects to the listener of its version`, async () => {
     const [a, b, c, d] = [await theirs(), await theirs(), await ours(), await ours()];
     const [there, here] = [
       await a.listen('nd2', LOOPBACK, { port: PORT }),
@@ -212,30 +212,30 @@ function tests(other: OtherBuild): void {
     }
   });
 
-  test(`${name}: streams and messages have the right bytes in both versions at once, also when one is killed`, async () => {
+  test(`${name}: streams and messages arrive correctly in both versions at once, even when one is killed`, async () => {
     const builds = [other.program, ownProgram];
     const servers = builds.map((of) => new Net(of, 'serve', LOOPBACK, 0));
     const ports: number[] = [];
-    for (const server of servers) ports.push((await server.told('port')) as number);
+    for (const server of servers) ports.push((await server.reported('port')) as number);
     const clients = builds.map((of, i) => new Net(of, 'ask', LOOPBACK, ports[i]!));
     for (const client of clients) {
-      assert.is(await client.told('stream'), BYTES);
-      assert.is(await client.told('channel'), 4);
+      assert.is(await client.reported('stream'), BYTES);
+      assert.is(await client.reported('channel'), 4);
     }
     for (const killed of [0, 1]) {
       const again = builds.map((of) => new Net(of, 'serve', LOOPBACK, 0));
       const there: number[] = [];
-      for (const server of again) there.push((await server.told('port')) as number);
+      for (const server of again) there.push((await server.reported('port')) as number);
       const streaming = builds.map((of, i) => new Net(of, 'stream', LOOPBACK, there[i]!));
-      for (const client of streaming) assert.is(await client.told('length'), BYTES);
+      for (const client of streaming) assert.is(await client.reported('length'), BYTES);
       await again[killed]!.kill();
       const lost = streaming[killed]!;
       let end: unknown = BYTES;
-      while (end === BYTES) end = await lost.told('length');
+      while (end === BYTES) end = await lost.reported('length');
       assert.type((end as { code?: unknown }).code, 'string', JSON.stringify(end));
-      // Those of the other continue.
+      // Connections of the other version continue.
       for (let round = 0; round < 3; round += 1)
-        assert.is(await streaming[1 - killed]!.told('length'), BYTES);
+        assert.is(await streaming[1 - killed]!.reported('length'), BYTES);
     }
   });
 
@@ -245,18 +245,17 @@ function tests(other: OtherBuild): void {
       [ownProgram, other.program],
     ] as const) {
       const server = new Net(of, 'serve', LOOPBACK, 0);
-      const client = new Net(to, 'ask', LOOPBACK, (await server.told('port')) as number);
+      const client = new Net(to, 'ask', LOOPBACK, (await server.reported('port')) as number);
       for (const what of ['stream', 'channel']) {
-        const outcome = await client.told(what);
+        const outcome = await client.reported(what);
         assert.is((outcome as { code?: string }).code, 'ECONNREFUSED', `${what}: ${JSON.stringify(outcome)}`);
       }
-      // Each version has its own ports: the next server may get this one's number, and that client would reach this
-      // one.
+      // Each version has its own ports. The next server may get the same number as this one, and its client would connect to this one.
       await server.kill();
     }
   });
 
-  test(`${name}: nd stat of each version shows its own processes, and this one names the others`, async () => {
+  test(`${name}: nd stat of each version shows its own processes, and this one also names the others`, async () => {
     const [a, c] = [await theirs(), await ours()];
     const [ourStat, theirStat] = [await stat(ownProgram), await stat(other.program)];
     assert.match(ourStat, new RegExp(`${a.pid}\\b.*runs another version`));
@@ -265,7 +264,7 @@ function tests(other: OtherBuild): void {
     if (name === 'next') assert.match(theirStat, new RegExp(`${c.pid}\\b.*runs another version`));
   });
 
-  test(`${name}: two hosts speak plain RoCEv2, and networkdirect/net says which versions there are`, async () => {
+  test(`${name}: two hosts speak plain RoCEv2, and networkdirect/net reports both versions`, async () => {
     const hosts = await TwoHosts.start();
     try {
       const [one, two] = hosts.hosts;
@@ -289,16 +288,16 @@ function tests(other: OtherBuild): void {
           await listener.release();
         }
       }
-      // The first version that joins has the host's port.
+      // The first version that starts owns the host's port.
       await endPeers();
       const server = new Net(ownProgram, 'serve', one.address, 0, one.by);
-      const port = (await server.told('port')) as number;
+      const port = (await server.reported('port')) as number;
       const there = new Net(other.program, 'ask', one.address, port, two.by);
-      const failed = (await there.told('stream')) as { code: string; message: string };
-      const heard = (await server.told('clientError')) as { code: string; message: string };
-      assert.is(heard.code, 'EPROTO');
+      const failed = (await there.reported('stream')) as { code: string; message: string };
+      const reported = (await server.reported('clientError')) as { code: string; message: string };
+      assert.is(reported.code, 'EPROTO');
       assert.match(
-        heard.message,
+        reported.message,
         name === 'older'
           ? /(?:speaks|uses) version 5 .*this side version/
           : /(?:speaks|uses) version \d+ .*this side version \d+/,
@@ -310,10 +309,10 @@ function tests(other: OtherBuild): void {
           ownProgram,
           'ask',
           two.address,
-          (await theirServer.told('port')) as number,
+          (await theirServer.reported('port')) as number,
           one.by,
         );
-        const refused = (await client.told('stream')) as { code: string; message: string };
+        const refused = (await client.reported('stream')) as { code: string; message: string };
         assert.is(refused.code, 'EPROTO');
         assert.match(
           refused.message,
@@ -344,7 +343,7 @@ async function stat(program: (path: string) => string): Promise<string> {
   return text;
 }
 
-// Building needs no namespace, and may need the network's registry.
+// The build runs outside of the namespace, because it may need the registry.
 const builds = (['older', 'next'] as const).filter(
   (name) => process.argv[2] === undefined || process.argv[2] === name,
 );

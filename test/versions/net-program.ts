@@ -13,7 +13,7 @@ const told = (error: unknown) => {
 };
 
 const BYTES = 8 << 20;
-/** Each byte depends on its position, in a way that no other position of a message or ring repeats soon. */
+/** Each byte depends on its position, so that nearby positions of a message or ring differ. */
 const pattern = Buffer.alloc(
   BYTES,
   Uint8Array.from({ length: 65_521 }, (_, at) => (at * 31 + (at >> 8)) & 0xff),
@@ -55,7 +55,7 @@ if (role === 'serve') {
   tell({ stream: await streamed().catch(told) });
   tell({ channel: await asked().catch(told) });
 } else {
-  // Streams until it fails, for a process that is killed meanwhile.
+  // Streams until an error, for a process that is killed in the meantime.
   for (let rounds = 1; ; rounds += 1) {
     const length = await streamed().catch(told);
     tell({ round: rounds, length });

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { byNetworkOf, inNewNetwork, inNewNetworkBeside } from '../network-namespace.js';
 
-/** A simulated host: a network namespace that exists as long as the process of this object. */
+/** A simulated host: a network namespace, which exists as long as this object's process. */
 export interface Host {
   readonly address: string;
   readonly interface: string;
@@ -11,7 +11,7 @@ export interface Host {
   readonly by: readonly string[];
 }
 
-/** Two hosts and a cable between them. */
+/** Two hosts connected by a cable. */
 export class TwoHosts {
   readonly hosts: readonly [Host, Host];
 
@@ -56,7 +56,7 @@ export class TwoHosts {
     for (const each of this.hosts) this.untilUp(each);
   }
 
-  /** A link comes up after some time. Until then, its addresses are not listed. */
+  /** It takes some time until a link is up and its addresses are listed. */
   private untilUp(host: Host): void {
     const until =
       'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';

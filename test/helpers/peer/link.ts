@@ -18,10 +18,10 @@ const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;
 
 const queues = { sends: 'outbound', receives: 'inbound' } as const satisfies Record<keyof Completions, Which>;
 
-/** The context of a request: its label, and the offset at which a Receive puts its message. */
+/** The context of a request: its label, and the offset of a Receive's buffer. */
 type Context = [label: string, offset?: number];
 
-/** A connection that carries texts. Its queues are separate, so that the order of each is visible. */
+/** A connection for text messages. Its completion queues are separate, so that the order of each is visible. */
 export class Link {
   readonly side: Side;
   readonly #bytes = Buffer.alloc(2 * SENDS_AT);
@@ -100,7 +100,7 @@ export class LinkListener {
     return this.listener.address.port;
   }
 
-  /** `use` receives the link before anything is awaited. */
+  /** `use` is called with the link before anything is awaited. */
   async accept(receives: number, data: string, use: (link: Link) => void): Promise<string> {
     const link = new Link(this.host);
     use(link);

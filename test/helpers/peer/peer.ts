@@ -28,7 +28,7 @@ export class PeerError extends Error {
 }
 
 export interface PeerOptions {
-  /** Options of the peer's kernel, passed in its environment. */
+  /** Kernel options of the peer, passed in its environment. */
   readonly kernel?: KernelOptionsInput;
   /** The command that starts the process, such as `unshare -n`. */
   readonly by?: readonly string[];
@@ -41,7 +41,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The warning that another process owns UDP port 4791, and the line that Node.js appends. */
+/** The warning that another process owns UDP port 4791, including the line that Node.js appends. */
 const portHeld = /^\(node:\d+\) NetworkDirectWarning: UDP port 4791 .* is held by .*\r?\n(\(Use .*\r?\n)?/gm;
 
 const alive = new Set<Peer>();
@@ -109,7 +109,7 @@ export class Peer {
     const id = this.#nextId++;
     const command: Command = { id, op, args, ...(worker === undefined ? {} : { worker }) };
     const answer = this.#answer(op, id);
-    // If a test fails before it awaits this reply, it has already reported the reason.
+    // If a test fails before it awaits this reply, the test has already reported the reason.
     answer.catch(() => {});
     this.#child.send(command);
     return answer as Promise<Answer<K>>;
@@ -144,7 +144,7 @@ export class Peer {
     else this.#child.kill('SIGSTOP');
   }
 
-  /** Ends the process in one of several ways and returns the result. The test fails if it does not exit. */
+  /** Ends the process in the given way and returns the result. The test fails if it does not exit. */
   async leave(how: Arguments<'leave'>['how']): Promise<Exit> {
     this.call('leave', { how }).catch(() => {});
     return await within(this.exited, `The process did not end by '${how}'`);
@@ -230,7 +230,7 @@ export class PeerLink {
     return this.peer.call('notifyDisconnect', { link: this.name }, this.worker);
   }
 
-  /** Starts Disconnect. Returns the completions at the time when the call returned. */
+  /** Starts Disconnect. Returns the completions that were available when the call returned. */
   startDisconnect(): Promise<Completions> {
     return this.peer.call('disconnect', { link: this.name }, this.worker);
   }

@@ -1,6 +1,6 @@
 /**
- * A process, or a Worker of one, that executes a test's commands: it establishes connections, posts requests, and exits in all ways in
- * which a process can. Commands arrive over the IPC channel or from the thread that started the Worker.
+ * A process, or a Worker of one, that executes a test's commands: it establishes connections, posts requests, and exits in every possible
+ * way. Commands arrive over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
 import { resolveKernelOptions } from '../../../kernel-bridge/door/soft/resolve-options.js';
@@ -36,7 +36,7 @@ function found<T>(map: Map<string, T>, name: string): T {
   return value;
 }
 
-/** Waits for completions of one queue by notification. */
+/** Waits for completions of one queue, using notifications. */
 async function take(link: Link, which: keyof Completions, count: number): Promise<Completions['sends']> {
   const taken = link.pollOne(which);
   while (taken.length < count) {
@@ -46,7 +46,7 @@ async function take(link: Link, which: keyof Completions, count: number): Promis
   return taken;
 }
 
-/** The same without a turn of the event loop. */
+/** Waits without a turn of the event loop. */
 function takeBlocking(link: Link, which: keyof Completions, count: number): Completions['sends'] {
   const taken = link.pollOne(which);
   while (taken.length < count) {

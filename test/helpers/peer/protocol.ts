@@ -20,11 +20,11 @@ export interface Completions {
   readonly receives: RequestResult[];
 }
 
-/** The operations of a peer by name: arguments and reply. */
+/** The operations of a peer by name, with arguments and reply. */
 export interface Operations {
   listen(args: { as: string; layer: Layer; address: string; port?: number; backlog?: number }): number;
   unlisten(args: { listener: string }): void;
-  /** Opens UDP port 4791, which listeners and links on the loopback address do not. */
+  /** Opens UDP port 4791, which listeners and links on the loopback address leave closed. */
   openToStrangers(args: Record<never, never>): void;
   /** Accepts the next request of a listener. Returns its private data when the connection is established. */
   accept(args: { listener: string; as: string; receives?: number; data?: string }): string;
@@ -48,7 +48,7 @@ export interface Operations {
   results(args: { link: string; sends: number; receives: number }): Completions;
   /** Returns the name of its status. */
   notifyDisconnect(args: { link: string }): string;
-  /** Starts Disconnect. Returns the completions at the time when the call returned, before any other turn. */
+  /** Starts Disconnect. Returns the completions that were available when the call returned, before another turn. */
   disconnect(args: { link: string }): Completions;
   /** Returns the name of the Disconnect's status. */
   disconnected(args: { link: string }): string;
@@ -62,7 +62,7 @@ export interface Operations {
   blockingSession(args: { address: string; port: number; texts: readonly string[] }): BlockingReport;
   /** Spins, without a turn of the event loop, until the peer has disconnected. */
   spinUntilDisconnected(args: { link: string }): SpinReport;
-  /** Connects, exchanges a message and disconnects a number of times. On failure, each side reports its progress. */
+  /** Repeatedly connects, exchanges a message and disconnects. On failure, each side reports its progress. */
   serveMany(args: { listener: string; count: number }): number;
   connectMany(args: { layer: Layer; address: string; port: number; count: number }): number;
   /** Starts the passive side of a plan's traffic. Returns its port. */
@@ -72,11 +72,11 @@ export interface Operations {
   trafficConnect(args: TrafficOptions & { as: string; address: string; port: number }): void;
   /** Runs one side's part of the traffic. Fails on any error. */
   trafficRun(args: { as: string }): TrafficReport;
-  /** For the active side, after its traffic: Writes that are read back. */
+  /** For the active side, after its traffic: posts Writes and reads them back. */
   trafficStream(args: { as: string; rounds: number }): void;
   /** Ends the connection. Returns the name of the status. */
   trafficDisconnect(args: { as: string }): string;
-  /** Changes the faults of the process's wire. */
+  /** Changes the injected faults of the process's wire. */
   setFaults(args: { faults: NonNullable<KernelOptionsInput['faults']> }): void;
   startWorker(args: { worker: string }): void;
   terminateWorker(args: { worker: string }): number;

@@ -12,7 +12,7 @@ import {
   statusName,
 } from '../../../nd/index.js';
 
-/** Every size is transferred once each as a Send, as its echo, as a Write and as a Read, in an order that depends on the seed. */
+/** Every size is transferred once as a Send, its echo, a Write and a Read, in an order that depends on the seed. */
 export const TRAFFIC_SIZES: readonly number[] = [
   0, 1, 2, 3, 5, 63, 255, 1023, 1024, 1025, 4095, 4096, 4097, 9000, 65_535, 65_536, 100_001, 262_144,
 ];
@@ -125,7 +125,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** Accepts as the passive side. `listening` receives the port. Resolves when the peer has the window's descriptor. */
+  /** Accepts a connection as the passive side. `listening` is called with the port. Resolves when the peer has the window's descriptor. */
   static async accept(
     address: string,
     options: TrafficOptions,
@@ -207,7 +207,7 @@ export class TrafficSide {
     return { inbound: await echoes, outbound };
   }
 
-  /** For the active side, after run(): repeats a request of that size. The data of a Read is checked. */
+  /** For the active side, after run(): repeats a request of that size. Checks the data of a Read. */
   async again(kind: 'read' | 'write', size: number): Promise<void> {
     const { side } = this;
     const index = this.#plan.pieces[kind].findIndex((piece) => piece.size === size);

@@ -1,5 +1,4 @@
-// Both ways of loading the package return the same objects, and so the state behind them is the same: drivers of one
-// kernel.
+// Both ways of loading the package return the same objects, which share their state, such as the drivers of one kernel.
 const { equal } = require('node:assert/strict');
 const { pathToFileURL } = require('node:url');
 
