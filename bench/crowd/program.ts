@@ -1,5 +1,5 @@
 /**
- * One process of a crowd: `program.js PART`, a {@link Part} as JSON. Messages from the parent tell it when to connect, begin and report.
+ * One process of a crowd: `program.js PART`, a {@link Part} as JSON. Messages from the parent make it connect, begin and report.
  * Each connection of a client has one request in flight.
  */
 import { once } from 'node:events';

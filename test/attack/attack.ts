@@ -29,10 +29,11 @@ export interface Attack {
   readonly full: number;
   readonly short: number;
   /**
-   * Whether the short run omits the fixed seed, with which `npm run test:all` runs this attack. It then only uses the seed that it prints.
+   * Whether the short run omits the fixed seed and only uses the one that it prints. `npm run test:all` runs this attack with the fixed
+   * seed.
    */
   readonly seldom?: boolean;
-  /** What the machine must support. */
+  /** Requirements that the machine must meet. */
   readonly needs?: readonly Need[];
   run(run: Run): Promise<Outcome>;
 }

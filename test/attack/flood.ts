@@ -75,8 +75,8 @@ function isForAll(bytes: Uint8Array): boolean {
   return bytes[0]! < UNRELIABLE_FROM && (qpn <= 1 || qpn === 0xff_ffff);
 }
 
-async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
-  const aims = told.map(
+async function fire({ aims: reported, packets, forbidden }: Burst): Promise<Sent> {
+  const aims = reported.map(
     (aim): Aim => ({ ...aim, memory: { ...aim.memory, address: BigInt(aim.memory.address) } }),
   );
   const spared = new Set(forbidden);

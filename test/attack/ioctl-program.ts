@@ -80,7 +80,7 @@ interface World {
 function statusOf(call: () => Uint8Array, most: number): number {
   try {
     const { length } = call();
-    if (length > most) findings.push(`${length} bytes of output, where ${most} were asked for`);
+    if (length > most) findings.push(`${length} bytes of output, although only ${most} were requested`);
     succeeded++;
     return Status.SUCCESS;
   } catch (error) {

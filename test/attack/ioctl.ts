@@ -18,9 +18,9 @@ async function runIoctls({ build, seed, count, progress }: Run): Promise<Outcome
   const partner = new Program('victim', { build, args: [JSON.stringify(job)], options: {} });
   const { port } = await partner.next<{ port: number }>('start');
   const program = new Program('ioctl-program', { build, args: [port, count, seed], options: {} });
-  let told = await program.last<IoctlReport | IoctlProgress>();
-  for (; 'progress' in told; told = await program.last()) progress(told.progress);
-  const { done, succeeded, foreignIds, scribbles, findings, rounds } = told;
+  let reported = await program.last<IoctlReport | IoctlProgress>();
+  for (; 'progress' in reported; reported = await program.last()) progress(reported.progress);
+  const { done, succeeded, foreignIds, scribbles, findings, rounds } = reported;
   await partner.ask('end');
   for (const one of [program, partner]) {
     const how = await one.exited;

@@ -47,7 +47,7 @@ async function serve(): Promise<void> {
   let messages = 0;
   const memory = allocate(PARTS * BYTES);
   const server = createChannelServer();
-  /** The mark of the message in each part; undefined: the part is free. */
+  /** The mark of the message in each part, or undefined if the part is free. */
   const parts = new Array<number | undefined>(PARTS).fill(undefined);
   const lending = new Promise<void>((resolve) => {
     server.once('channel', (first: Channel) => void first.lend(memory).then(() => resolve()));

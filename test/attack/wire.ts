@@ -49,7 +49,7 @@ export interface Field {
 
 const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm: { timewaitMs: 50 } };
 
-/** A time in which any victim reconnects. */
+/** A time long enough for any victim to reconnect. */
 const IDLE_MS = 60_000;
 
 const here = { address: ADDRESS, by: [] } as const;

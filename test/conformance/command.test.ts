@@ -91,9 +91,9 @@ test('--list prints names and clauses, with --json one line of JSON each', async
   const text = await conformance('--list', '--spi', 'v2');
   const json = await conformance('--list', '--spi', 'v2', '--json');
   assert.equal([text.code, json.code], [0, 0]);
-  const told = json.lines.map((line) => JSON.parse(line) as { name: string; clause: string });
-  assert.ok(told.length > 100);
-  for (const [index, { name, clause }] of told.entries()) {
+  const reported = json.lines.map((line) => JSON.parse(line) as { name: string; clause: string });
+  assert.ok(reported.length > 100);
+  for (const [index, { name, clause }] of reported.entries()) {
     assert.is(text.lines[index], `${name}  ${clause}`);
     assert.is(cases.find((one) => one.name === name)?.clause, clause);
   }

@@ -55,13 +55,13 @@ const helloOf = (token: unknown, more: object = {}): string =>
 
 /** Returns all lines of a connection until the server closes it. */
 async function linesUntilClosed(socket: Socket): Promise<string> {
-  let told = '';
+  let reported = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => {
-    told += chunk;
+    reported += chunk;
   });
   socket.on('error', () => {}); // after the server has closed it, if it is still sending
   await once(socket, 'close');
-  return told;
+  return reported;
 }
 
 async function answersOf(

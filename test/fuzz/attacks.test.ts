@@ -1,4 +1,4 @@
-/** Packet attacks with a fixed seed and small counts; `npm run test:attack` runs more of them (docs/attack.md). */
+/** Packet attacks with a fixed seed and small counts. `npm run test:attack` runs more of them (docs/internals/bounds.md). */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { attacks } from '../attack/attacks.js';

@@ -74,8 +74,8 @@ function blockInScript(way: string): string {
 
 async function main(mode: string, way: string): Promise<void> {
   if (mode === 'vm') {
-    const told = blockInScript(way);
-    console.log(told);
+    const reported = blockInScript(way);
+    console.log(reported);
     process.exit(7);
   }
   const worker = startWorker({ mode: mode === 'nested' ? 'parent' : 'block', way });

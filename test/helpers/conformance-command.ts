@@ -16,7 +16,7 @@ export interface Ended {
   readonly errors: string;
 }
 
-/** Where and how the command runs: the command that starts a process there, and kernel options. */
+/** Options of a run: the command that starts a process on the host, and kernel options. */
 export interface Place {
   readonly by: readonly string[];
   readonly kernel?: KernelOptionsInput;

@@ -101,7 +101,7 @@ export class FakeHca implements SoftHca, UserHca {
   readonly mads: Uint8Array[] = [];
   /** P_Keys of {@link mads}. */
   readonly madPkeys: number[] = [];
-  /** The statuses with which commands fail, by command name. */
+  /** Commands that must fail, with their statuses. */
   readonly refuse = new Map<keyof SoftHca, number>();
   /** A state whose modify fails with this status. */
   refuseState: { state: number; status: number } | undefined;

@@ -1,5 +1,5 @@
 /**
- * Live kernel objects of every kind, created only by IOCTLs. They are used in a valid input for every IOCTL, from which fuzzing starts.
+ * Live kernel objects of every kind, created only by IOCTLs. A valid input for every IOCTL uses them, as the starting point of fuzzing.
  */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -13,7 +13,7 @@ import {
 } from '../../kernel-bridge/ioctl/index.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 
-/** The functions of the addon with which a UVP registers memory with the HCA. */
+/** The functions of the addon that a UVP uses to register memory with the HCA. */
 export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;
 
 /** Endpoints by state. */

@@ -128,7 +128,7 @@ export function window(side: AnySide): Window {
   return side.adapter.createMemoryWindow();
 }
 
-/** Binds a window to the first bytes of the side's memory or of other memory. Returns the descriptor with which a peer accesses it. */
+/** Binds a window to the first bytes of the side's memory or of other memory. Returns the descriptor that a peer uses to access it. */
 export function bind(
   side: AnySide,
   to: Window,

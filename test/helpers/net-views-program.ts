@@ -22,6 +22,6 @@ const server = createChannelServer((channel) => {
 });
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
-const told = { port: server.address()!.port };
-if (parentPort === null) process.send!(told);
-else parentPort.postMessage(told);
+const reported = { port: server.address()!.port };
+if (parentPort === null) process.send!(reported);
+else parentPort.postMessage(reported);

@@ -81,57 +81,57 @@ async function until(id: bigint, wanted: number): Promise<number> {
   return flags;
 }
 
-const told: Record<string, unknown> = {};
+const reported: Record<string, unknown> = {};
 const watched = openDevice();
 
 const first = notify(watched);
 ip('address add 10.98.0.2/24 dev nd0');
-told.address = await first;
+reported.address = await first;
 
 const second = notify(watched);
 ip('link set nd0 address 02:00:00:00:00:77');
-told.linkAddress = await second;
+reported.linkAddress = await second;
 
 // The device still has the same GUID.
 const silent = openDevice();
 ip('link set nd1 down');
-told.down = await until(watched, 2);
+reported.down = await until(watched, 2);
 const port = (): number[] => {
   const input = s.WvIoDevicePortQuery.encode({ id: watched, portNumber: 1 });
   const output = file.ioctl(IoctlCode.DEVICE_PORT_QUERY, input, s.WvIoPortAttributes.size);
   const { state, activeMtu, gidTableLength } = s.WvIoPortAttributes.decode(output);
   return [state, activeMtu, gidTableLength];
 };
-told.withoutCarrier = port();
+reported.withoutCarrier = port();
 ip('link set nd0 mtu 9000');
 linkUp('nd1');
-told.up = await until(watched, 2);
+reported.up = await until(watched, 2);
 ip('address del 10.98.0.2/24 dev nd0');
 await until(watched, 4);
 // All events since the device was opened, in one reply.
-told.accumulated = await notify(silent);
-told.withCarrier = port();
+reported.accumulated = await notify(silent);
+reported.withCarrier = port();
 
 // IWVDevice::Notify: several pending requests, one canceled individually, all canceled, and events in between.
 const provider = openProvider();
 const device = provider.openDevice(guid);
 const [oldest, cancelled, next] = [device.notify(1), device.notify(1), device.notify(1)];
 cancelled.cancel();
-told.cancelled = await outcome(cancelled);
+reported.cancelled = await outcome(cancelled);
 ip('address add 10.98.0.3/24 dev nd0');
-told.oldest = [await oldest, next.completed];
+reported.oldest = [await oldest, next.completed];
 ip('address del 10.98.0.3/24 dev nd0');
-told.next = await next;
+reported.next = await next;
 const none = [device.notify(1), device.notify(1)];
 device.cancelOverlappedRequests();
-told.none = await Promise.all(none.map((one) => outcome(one)));
+reported.none = await Promise.all(none.map((one) => outcome(one)));
 await notify(watched);
 ip('address add 10.98.0.3/24 dev nd0');
 await until(watched, 4);
 ip('link set nd0 address 02:00:00:00:00:78');
 await until(watched, 8);
-told.kept = await device.notify(1);
-told.noPort = await outcome(device.notify(2));
+reported.kept = await device.notify(1);
+reported.noPort = await outcome(device.notify(2));
 
 const endpoint = made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }));
 file.ioctl(
@@ -150,11 +150,11 @@ const request = file.ioctlOverlapped(
 await notify(silent);
 const waits = [notify(watched), notify(silent), request, device.notify(1)];
 ip('link delete nd0');
-told.removed = await Promise.all(waits.map((one) => outcome(one)));
-told.afterwards = await outcome(device.notify(1));
-told.removing = readCounters().devices.removing;
+reported.removed = await Promise.all(waits.map((one) => outcome(one)));
+reported.afterwards = await outcome(device.notify(1));
+reported.removing = readCounters().devices.removing;
 file.close();
 device.release();
 provider.release();
-told.after = readCounters().devices.removing;
-console.log(JSON.stringify(told));
+reported.after = readCounters().devices.removing;
+console.log(JSON.stringify(reported));

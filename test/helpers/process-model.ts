@@ -27,7 +27,7 @@ const session = fc.record({
   active: fc.nat(99),
   passive: fc.nat(99),
   steps: fc.array(step, { maxLength: 14 }),
-  /** Which side ends the session: one, both at once, or one by releasing everything; or no connection is established. */
+  /** How the session ends: by one side, by both at once, by releasing everything, or without an established connection. */
   end: fc.constantFrom('one', 'one', 'both', 'release', 'refused'),
   ender: fc.constantFrom(...SIDES),
 });

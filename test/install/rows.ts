@@ -1,4 +1,4 @@
-/** The rows of `npm run test:install`: each installs the packed package into an empty folder, and runs programs there. */
+/** The rows of `npm run test:install`. Each installs the packed package into an empty folder and runs programs there. */
 import { deepStrictEqual } from 'node:assert';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

@@ -73,8 +73,12 @@ needing(test, 'fish')('fish completes commands, options and files', async () => 
   const file = await script('fish');
   await script('bash');
   for (const { line, completed } of lines) {
-    const told = shell('fish', ['--no-config', '-c', `source ${file}; complete -C ${JSON.stringify(line)}`]);
-    const words = told
+    const reported = shell('fish', [
+      '--no-config',
+      '-c',
+      `source ${file}; complete -C ${JSON.stringify(line)}`,
+    ]);
+    const words = reported
       .split('\n')
       .map((one) => one.split('\t')[0]!)
       .filter((word) => word !== '');
@@ -99,9 +103,9 @@ needing(test, 'zsh')('zsh completes commands and options at a terminal', async (
   const single = lines.flatMap(({ line, completed }) =>
     completed?.length === 1 ? [{ line, completed }] : [],
   );
-  const told = shell('zsh', ['-f', '-c', driver, 'zsh', ...single.map(({ line }) => line)]);
+  const reported = shell('zsh', ['-f', '-c', driver, 'zsh', ...single.map(({ line }) => line)]);
   assert.equal(
-    told.trim().split('\n'),
+    reported.trim().split('\n'),
     single.map(({ line, completed }) => [...line.split(' ').slice(1, -1), completed[0]].join(' ')),
   );
 });

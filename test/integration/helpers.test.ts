@@ -161,12 +161,12 @@ test('v1: connecting and accepting in one call each', async () => {
 
 test('WinVerbs: the next completion of one and of several queues', async () => {
   const { a, b, release } = await connectedPair();
-  a.qp.send('nobody receives it yet', [], WvSend.SIGNALED);
+  a.qp.send('no Receive is posted yet', [], WvSend.SIGNALED);
   b.qp.postReceive('r', []);
   const { cq, completion } = await firstCompletion([b.cq, a.cq]);
   assert.ok(cq === a.cq || cq === b.cq);
   const other = await nextCompletion(cq === a.cq ? b.cq : a.cq);
-  assert.equal(new Set([completion.context, other.context]), new Set(['r', 'nobody receives it yet']));
+  assert.equal(new Set([completion.context, other.context]), new Set(['r', 'no Receive is posted yet']));
   release();
 });
 

@@ -49,7 +49,7 @@ const options: KernelOptionsInput = {
 /** Far less than a minute, but more than a busy machine needs to report all ends. */
 const AT_ONCE_MS = 10_000;
 
-/** What the peer was doing when victims were killed, with counts. */
+/** The peer's activities at the time when victims were killed, with counts. */
 const points = new Map<string, number>();
 let served = 0;
 
@@ -142,7 +142,7 @@ const MOST_STOPPED_MS = 40;
 /** Longer than a process takes to start. */
 const START_MS = 600;
 
-/** The points at which a victim is ended. */
+/** The phases in which a victim is ended, with their weights. */
 const ends = {
   /** While its clients are working. */
   working: 6,
@@ -193,8 +193,8 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
     if (moves-- === 0) reached();
   };
   let port: number | undefined;
-  child.once('message', (told: number) => {
-    port = told;
+  child.once('message', (reported: number) => {
+    port = reported;
     moved();
   });
   const victim: Victim = { killed: false, dead, moved };

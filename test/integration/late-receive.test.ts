@@ -28,7 +28,7 @@ for (const link of LINKS) {
     `${link}: a Send succeeds although its Receive is 5, 100 or 900 ms late`,
     async () => {
       const [sender, receiver] = await pair(link);
-      const told: string[] = [];
+      const reported: string[] = [];
       for (const late of [5, 100, 900, 20, 20, 20]) {
         const [here, there] = [await hca(sender), await hca(receiver)];
         await sender.send(`${late} ms`);
@@ -36,7 +36,7 @@ for (const link of LINKS) {
         const { text, microseconds } = await receiver.receiveNow();
         assert.is(text, `${late} ms`);
         assert.is((await sender.results(1, 0)).sends[0]!.status, 'SUCCESS');
-        told.push(`${late} ms late: ${microseconds.toFixed(0)} µs`);
+        reported.push(`${late} ms late: ${microseconds.toFixed(0)} µs`);
         const [after, afterThere] = [await hca(sender), await hca(receiver)];
         assert.ok(after.rcvd_rnr_err! - here.rcvd_rnr_err! <= 6);
         // The receiver has announced its Receive, so the sender has not waited for its timer, which ends some 200 ms later.
@@ -44,7 +44,7 @@ for (const link of LINKS) {
         assert.is(afterThere.late_receive! - there.late_receive!, 1);
         assert.is(after.rnr_wait_shortened! - here.rnr_wait_shortened!, 1);
       }
-      console.log(`${link}: delivered after the Receive was posted, ${told.join('; ')}`);
+      console.log(`${link}: delivered after the Receive was posted, ${reported.join('; ')}`);
     },
   );
 

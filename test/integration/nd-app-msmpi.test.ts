@@ -459,9 +459,9 @@ test('MS-MPI, v1: batches, fences, pooled windows, private data, and an orderly 
     assert.is((await reap(active.queue, 1))[0]!.status, Status.SUCCESS);
   }
 
-  const told = passive.connector.notifyDisconnect();
+  const reported = passive.connector.notifyDisconnect();
   await active.connector.disconnect();
-  await told;
+  await reported;
   await passive.connector.disconnect();
   for (const [side, used] of [
     [active, 3],

@@ -219,9 +219,9 @@ for (const { spi, says, open } of versions) {
     host.adapter.release();
     active.inbound.release();
     host.listening.release();
-    const told = passive.notifyDisconnect();
+    const reported = passive.notifyDisconnect();
     queuePairOf(active).release();
-    assert.is(await outcome(told), Status.SUCCESS, 'the queue pair’s release is a disconnect');
+    assert.is(await outcome(reported), Status.SUCCESS, 'the queue pair’s release is a disconnect');
     active.connector.release();
     active.outbound.release();
     for (const request of waiting) assert.is.not(await outcome(request), Status.SUCCESS);

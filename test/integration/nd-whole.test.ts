@@ -118,7 +118,7 @@ test('v2: a file delivers the requests of its objects, even if they are also awa
   listener.getConnectionRequest(passive.connector);
   active.connector.bind(`${ADDRESS}:0`);
   active.connector.connect(active.pair, listener.getLocalAddress());
-  const told: string[] = [];
+  const reported: string[] = [];
   const names = new Map<unknown, string>([
     [listener, 'request'],
     [passive.connector, 'accepted'],
@@ -126,14 +126,14 @@ test('v2: a file delivers the requests of its objects, even if they are also awa
     [active.cq, 'notified'],
   ]);
   for await (const { issuer, request } of file) {
-    told.push(`${names.get(issuer)} ${statusName(request.status)}`);
+    reported.push(`${names.get(issuer)} ${statusName(request.status)}`);
     if (issuer === listener) passive.connector.accept(passive.pair);
-    const replied = told.filter((one) => one.startsWith('replied')).length;
+    const replied = reported.filter((one) => one.startsWith('replied')).length;
     if (issuer === active.connector && replied === 1) active.connector.completeConnect();
-    if (told.length === 4) break;
+    if (reported.length === 4) break;
   }
-  assert.equal(told.slice(0, 2), ['request SUCCESS', 'replied SUCCESS']);
-  assert.equal(told.slice(2).sort(), ['accepted SUCCESS', 'replied SUCCESS']);
+  assert.equal(reported.slice(0, 2), ['request SUCCESS', 'replied SUCCESS']);
+  assert.equal(reported.slice(2).sort(), ['accepted SUCCESS', 'replied SUCCESS']);
   const notified = active.cq.notify('any');
   active.pair.receive('r', []);
   active.pair.flush();

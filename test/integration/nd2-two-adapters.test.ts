@@ -89,7 +89,7 @@ test('a wildcard listener accepts requests to its own adapter, and not to the ot
   assert.is(
     await outcome(client.connector.connect(client.queuePair, `${SECOND}:4711`)),
     Status.CONNECTION_REFUSED,
-    'there is no listener on the second adapter',
+    'the second adapter has no listener',
   );
   const own = new SideV2(first);
   const server = new SideV2(first);

@@ -42,7 +42,7 @@ const streaming: Hello = {
 };
 
 /** The memory that the first frame of this type and with these flags describes. */
-async function told(peer: RawPeer, type: number, flags: number): Promise<MemoryDescription> {
+async function reported(peer: RawPeer, type: number, flags: number): Promise<MemoryDescription> {
   const find = () =>
     peer.received.flatMap(framesOf).find((frame) => frame.type === type && frame.flags === flags);
   await peer.until(() => find() !== undefined);
@@ -94,7 +94,7 @@ async function message(
   peer.received.length = 0;
   // The connection may have ended before.
   const sent = channel.send(bytes).catch((error: unknown) => error);
-  return { memory: await told(peer, DATA, LARGE), sent };
+  return { memory: await reported(peer, DATA, LARGE), sent };
 }
 
 for (const kind of ['allocate()', 'the heap'] as const) {
@@ -159,7 +159,7 @@ test('the token of a long message or reply ends when it has been read', async ()
   assert.is(await first.sent, undefined);
   await failsElsewhere(join, first.memory);
   a.peer.send(frameOf(REQUEST, { id: 9 }));
-  const answer = await told(a.peer, ANSWER, LARGE);
+  const answer = await reported(a.peer, ANSWER, LARGE);
   assert.is(
     (await succeeds(a.peer, 'read', answer)).every((byte) => byte === 5),
     true,
@@ -208,7 +208,7 @@ test('a ring is writable only on its own stream, until it is returned', async ()
   };
   const peer = await join();
   for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(4080) }));
-  const ring = await told(peer, RING, Notice.OFFER);
+  const ring = await reported(peer, RING, Notice.OFFER);
   await succeeds(peer, 'write', ring);
   await fails(await join(), 'write', ring);
   await fails(await join(), 'read', ring);

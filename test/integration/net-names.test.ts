@@ -136,14 +136,14 @@ if (process.platform !== 'linux') {
 
   test('if many processes claim a name at once, exactly one gets it', async () => {
     const name = nameOf('many');
-    const told = await Promise.all(
+    const reported = await Promise.all(
       Array.from({ length: 4 }, async () => {
         const child = fork(program, [name]);
         children.add(child);
         return (await once(child, 'message'))[0] as string;
       }),
     );
-    assert.equal(told.sort(), ['EADDRINUSE', 'EADDRINUSE', 'EADDRINUSE', 'listening']);
+    assert.equal(reported.sort(), ['EADDRINUSE', 'EADDRINUSE', 'EADDRINUSE', 'listening']);
   });
 }
 

@@ -187,11 +187,11 @@ test('setTimeout reports idle time, and 0 disables it', async () => {
 });
 
 test('addresses, states, and events of diagnostics_channel', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const listeners = ['connect', 'accept', 'close'].map((name) => {
     const listener = (message: unknown): void => {
       assert.ok((message as { connection: Socket }).connection);
-      told.push(name);
+      reported.push(name);
     };
     diagnostics.subscribe(`networkdirect.net.${name}`, listener);
     return [name, listener] as const;
@@ -206,7 +206,7 @@ test('addresses, states, and events of diagnostics_channel', async () => {
     server.resume();
     client.resume();
     await Promise.all([once(client, 'close'), once(server, 'close')]);
-    assert.equal(told.sort(), ['accept', 'close', 'close', 'connect']);
+    assert.equal(reported.sort(), ['accept', 'close', 'close', 'connect']);
   } finally {
     for (const [name, listener] of listeners) diagnostics.unsubscribe(`networkdirect.net.${name}`, listener);
   }

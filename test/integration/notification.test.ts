@@ -85,7 +85,7 @@ test('batchNotify waits for the requested number of completions, and peek return
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
   assert.is(await outcome(cancelled), Status.CANCELED);
-  // A later wait for the next completion makes that completion end the batch, too.
+  // A later wait for the next completion makes that completion also end the batch.
   await take(b.cq, 2);
   const early = batchOf(6);
   const next = b.cq.notify('any');

@@ -403,7 +403,7 @@ test('a stopped target process counts as lost after the keep-alive timeout', asy
     target.child.kill('SIGSTOP');
     const begun = performance.now();
     const [error] = await closed;
-    assert.ok(performance.now() - begun < CM_RETRIES_MS, 'it does not wait for the answer to a DREQ');
+    assert.ok(performance.now() - begun < CM_RETRIES_MS, 'it does not wait for a DREP');
     assert.match(String(error), /reconnecting failed/);
     target.child.kill('SIGCONT');
   });

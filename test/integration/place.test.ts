@@ -33,10 +33,10 @@ function start(args: readonly (string | number)[], options: KernelOptionsInput =
     throw new Error(`The process has ended with ${signal ?? code}.`);
   });
   const next = <T>(): Promise<T> => {
-    const told = Promise.race([once(child, 'message'), ended]).then(([message]) => message as T);
+    const reported = Promise.race([once(child, 'message'), ended]).then(([message]) => message as T);
     // A test that fails before it awaits this has already reported the reason.
-    told.catch(() => {});
-    return told;
+    reported.catch(() => {});
+    return reported;
   };
   return { child, next };
 }
@@ -174,7 +174,7 @@ for (const direct of [true, false]) {
       const connected = once(server, 'connection') as Promise<[Socket]>;
       const seed = 11;
       const { next } = start(['pour', port, STREAM_BYTES, seed], { direct });
-      const told = next<{ placed: number; most: number; written: number }>();
+      const reported = next<{ placed: number; most: number; written: number }>();
       const [socket] = await connected;
       const random = seeded(seed + 1);
       const pattern = patternOf(300_007);
@@ -194,7 +194,7 @@ for (const direct of [true, false]) {
       }
       assert.is(read, STREAM_BYTES);
       assert.ok(most > 0);
-      const poured = await told;
+      const poured = await reported;
       if (direct) assert.ok(poured.placed > 0, JSON.stringify(poured));
       // All bytes are transferred by Writes, in packets.
       else assert.ok(poured.written === 0 && poured.most > 0, JSON.stringify(poured));

@@ -233,9 +233,9 @@ long(test, 'a process that exits with every kind of pending wait ends cleanly', 
 /** A message in each direction, into posted Receives. */
 async function exchangePosted(active: PeerLink, passive: PeerLink): Promise<void> {
   await Promise.all([active.send('ping'), passive.send('pong')]);
-  const told = await Promise.all([active.results(1, 1), passive.results(1, 1)]);
+  const reported = await Promise.all([active.results(1, 1), passive.results(1, 1)]);
   assert.equal(
-    told.map(({ receives }) => receives[0]!.text),
+    reported.map(({ receives }) => receives[0]!.text),
     ['pong', 'ping'],
   );
 }

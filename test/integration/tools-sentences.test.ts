@@ -89,12 +89,12 @@ test('errors of nvme are one sentence with cause and cure, also as JSON with --j
     ],
   ] as const;
   for (const [code, args, sentence] of cases) {
-    const told = await runNd('nvme', ...args, '--json');
-    assert.equal([told.code, told.stderr.split('\n').length], [code, 2], told.stderr);
-    const { tool, error } = JSON.parse(told.stdout);
+    const reported = await runNd('nvme', ...args, '--json');
+    assert.equal([reported.code, reported.stderr.split('\n').length], [code, 2], reported.stderr);
+    const { tool, error } = JSON.parse(reported.stdout);
     assert.is(tool, `nd nvme ${args[0]}`);
     assert.match(error.message, sentence);
-    assert.ok(told.stderr.includes(error.message), told.stderr);
+    assert.ok(reported.stderr.includes(error.message), reported.stderr);
   }
   for (const one of [target, other]) one.process.kill();
   assert.is((await target.ended).code, 0);

@@ -42,7 +42,7 @@ test('every pending request ends in DEVICE_REMOVED, nothing is left, and the dev
   );
   const left = { pd: 0, mr: 0, mw: 0, cq: 0, srq: 0, qp: 0, removing: 0, abandoned: 0, faults: 0 };
   const lookups = ['SUCCESS', 'NOT_FOUND', 'SUCCESS'];
-  for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left, lookups });
+  for (const reported of await Promise.all([run(), run()])) assert.equal(reported, { ended, left, lookups });
 });
 
 /** Returns the name of the status of a call or of the request that it starts. */

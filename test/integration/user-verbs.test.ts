@@ -70,7 +70,7 @@ test('a provider that lacks a required function, or throws, is rejected when the
 test('a provider for another version of rings is rejected, and gets the driverâ€™s version', () => {
   const provider = openProvider();
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
-  const told: number[][] = [];
+  const reported: number[][] = [];
   let command = PROVIDER_ABI;
   using _mine = registerUserVerbs(SOFT_USER_LIBRARY, (previous) => {
     const inner = previous!();
@@ -80,7 +80,7 @@ test('a provider for another version of rings is rejected, and gets the driverâ€
       return ca;
     };
     const postOpenCa: UserVerbs['postOpenCa'] = (guid, status, ca, umv) => {
-      told.push([status, umv.status]);
+      reported.push([status, umv.status]);
       inner.postOpenCa!(guid, status, ca, umv);
     };
     return Object.assign(Object.create(inner) as UserVerbs, { preOpenCa, postOpenCa });
@@ -88,7 +88,7 @@ test('a provider for another version of rings is rejected, and gets the driverâ€
   provider.openDevice(deviceGuid).release();
   command++;
   throwsWv(() => provider.openDevice(deviceGuid), Status.NOT_SUPPORTED);
-  assert.equal(told, [
+  assert.equal(reported, [
     [Status.SUCCESS, PROVIDER_ABI],
     [Status.NOT_SUPPORTED, 0],
   ]);
@@ -100,12 +100,12 @@ test('invalid names and factories are rejected', () => {
     throwsWv(() => registerUserVerbs(name, () => ({})), Status.INVALID_PARAMETER);
   throwsWv(() => registerUserVerbs('mine', {} as never), Status.INVALID_PARAMETER);
   // A name that no device uses does no harm, and has no previous provider.
-  let told: unknown = 'not called';
+  let reported: unknown = 'not called';
   registerUserVerbs('mine', (previous) => {
-    told = previous;
+    reported = previous;
     return {};
   })[Symbol.dispose]();
-  assert.is(told, 'not called');
+  assert.is(reported, 'not called');
 });
 
 test.run();

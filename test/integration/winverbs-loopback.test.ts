@@ -126,10 +126,13 @@ test('Write, Read, compare-exchange and fetch-add access the given memory', asyn
   await take(a.cq, 2);
   assert.is(a.memory.readBigUInt64LE(8), now);
   assert.is(b.memory.readBigUInt64LE(2048), 0x1234_5678_9abc_def0n);
-  b.qp.postReceive('told', []);
+  b.qp.postReceive('reported', []);
   a.qp.write('tell', sgl(a, 0, 4), SIGNALED | IMMEDIATE, b.remote, 0, 77);
-  const [told] = await take(b.cq, 1);
-  assert.equal([told!.opcode, told!.immediateData, told!.length], [WvOpcode.RECEIVE_RDMA_WRITE, 77, 4]);
+  const [reported] = await take(b.cq, 1);
+  assert.equal(
+    [reported!.opcode, reported!.immediateData, reported!.length],
+    [WvOpcode.RECEIVE_RDMA_WRITE, 77, 4],
+  );
   release();
 });
 
@@ -461,15 +464,15 @@ test('releasing a queue pair does not lose received messages, and flushes only i
     ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
     ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },
   });
-  const told: WvCompletion[] = [];
-  const count = b.cq.poll(told, 16);
-  const messages = told.slice(0, 3);
+  const reported: WvCompletion[] = [];
+  const count = b.cq.poll(reported, 16);
+  const messages = reported.slice(0, 3);
   assert.equal(
     messages.map(({ context, qpContext, status, length }) => [context, qpContext, status, length]),
     [0, 1, 2].map((n) => [n, 'b qp', WcStatus.SUCCESS, 8]),
   );
   // Releasing the endpoint ends the connection, which flushes the rest.
-  for (const { qpContext, status } of told.slice(3, count)) {
+  for (const { qpContext, status } of reported.slice(3, count)) {
     assert.equal([qpContext, status], ['b qp', WcStatus.FLUSHED]);
   }
   assert.is(b.memory.toString('latin1', 0, 24), 'message0message1message2');
@@ -490,7 +493,7 @@ test('a program that never returns to its event loop connects, sends and disconn
   connecting.getResult({ wait: true });
   a.ep.accept(null, {}).getResult({ wait: true });
   accepting.getResult({ wait: true });
-  const told = b.ep.notifyDisconnect();
+  const reported = b.ep.notifyDisconnect();
   b.qp.postReceive('r', sgl(b, 0, 8));
   a.qp.send('s', sgl(a, 0, 8), SIGNALED);
   const completions: WvCompletion[] = [];
@@ -499,7 +502,7 @@ test('a program that never returns to its event loop connects, sends and disconn
   assert.equal([completions[0]!.context, completions[0]!.status], ['r', 0]);
   b.qp.postReceive('flushed', []);
   a.ep.disconnect().getResult({ wait: true });
-  throwsWv(() => told.getResult({ wait: true }), Status.CONNECTION_DISCONNECTED);
+  throwsWv(() => reported.getResult({ wait: true }), Status.CONNECTION_DISCONNECTED);
   assert.is(b.cq.poll(completions, 4), 1);
   assert.equal([completions[0]!.context, completions[0]!.status], ['flushed', WcStatus.FLUSHED]);
   listener.release();

@@ -156,7 +156,7 @@ test('the limit: reported once, kept for a late waiter, armed again, cancelled',
   assert.equal(await Promise.all(events), ['limit', 'limit']);
   assert.is(srq.query().srqLimit, 0);
   await message();
-  // The queue is below the limit when it is armed. The event is stored, because nobody waits for it.
+  // The queue is below the limit when it is armed. The event is stored, because no request waits for it.
   srq.modify(16, 3);
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();

@@ -56,12 +56,13 @@ const LEAST = 0.5;
 function check(text: string, { happened, loss }: Disturbance, type: 'uc' | 'ud'): Report {
   const found = report.parse(JSON.parse(text));
   const { sent, whole, distinct, broken } = found;
-  const told = `${whole} of ${sent} messages came whole, ${distinct} different ones, ${broken} broken`;
-  if (broken > 0) throw new Error(`Broken messages were delivered: ${told}.`);
-  if (distinct < LEAST * sent) throw new Error(`More messages were lost than the link explains: ${told}.`);
-  if (type === 'uc' && whole > distinct) throw new Error(`Messages were delivered twice: ${told}.`);
+  const reported = `${whole} of ${sent} messages came whole, ${distinct} different ones, ${broken} broken`;
+  if (broken > 0) throw new Error(`Broken messages were delivered: ${reported}.`);
+  if (distinct < LEAST * sent)
+    throw new Error(`More messages were lost than the link explains: ${reported}.`);
+  if (type === 'uc' && whole > distinct) throw new Error(`Messages were delivered twice: ${reported}.`);
   if (!happened(found, type))
-    throw new Error(`The link seems not to have behaved as requested (${loss}): ${told}.`);
+    throw new Error(`The link seems not to have behaved as requested (${loss}): ${reported}.`);
   return found;
 }
 

@@ -80,9 +80,9 @@ async function notified(rig: Rig, family: 4 | 6): Promise<void> {
     if (count() > 0) throw new Error('There were notifications before there were marks.');
     await link(`${late} loss 50% ecn`);
     const during = await rounds.rate(2);
-    const told = count();
+    const reported = count();
     await link(`${late} loss 0%`);
-    if (!(told > 0)) throw new Error('No congestion notifications were sent.');
+    if (!(reported > 0)) throw new Error('No congestion notifications were sent.');
     if (during > CUT * before) throw new Error(`The rate was not cut: ${before} MB/s, then ${during} MB/s.`);
     const after = await rounds.reach(AGAIN * before);
     near.stop('SIGTERM');

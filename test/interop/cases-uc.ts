@@ -30,15 +30,17 @@ async function gap(rig: Rig, family: 4 | 6, { operation, lost, goesOn }: (typeof
   try {
     const ours = rig.ucGap(operation, address(HERE, family), address(GUEST, family));
     const found = report.parse(JSON.parse((await ours.ok()).at(-1) ?? ''));
-    const told = JSON.stringify(found);
+    const reported = JSON.stringify(found);
     const dropped = await rig.inGuest(GUEST, 'tc -s filter show dev eth0 parent ffff:');
     if (!/\(dropped 1,/.test(dropped.join(' ')))
       throw new Error(`Not one packet was lost: ${dropped.join(' ')}`);
-    if (found.before !== 1) throw new Error(`Nothing arrived before the loss: ${told}`);
+    if (found.before !== 1) throw new Error(`Nothing arrived before the loss: ${reported}`);
     if (found.after !== 0 || found.broken !== 0)
-      throw new Error(`The incomplete message was delivered: ${told}`);
+      throw new Error(`The incomplete message was delivered: ${reported}`);
     if (found.marked !== goesOn)
-      throw new Error(goesOn ? `No later message arrived: ${told}` : `rxe continues, unlike before: ${told}`);
+      throw new Error(
+        goesOn ? `No later message arrived: ${reported}` : `rxe continues, unlike before: ${reported}`,
+      );
   } finally {
     await rig.inGuest(GUEST, 'tc qdisc del dev eth0 ingress');
   }

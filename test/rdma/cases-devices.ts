@@ -54,8 +54,8 @@ const expected = {
 async function device(rig: Rig, name: string, type: string): Promise<void> {
   await link(rig, OURS, name, type);
   const run = rig.nodeInGuest(OURS, onDevice, program('device'), siw.at(OURS), LINK, name, type);
-  const told = (await run.ok()).find((line) => line.startsWith('{'));
-  if (told !== JSON.stringify(expected)) throw run.failure(`Expected ${JSON.stringify(expected)}`);
+  const reported = (await run.ok()).find((line) => line.startsWith('{'));
+  if (reported !== JSON.stringify(expected)) throw run.failure(`Expected ${JSON.stringify(expected)}`);
   await beside(rig, [siw.at(OURS)], 1);
 }
 
@@ -74,18 +74,19 @@ async function beside(rig: Rig, addresses: readonly string[], wanted: number): P
  * of their result.
  */
 interface Lacks {
-  readonly told: Readonly<Record<string, boolean>>;
+  readonly reported: Readonly<Record<string, boolean>>;
   readonly lacking: readonly string[];
 }
 
 async function lacks(rig: Rig, device: Device, expected: Lacks): Promise<void> {
   const run = rig.nodeInGuest(OURS, onDevice, program('lacks'), device.at(OURS));
   const line = (await run.ok()).find((text) => text.startsWith('{')) ?? '{}';
-  const { told, ended } = JSON.parse(line) as {
-    told: Record<string, boolean>;
+  const { reported, ended } = JSON.parse(line) as {
+    reported: Record<string, boolean>;
     ended: Record<string, string>;
   };
-  if (!isDeepStrictEqual(told, expected.told)) throw new Error(`Reported: ${JSON.stringify(told)}.`);
+  if (!isDeepStrictEqual(reported, expected.reported))
+    throw new Error(`Reported: ${JSON.stringify(reported)}.`);
   const wrong = Object.entries(ended).filter(([kind, text]) =>
     expected.lacking.includes(kind)
       ? !(text.startsWith('NOT_SUPPORTED: ') && text.includes(device.name))
@@ -101,7 +102,7 @@ export const deviceCases: readonly RdmaCase[] = [
     quick: true,
     run: (rig) =>
       lacks(rig, rxe, {
-        told: {
+        reported: {
           iwarp: false,
           atomics: true,
           windows: true,
@@ -117,7 +118,7 @@ export const deviceCases: readonly RdmaCase[] = [
     run: async (rig) => {
       await withSiw(rig);
       await lacks(rig, siw, {
-        told: {
+        reported: {
           iwarp: true,
           atomics: false,
           windows: false,

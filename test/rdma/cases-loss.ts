@@ -44,9 +44,9 @@ export const lossCases: readonly RdmaCase[] = [
       for (const { operation, link, direction, dropped, seconds } of lines)
         rig.note(`${operation}, ${link} ${direction}: ${dropped} lost, ${seconds} s`);
       const failed = lines.filter(({ problem }) => problem !== undefined);
-      const told = failed.map((one) => `${one.operation}, ${one.link} ${one.direction}: ${one.problem}`);
-      if (lines.length !== CASES) told.push(`${lines.length} of ${CASES} cases were run`);
-      if (told.length > 0) throw new Error(told.join('\n'));
+      const reported = failed.map((one) => `${one.operation}, ${one.link} ${one.direction}: ${one.problem}`);
+      if (lines.length !== CASES) reported.push(`${lines.length} of ${CASES} cases were run`);
+      if (reported.length > 0) throw new Error(reported.join('\n'));
     },
   },
 ];

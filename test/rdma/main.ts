@@ -12,27 +12,27 @@ const labels: Readonly<Record<Outcome, string>> = {
 };
 
 /** Ends all programs of this case in the guests. A guest that does not respond is only reported. */
-async function clear(rig: Rig, told: string[]): Promise<void> {
+async function clear(rig: Rig, reported: string[]): Promise<void> {
   const ended = await Promise.allSettled([OURS, THEIRS].map((guest) => rig.clear(guest)));
-  for (const one of ended) if (one.status === 'rejected') told.push(String(one.reason.message));
+  for (const one of ended) if (one.status === 'rejected') reported.push(String(one.reason.message));
 }
 
 async function runCase(rig: Rig, { name, run }: RdmaCase): Promise<Outcome> {
   const begun = performance.now();
   rig.begin(undefined);
   let outcome: Outcome = 'passed';
-  const told: string[] = [];
+  const reported: string[] = [];
   try {
     await run(rig);
   } catch (error) {
     outcome = error instanceof Skipped ? 'skipped' : 'failed';
-    told.push(error instanceof Error ? error.message : String(error));
+    reported.push(error instanceof Error ? error.message : String(error));
   }
   rig.settle();
-  await clear(rig, told);
+  await clear(rig, reported);
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   console.log(`${labels[outcome]} ${name} (${seconds} s)`);
-  for (const text of [...rig.notes, ...told]) console.log(text.replace(/^/gm, '    '));
+  for (const text of [...rig.notes, ...reported]) console.log(text.replace(/^/gm, '    '));
   return outcome;
 }
 

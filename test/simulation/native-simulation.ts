@@ -20,7 +20,7 @@ export interface PortOptions {
   readonly nsPerByte?: number;
   readonly delayNs?: number;
   readonly capacity?: number;
-  /** Queue length from which packets are marked; 0: never. */
+  /** Packets are marked if the queue has at least this length; 0: never. */
   readonly mark?: number;
   /** Longer packets are dropped silently; 0: none. The length counts from the IP header to the ICRC. */
   readonly mtu?: number;

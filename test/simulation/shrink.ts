@@ -1,4 +1,4 @@
-/** Shrinks a failing run: first its parameters, then its faults, of which only the necessary ones are kept. */
+/** Shrinks a failing run: first its parameters, then its faults. Only the necessary faults are kept. */
 import type { Plan, Ranges } from './scenario.js';
 
 const FAULT_VALUES = 3;

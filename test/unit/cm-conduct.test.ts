@@ -232,7 +232,7 @@ function assertOver({ pair, host, side }: Scene): void {
   assert.equal([host.timers, host.ids.size, host.cm.counters().connections], [0, 0, 0]);
 }
 
-for (const [state, event, sent, told, next] of conduct) {
+for (const [state, event, sent, reported, next] of conduct) {
   test(`${state} × ${event}: sends ${sent.join(', ') || 'nothing'}, then ${next}`, () => {
     const scene = reach[state as keyof typeof reach]();
     const { pair, side, host } = scene;
@@ -246,7 +246,7 @@ for (const [state, event, sent, told, next] of conduct) {
       .filter((line) => line.startsWith(host.name))
       .map((line) => line.split(' ')[1]);
     assert.equal(own, sent);
-    assert.equal(side.events, told);
+    assert.equal(side.events, reported);
     assert.is(side.state, next);
     // If the owner abandons the connection at any time, it gets no more events, and nothing is left on its side.
     side.events.length = 0;
@@ -285,7 +285,7 @@ const timed: [CmState, number, string[], string[]][] = [
   ['dreqSent', INTERVAL, ['DREQ'], ['disconnectCompleted false']],
 ];
 
-for (const [state, interval, sent, told] of timed) {
+for (const [state, interval, sent, reported] of timed) {
   test(`${state}: retransmits after ${interval} ms, and gives up after the same time again`, () => {
     const scene = reach[state as keyof typeof reach]();
     const { pair, side, host } = scene;
@@ -301,7 +301,7 @@ for (const [state, interval, sent, told] of timed) {
     wait(interval - 10)(scene);
     assert.equal([log(), side.events], [sent.slice(0, 1), []]);
     wait(10)(scene);
-    assert.equal([log(), side.events, side.state], [sent, told, 'timewait']);
+    assert.equal([log(), side.events, side.state], [sent, reported, 'timewait']);
     assertOver(scene);
   });
 }

@@ -274,7 +274,7 @@ test('the number of counters is limited for any input', () => {
 });
 
 /** All events of the interface. New ones must be added to the tests above. */
-const told: Record<keyof CmEvents, true> = {
+const reported: Record<keyof CmEvents, true> = {
   replied: true,
   established: true,
   rejected: true,
@@ -284,7 +284,7 @@ const told: Record<keyof CmEvents, true> = {
 };
 
 test('owners may omit event callbacks', () => {
-  assert.is(Object.keys(told).length, 6);
+  assert.is(Object.keys(reported).length, 6);
   const pair = new Pair(OPTIONS);
   pair.onTaken = undefined;
   const active = pair.connect();

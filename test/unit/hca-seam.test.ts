@@ -258,11 +258,11 @@ test('an HCA may report the failure of one device; other devices are unaffected'
 test('an HCA may fail as a whole: all of its devices fail permanently, and no others', () => {
   const { rig, second } = withSecond();
   const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
-  const told: number[] = [];
-  rig.kernel.hcaDriver.onHcaFailed = (errno) => told.push(errno);
+  const reported: number[] = [];
+  rig.kernel.hcaDriver.onHcaFailed = (errno) => reported.push(errno);
   for (let times = 0; times < 2; times++) second.events.push({ type: 'fatal', device: undefined, errno: 9 });
   rig.events();
-  assert.equal(told, [9], 'one failure');
+  assert.equal(reported, [9], 'one failure');
   const on = (id: bigint) => s.WvIoId.encode({ id });
   expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);

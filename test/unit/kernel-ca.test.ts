@@ -81,17 +81,17 @@ test('fatal events: one request is completed per event, one event is kept', () =
 
 test('callbacks are called instead, members are optional, and requests may also be pending', () => {
   const rig = new KernelRig();
-  const told: string[] = [];
+  const reported: string[] = [];
   const both = openedCa(rig, {
-    portEvent: (_ca, _context, port, event) => told.push(`port ${port} ${event}`),
-    fatalEvent: () => told.push('fatal'),
+    portEvent: (_ca, _context, port, event) => reported.push(`port ${port} ${event}`),
+    fatalEvent: () => reported.push('fatal'),
   });
   const none = openedCa(rig);
   const waiting = portEvent(both);
   change(rig, '192.0.2.3/24');
   raiseFatalEvent(both);
   raiseFatalEvent(none);
-  assert.equal(told, [`port 1 ${WvEvent.ADDRESS}`, 'fatal']);
+  assert.equal(reported, [`port 1 ${WvEvent.ADDRESS}`, 'fatal']);
   assert.is(name(waiting), 'SUCCESS');
   assert.is(name(portEvent(both)), 'PENDING', 'an event delivered to a callback is not delivered again');
   assert.is(name(fatal(both)), 'PENDING');

@@ -69,34 +69,34 @@ function raise(rig: KernelRig, cq: IbCq, event: number): void {
 test('callbacks report completions and the overrun with the queue as argument; members are optional', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const cq = createCq(ca, {
-    compEvent: (which, context) => told.push(which, context),
-    asyncEvent: (which, context, event) => told.push(which, context, event),
+    compEvent: (which, context) => reported.push(which, context),
+    asyncEvent: (which, context, event) => reported.push(which, context, event),
   }).information!;
   const silent = createCq(ca, {}).information!;
-  const half = createCq(ca, { asyncEvent: () => told.push('half') }).information!;
+  const half = createCq(ca, { asyncEvent: () => reported.push('half') }).information!;
   assert.equal([...rig.hca.listened], [cq.handle], 'the HCA reports only CQs with a callback');
   assert.is(ciArmCq(cq, true), Status.SUCCESS);
   assert.equal(rig.hca.armed, [{ cq: cq.handle, solicitedOnly: true }]);
   raise(rig, cq, CqEventType.completion);
-  assert.ok(told.length === 2 && told[0] === cq && told[1] === 'mine');
+  assert.ok(reported.length === 2 && reported[0] === cq && reported[1] === 'mine');
   const beside = wait(cq, NEXT_COMPLETION);
   assert.is(name(beside), 'PENDING', 'an event delivered to a callback is not kept for a request');
   beside.irp.cancel();
   for (const one of [silent, half]) raise(rig, one, CqEventType.completion);
   for (const one of [silent, half, cq]) raise(rig, one, CqEventType.overrun);
-  assert.is(told.length, 6);
-  assert.equal([told[2], told[4], told[5]], ['half', 'mine', CqEventType.overrun]);
+  assert.is(reported.length, 6);
+  assert.equal([reported[2], reported[4], reported[5]], ['half', 'mine', CqEventType.overrun]);
   new VerbCall<number>((irp) => ciDestroyCq(cq, irp));
   raise(rig, cq, CqEventType.completion);
-  assert.is(told.length, 6, 'an event of a queue that is gone');
+  assert.is(reported.length, 6, 'an event of a queue that is gone');
   assert.equal(rig.faults, []);
 });
 
 test('a callback that throws is a fault of its client: it is counted, and later events are delivered', () => {
   const rig = new KernelRig();
-  const told: string[] = [];
+  const reported: string[] = [];
   const broken = {
     compEvent: () => {
       assert.throws(() => assertPassive('waiting'), /DISPATCH_LEVEL/);
@@ -105,10 +105,10 @@ test('a callback that throws is a fault of its client: it is counted, and later 
   };
   const ca = openedCa(rig);
   const one = createCq(ca, broken).information!;
-  const two = createCq(ca, { compEvent: () => told.push('two') }).information!;
+  const two = createCq(ca, { compEvent: () => reported.push('two') }).information!;
   rig.hca.events.push({ type: 'cq', cq: one.handle, event: CqEventType.completion });
   raise(rig, two, CqEventType.completion);
-  assert.equal(told, ['two']);
+  assert.equal(reported, ['two']);
   assert.equal(rig.faults.map(String), ['DriverFault: Error: broken client']);
 });
 

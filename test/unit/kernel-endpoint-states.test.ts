@@ -67,8 +67,8 @@ const expectedRequests: Record<
 
 function expectedRequest(state: EndpointState, request: EndpointRequest): [number, EndpointState] {
   if (state === 'destroying') return [Status.NOT_FOUND, state];
-  const told = expectedRequests[state][request];
-  if (told) return told;
+  const reported = expectedRequests[state][request];
+  if (reported) return reported;
   if (request === 'query' || request === 'cancel') return [Status.SUCCESS, state];
   if (request === 'destroy') return [Status.SUCCESS, 'destroying'];
   if (request === 'assign') return [Status.CONNECTION_IN_USE, state];
@@ -176,16 +176,16 @@ for (const state of endpointStates) {
         acceptCancelled: it.waiting,
         disconnectCancelled: it.waiting,
       };
-      const told = expectedSignal(state, signal);
-      if (told && signal in waitedFor) waitedFor[signal as keyof typeof waitedFor]!.cancel();
+      const reported = expectedSignal(state, signal);
+      if (reported && signal in waitedFor) waitedFor[signal as keyof typeof waitedFor]!.cancel();
       else
         it.endpoint.signal(
           signal,
           signal === 'replied' ? { reply: cmReply() } : signal === 'rejected' ? { reject } : undefined,
         );
-      assert.is(it.endpoint.state, told?.[0] ?? state, `${state} ${signal}`);
-      if (!told) assert.is(it.endpoint.ignoredSignals, ignoredSignals + 1, `${state} ${signal}`);
-      if (told?.[1] !== undefined) expect(it.waiting!, told[1], `${state} ${signal}`);
+      assert.is(it.endpoint.state, reported?.[0] ?? state, `${state} ${signal}`);
+      if (!reported) assert.is(it.endpoint.ignoredSignals, ignoredSignals + 1, `${state} ${signal}`);
+      if (reported?.[1] !== undefined) expect(it.waiting!, reported[1], `${state} ${signal}`);
       else if (it.waiting) expect(it.waiting, Status.PENDING, `${state} ${signal}`);
       assert.equal(it.rig.faults, [], `${state} ${signal}`);
       expect(it.rig.close(), Status.SUCCESS);

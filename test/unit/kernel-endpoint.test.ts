@@ -183,9 +183,9 @@ test('Connect and GetRequest return the attributes of Query if the output has ro
     expect(request, Status.SUCCESS);
     return { output: request.output, answered };
   };
-  const told = ask(1024);
-  assert.equal(told.output, rig.ioctl('EP_QUERY', rig.id(told.answered)).output);
-  assert.ok(told.output.length >= size);
+  const reported = ask(1024);
+  assert.equal(reported.output, rig.ioctl('EP_QUERY', rig.id(reported.answered)).output);
+  assert.ok(reported.output.length >= size);
   for (const outputLength of [0, size - 1]) assert.is(ask(outputLength).output.length, 0);
   assert.equal(rig.faults, []);
 });
@@ -262,7 +262,7 @@ test('Connect passes the parameters of the REQ to the CM', () => {
 
 test('N8: only a queue pair with a shared receive queue asks its peer to wait without a limit', () => {
   const param = { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 7 };
-  const told = (withSrq: boolean) => {
+  const reported = (withSrq: boolean) => {
     const { rig, id } = scene('routeResolved');
     const device = rig.device();
     const pd = rig.pd(device);
@@ -271,8 +271,8 @@ test('N8: only a queue pair with a shared receive queue asks its peer to wait wi
     const { srq, rnrRetryCount } = rig.cm.connections[0]!.parameters!.qp;
     return [srq, rnrRetryCount];
   };
-  assert.equal(told(false), [false, 6]);
-  assert.equal(told(true), [true, 7]);
+  assert.equal(reported(false), [false, 6]);
+  assert.equal(reported(true), [true, 7]);
 });
 
 test('UC: the REQ has the type but no depths, and each step sets the attributes of an unreliable queue pair', () => {

@@ -90,28 +90,28 @@ test('packet marks are checked: a DSCP followed by two zero bits, and ECN as a b
     assert.is(resolveKernelOptions(trafficClass(good), {}).rc.trafficClass, good);
   }
   for (const bad of [-4, 1, 2, 0xa1, 0x100, 0xa0 + 0.5]) {
-    const told = message(() => resolveKernelOptions(trafficClass(bad), {}));
-    assert.match(told, 'rc.trafficClass');
-    assert.match(told, String(bad));
+    const reported = message(() => resolveKernelOptions(trafficClass(bad), {}));
+    assert.match(reported, 'rc.trafficClass');
+    assert.match(reported, String(bad));
   }
   assert.match(
     message(() => resolveKernelOptions(trafficClass(2), {})),
     'multiple of 4',
   );
   assert.is(resolveKernelOptions({ ecn: true }, {}).ecn, true);
-  const told = message(() => resolveKernelOptions({ ecn: 1 } as unknown as KernelOptionsInput, {}));
-  assert.match(told, "'ecn'");
-  assert.match(told, 'boolean');
+  const reported = message(() => resolveKernelOptions({ ecn: 1 } as unknown as KernelOptionsInput, {}));
+  assert.match(reported, "'ecn'");
+  assert.match(reported, 'boolean');
 });
 
 test('icrc is solved or exact', () => {
   assert.is(resolveKernelOptions(undefined, {}).icrc, 'solved');
   assert.is(resolveKernelOptions({ icrc: 'exact' }, {}).icrc, 'exact');
   for (const bad of ['guessed', true, 1]) {
-    const told = message(() => resolveKernelOptions({ icrc: bad } as unknown as KernelOptionsInput, {}));
-    assert.match(told, "'icrc'");
-    assert.match(told, 'solved');
-    assert.match(told, 'exact');
+    const reported = message(() => resolveKernelOptions({ icrc: bad } as unknown as KernelOptionsInput, {}));
+    assert.match(reported, "'icrc'");
+    assert.match(reported, 'solved');
+    assert.match(reported, 'exact');
   }
 });
 

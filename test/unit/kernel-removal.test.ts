@@ -40,7 +40,7 @@ test('a network that reports changes is only scanned when it reports one', () =>
   const { reads } = rig.network;
   rig.network.list = rig.network.list.filter((one) => one.name !== 'eth0');
   assert.is(rig.network.reads, reads);
-  for (const told of rig.network.watchers) told();
+  for (const reported of rig.network.watchers) reported();
   assert.is(rig.network.reads, reads + 1);
   assert.is(rig.kernel.hcaDriver.counters.removing, 1, 'the device of eth0 waits for its owner');
   rig.kernel.close();

@@ -35,7 +35,7 @@ const expected: Record<ConnectorMethod, readonly number[]> = {
   accept:               [INV, INV, INV, 0, ACT, ACT, ACT, ACT, ACT, ACT, ACT, ABT],
   reject:               [STATE, STATE, STATE, 0, STATE, STATE, 0, STATE, STATE, STATE, STATE, INV],
   getReadLimits:        [STATE, STATE, STATE, 0, 0, STATE, 0, 0, 0, STATE, STATE, INV],
-  // Bound and Disconnected: without a reject, there is no private data.
+  // Bound and Disconnected: without a reject, no private data is available.
   getPrivateData:       [INV, INV, STATE, 0, 0, STATE, 0, 0, 0, STATE, STATE, INV],
   getLocalAddress:      [NASSOC, 0, NASSOC, 0, 0, 0, 0, 0, 0, 0, 0, 0],
   getPeerAddress:       [INV, INV, INV, 0, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -85,8 +85,8 @@ test('a value of another type, a negative count or a text beyond its limit is un
 });
 
 test('control characters are removed, and names such as __proto__ are ordinary names', async () => {
-  const told = { ...statistics, node: '\u001b[2J\u0000\u202e22' };
-  assert.is((await read(JSON.stringify(told))).statistics!.node, '?[2J??22');
+  const reported = { ...statistics, node: '\u001b[2J\u0000\u202e22' };
+  assert.is((await read(JSON.stringify(reported))).statistics!.node, '?[2J??22');
   const named = { ...statistics, counters: { '\u001b[2J': { '\u0007bell': 1 } } };
   assert.equal((await read(JSON.stringify(named))).statistics!.counters, { '?[2J': { '?bell': 1 } });
   const text = JSON.stringify(statistics).replace('{"objects"', '{"__proto__":{"polluted":1},"objects"');

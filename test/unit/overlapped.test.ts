@@ -208,11 +208,11 @@ test('translateFailure: the same request reports a translated failure, once', as
   const source = new Manual<number>();
   let translated = 0;
   const o = new Overlapped(source);
-  const told = o.translateFailure((error) => {
+  const reported = o.translateFailure((error) => {
     translated++;
     return new StatusError(error.status + 1);
   });
-  assert.is(told, o);
+  assert.is(reported, o);
   assert.is(translated, 0);
   source.complete(fail(Status.CANCELED));
   assert.is(o.status, Status.CANCELED + 1);
@@ -263,15 +263,15 @@ test('translateFailure: requests that failed at once, and functions that throw',
 test('translateFailure: results that could not be used', async () => {
   const cause = new RangeError('a defect');
   const source = new Manual<number>();
-  const told = new Overlapped(source).translateFailure(
+  const reported = new Overlapped(source).translateFailure(
     (error) => new StatusError(Status.DEVICE_REMOVED, undefined, { cause: error }),
   );
   source.complete(() => {
     throw cause;
   });
-  assert.is(told.status, Status.DEVICE_REMOVED);
+  assert.is(reported.status, Status.DEVICE_REMOVED);
   try {
-    told.getResult();
+    reported.getResult();
     assert.unreachable();
   } catch (error) {
     const first = (error as Error).cause as StatusError;

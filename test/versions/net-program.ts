@@ -6,8 +6,8 @@ import { once } from 'node:events';
 
 const [, , role = '', module = '', address = '', port = ''] = process.argv;
 const net: typeof import('../../nd/net/index.js') = await import(module);
-const tell = (told: object): void => void process.send!(told);
-const told = (error: unknown) => {
+const tell = (reported: object): void => void process.send!(reported);
+const reported = (error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
   return { code, message };
 };
@@ -47,17 +47,17 @@ if (role === 'serve') {
     socket.pipe(socket);
   });
   server.on('channel', (channel: InstanceType<typeof net.Channel>) => channel.onRequest((bytes) => bytes));
-  server.on('clientError', (error) => tell({ clientError: told(error) }));
+  server.on('clientError', (error) => tell({ clientError: reported(error) }));
   server.listen(Number(port), address);
   await once(server, 'listening');
   tell({ port: server.address()!.port });
 } else if (role === 'ask') {
-  tell({ stream: await streamed().catch(told) });
-  tell({ channel: await asked().catch(told) });
+  tell({ stream: await streamed().catch(reported) });
+  tell({ channel: await asked().catch(reported) });
 } else {
   // Streams until an error, for a process that is killed in the meantime.
   for (let rounds = 1; ; rounds += 1) {
-    const length = await streamed().catch(told);
+    const length = await streamed().catch(reported);
     tell({ round: rounds, length });
     if (length !== BYTES) break;
   }

@@ -80,7 +80,7 @@ export interface Operations {
   setFaults(args: { faults: NonNullable<KernelOptionsInput['faults']> }): void;
   startWorker(args: { worker: string }): void;
   terminateWorker(args: { worker: string }): number;
-  /** Ends the process. `end`: stops everything that keeps it alive. There is no reply. */
+  /** Ends the process. `end`: stops everything that keeps it alive. No reply is sent. */
   leave(args: { how: 'exit' | 'end' | 'throw' }): void;
 }
 

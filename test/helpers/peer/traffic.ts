@@ -290,7 +290,7 @@ export class TrafficSide {
     });
   }
 
-  /** Waits for results, each of which must be the next in the order of posting. `use` is called for successful ones. */
+  /** Waits for results, which must arrive in posting order. `use` is called for successful ones. */
   async #take(
     queue: SideV1['inbound'],
     count: number,

@@ -24,7 +24,7 @@ async function disconnectBoth(
   laterMs: number,
 ): Promise<boolean> {
   const before = { heard: ours('received.DREQ'), answered: ours('received.DREP') };
-  const told = outcome(endpoint.notifyDisconnect());
+  const reported = outcome(endpoint.notifyDisconnect());
   const theirEnd = hosts.disconnect(theirs);
   await pause(laterMs);
   const begin = performance.now();
@@ -36,7 +36,7 @@ async function disconnectBoth(
   );
   await theirEnd;
   assert.equal(status, Status.SUCCESS, 'our disconnect()');
-  assert.equal(await told, Status.CONNECTION_DISCONNECTED, 'our notifyDisconnect()');
+  assert.equal(await reported, Status.CONNECTION_DISCONNECTED, 'our notifyDisconnect()');
   await hosts.happened(theirs, 'DISCONNECTED');
   const crossed = ours('received.DREQ') > before.heard && ours('received.DREP') === before.answered;
   await hosts.destroy(theirs);

@@ -168,9 +168,9 @@ export class CmHosts implements Disposable {
 
   /** Waits for the next event of one of the guest's ids. @throws Error if it is not `name` */
   async happened(id: number, name: string, seconds = 30): Promise<GuestEvent> {
-    const told = await this.peer.ask({ do: 'event', id, seconds }, event);
-    assert.equal(told.event, name, `the guest reports ${told.event}, status ${told.status}`);
-    return told;
+    const reported = await this.peer.ask({ do: 'event', id, seconds }, event);
+    assert.equal(reported.event, name, `the guest reports ${reported.event}, status ${reported.status}`);
+    return reported;
   }
 
   /** One of ib_cm's counters. */

@@ -26,10 +26,10 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
       const qp = hosts.queuePair();
       const connecting = outcome(endpoint.connect(qp, hosts.there, {}));
       const { id } = await hosts.request(listener);
-      const told = data(Room.REJ, 3);
-      await hosts.reject(id, told, { ece });
+      const reported = data(Room.REJ, 3);
+      await hosts.reject(id, reported, { ece });
       assert.equal(await connecting, Status.CONNECTION_REFUSED);
-      assert.deepEqual(endpoint.query().privateData, told);
+      assert.deepEqual(endpoint.query().privateData, reported);
       await hosts.destroy(id);
       endpoint.release();
       qp.release();
@@ -42,11 +42,11 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
     const { id } = await hosts.request(listener);
     await hosts.accept(id);
     await connecting;
-    const told = data(Room.REJ, 4);
-    endpoint.reject(told);
+    const reported = data(Room.REJ, 4);
+    endpoint.reject(reported);
     const { status, privateData } = await hosts.happened(id, 'REJECTED');
     assert.equal(status, Reason.consumer);
-    assert.deepEqual(privateData, told);
+    assert.deepEqual(privateData, reported);
     await hosts.destroy(id);
     endpoint.release();
     qp.release();
@@ -83,11 +83,11 @@ export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
   await step('we reject the request', async () => {
     const theirs = await hosts.connect({});
     const endpoint = await listener.next();
-    const told = data(Room.REJ, 7);
-    endpoint.reject(told);
+    const reported = data(Room.REJ, 7);
+    endpoint.reject(reported);
     const { status, privateData } = await hosts.happened(theirs, 'REJECTED');
     assert.equal(status, Reason.consumer);
-    assert.deepEqual(privateData, told);
+    assert.deepEqual(privateData, reported);
     await hosts.destroy(theirs);
     endpoint.release();
   });
@@ -99,10 +99,10 @@ export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
       const qp = hosts.queuePair();
       const accepting = outcome(endpoint.accept(qp, {}));
       await hosts.happened(theirs, 'CONNECT_RESPONSE');
-      const told = data(Room.REJ, 8);
-      await hosts.reject(theirs, told, { ece });
+      const reported = data(Room.REJ, 8);
+      await hosts.reject(theirs, reported, { ece });
       assert.equal(await accepting, Status.CONNECTION_REFUSED);
-      assert.deepEqual(endpoint.query().privateData, told);
+      assert.deepEqual(endpoint.query().privateData, reported);
       await hosts.destroy(theirs);
       endpoint.release();
       qp.release();
@@ -143,12 +143,12 @@ export async function sidrOfOurs(hosts: CmHosts): Promise<void> {
   await step('the guest rejects the lookup', async () => {
     const looking = outcome(endpoint.lookup(hosts.there));
     const { id } = await hosts.request(listener);
-    const told = data(Room.SIDR_REP, 11);
-    await hosts.reject(id, told);
+    const reported = data(Room.SIDR_REP, 11);
+    await hosts.reject(id, reported);
     assert.equal(await looking, Status.CONNECTION_REFUSED);
     const { sidrStatus, privateData } = endpoint.query(hosts.there);
     assert.equal(sidrStatus, SIDR_REJECTED);
-    assert.deepEqual(privateData, told);
+    assert.deepEqual(privateData, reported);
     await hosts.destroy(id);
   });
   endpoint.release();
@@ -186,8 +186,8 @@ export async function sidrOfTheirs(hosts: CmHosts): Promise<void> {
   await step('we reject the lookup', async () => {
     const theirs = await hosts.connect({ ps: 'udp', port: WE_ANSWER });
     const endpoint = await next();
-    const told = data(Room.SIDR_REP, 14);
-    endpoint.reject(told);
+    const reported = data(Room.SIDR_REP, 14);
+    endpoint.reject(reported);
     const { status } = await hosts.happened(theirs, 'UNREACHABLE');
     assert.equal(status, SIDR_REJECTED);
     await hosts.destroy(theirs);

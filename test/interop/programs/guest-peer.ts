@@ -27,7 +27,7 @@ export class GuestPeer {
   ask<T>(wish: Wish, form: z.ZodType<T>): Promise<T> {
     const answer = this.last.then(() => this.exchange(wish));
     this.last = answer.catch(() => undefined);
-    return answer.then((told) => form.parse(told));
+    return answer.then((reported) => form.parse(reported));
   }
 
   private async exchange(wish: Wish): Promise<unknown> {

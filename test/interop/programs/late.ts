@@ -46,8 +46,8 @@ async function sends(): Promise<void> {
       qp.send('send', memory.sge(0, text.length), SIGNALED);
       await sleep(late);
       await peer.ask({ do: 'receive' }, nothing);
-      const told = await peer.ask({ do: 'received' }, completion);
-      assert.deepEqual(told, { status: 0, text });
+      const reported = await peer.ask({ do: 'received' }, completion);
+      assert.deepEqual(reported, { status: 0, text });
       assert.equal(wcName((await queue.any()).status), 'SUCCESS');
       console.log(`refused ${count('rcvd_rnr_err') - before} times`);
     });

@@ -44,29 +44,29 @@ const hasGid = (device: IWVDevice, ip: string): boolean => {
 
 /** Addresses are added and removed, and the link goes down and up. */
 async function portEvents(device: IWVDevice): Promise<object> {
-  const told: Record<string, unknown> = {};
+  const reported: Record<string, unknown> = {};
   const added = device.notify(1);
   system(`ip addr add ${EXTRA}/24 dev ${link}`);
   await until(device, WvEvent.ADDRESS, added);
   step('address added');
-  told.added = hasGid(device, EXTRA);
+  reported.added = hasGid(device, EXTRA);
   const removed = device.notify(1);
   system(`ip addr del ${EXTRA}/24 dev ${link}`);
   await until(device, WvEvent.ADDRESS, removed);
   step('address removed');
-  told.removed = hasGid(device, EXTRA);
+  reported.removed = hasGid(device, EXTRA);
   const down = device.notify(1);
   system(`ip link set ${link} down`);
   await until(device, WvEvent.STATE, down);
   step('link down');
-  told.down = device.queryPort(1).state === PortState.DOWN;
+  reported.down = device.queryPort(1).state === PortState.DOWN;
   const up = device.notify(1);
   system(`ip link set ${link} up`);
   await until(device, WvEvent.STATE, up);
   while (device.queryPort(1).state !== PortState.ACTIVE) await device.notify(1);
   step('link up');
-  told.up = true;
-  return told;
+  reported.up = true;
+  return reported;
 }
 
 /** Messages over a new connection; throws if one does not arrive. */
@@ -131,7 +131,7 @@ async function again(provider: IWVProvider): Promise<boolean> {
 const provider = openProvider();
 const { deviceGuid } = provider.translateAddress(address);
 const device = provider.openDevice(deviceGuid);
-const told = {
+const reported = {
   before: await works(provider),
   events: await portEvents(device),
   ...(await removal(provider)),
@@ -139,4 +139,4 @@ const told = {
 };
 device.release();
 provider.release();
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(reported));

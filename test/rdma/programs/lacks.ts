@@ -64,7 +64,7 @@ async function outcome(request: () => unknown): Promise<string> {
 const attributes = device.query();
 const ended: Record<string, string> = {};
 for (const [name, request] of Object.entries(requests)) ended[name] = await outcome(request);
-const told = {
+const reported = {
   iwarp: attributes.deviceType === DeviceType.IWARP,
   atomics: attributes.atomicCapability !== AtomicCapability.NONE,
   windows: attributes.maxMw > 0,
@@ -75,4 +75,4 @@ const told = {
 for (const one of [listener, client]) one.release();
 side.release();
 provider.release();
-console.log(JSON.stringify({ told, ended }));
+console.log(JSON.stringify({ reported, ended }));

@@ -223,8 +223,8 @@ async function one(
     { ...depths, privateData },
     host.address,
   );
-  const told = Buffer.from(advert);
-  const remote = new RemoteMemory({ address: told.readBigUInt64LE(0), rkey: told.readUInt32LE(8) });
+  const reported = Buffer.from(advert);
+  const remote = new RemoteMemory({ address: reported.readBigUInt64LE(0), rkey: reported.readUInt32LE(8) });
   const begun = performance.now();
   let problem: string | undefined;
   disturb(direction, link);

@@ -7,7 +7,7 @@ namespace simulation {
 namespace {
 
 constexpr uint64_t kWatchNs = 50'000'000;
-// The source of nd::fillRandom, so that keys and QPNs are reproducible, too.
+// The source of nd::fillRandom, so that keys and QPNs are also reproducible.
 Random drawn(1);
 
 }  // namespace
