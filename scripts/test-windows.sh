@@ -170,7 +170,7 @@ wanted() {
   return 1
 }
 
-# Portable tests that run here unchanged. docs/guide/windows.md explains why the others do not.
+# Portable tests that run here unchanged. docs/internals/testing.md explains why the others do not.
 portable=(winverbs-loopback nd-loopback)
 [ "$quick" = 1 ] || portable+=(
   address-vector allocation bad-input counters datagram-endpoint detach disconnect ending establish explained fast-register forged-requests kernel
