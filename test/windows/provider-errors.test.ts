@@ -93,14 +93,14 @@ clean('a failed post does not change its queue', async () => {
     ['bind_mw', () => void a.qp.bindMemoryWindow(window, 'refused', a.region, 0, 8, WvAccess.REMOTE_READ, 0)],
   ];
   for (const [slot, post] of posts) {
-    for (const [answer, status] of [
+    for (const [result, status] of [
       [1, slot === 'bind_mw' ? Status.INSUFFICIENT_RESOURCES : Status.NO_MORE_ENTRIES],
       [3, Status.INVALID_PARAMETER],
       [13, Status.INVALID_DEVICE_STATE],
       [22, Status.DATA_OVERRUN],
     ] as const) {
-      uvp.fail(slot, answer);
-      assert.is(await statusOf(post), status, `${slot} ${answer}`);
+      uvp.fail(slot, result);
+      assert.is(await statusOf(post), status, `${slot} ${result}`);
     }
   }
   b.qp.postReceive('b', b.sge(0, 8));

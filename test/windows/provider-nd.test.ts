@@ -50,13 +50,13 @@ clean('messages in both directions, private data and notifications', async (host
   const [a, b] = [host.side(options()), host.side(options())];
   let request = '';
   await host.join(a, b, {
-    connect: { privateData: Buffer.from('asks') },
+    connect: { privateData: Buffer.from('join') },
     accept: { privateData: Buffer.from('agrees') },
     onRequest: () => {
       request = Buffer.from(b.privateData).toString('latin1', 0, 4);
     },
   });
-  assert.is(request, 'asks');
+  assert.is(request, 'join');
   assert.is(Buffer.from(a.privateData).toString('latin1', 0, 6), 'agrees');
   for (let i = 0; i < 20; i++) {
     const [from, to] = i % 2 ? [a, b] : [b, a];

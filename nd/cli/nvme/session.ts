@@ -261,17 +261,17 @@ export class Session {
 
   /** Sends Keep Alive twice per timeout. Without a reply before the next one, the controller counts as lost. */
   #keepAlive(timeoutMs: number): void {
-    let answered = true;
+    let replied = true;
     const lost = (error: Error) => this.#fail(error);
     const sendKeepAlive = async () => {
-      if (!answered) {
+      if (!replied) {
         lost(new NvmeConnectionError(`The controller did not respond for ${timeoutMs / 2} ms.`));
         return;
       }
-      answered = false;
+      replied = false;
       const fill = (command: Buffer) => Command.emit({ opcode: Admin.KEEP_ALIVE }, command);
       await this.admin.with((slot) => slot.run('Keep Alive', fill));
-      answered = true;
+      replied = true;
     };
     this.#timer = setInterval(() => sendKeepAlive().catch(lost), timeoutMs / 2);
     this.#timer.unref();

@@ -258,10 +258,10 @@ export class TargetQueue {
       status = known ? error.status | DO_NOT_RETRY : NvmeStatus.INTERNAL_ERROR;
       if (known) result = error.result;
     }
-    await this.#answer(slot, head, { status, result, buffer, toWrite });
+    await this.#respond(slot, head, { status, result, buffer, toWrite });
   }
 
-  async #answer(
+  async #respond(
     slot: number,
     head: Parsed<typeof Command>,
     { status, result, buffer, toWrite }: Answer,

@@ -166,7 +166,7 @@ const columns = [
   { name: 'In', cell: (row) => number(rate('bytesIn')(row), byteRate) },
   { name: 'Direct/s', sort: 'direct', weight: rate('direct'), cell: (row) => number(rate('direct')(row)) },
   { name: 'In flight', cell: (row) => [row.inFlight + '/' + row.window, row.inFlight === 0 ? 'dim' : ''] },
-  { name: 'Resent/s', sort: 'retries', weight: (row) => both('retransmits', 'naks')(row) + both('rnr', 'timeouts')(row), cell: (row) => alarm(rate('retransmits')(row)) },
+  { name: 'Retransmits/s', sort: 'retries', weight: (row) => both('retransmits', 'naks')(row) + both('rnr', 'timeouts')(row), cell: (row) => alarm(rate('retransmits')(row)) },
   { name: 'NAK/s', cell: (row) => alarm(rate('naks')(row)) },
   { name: 'RNR/s', cell: (row) => alarm(rate('rnr')(row)) },
   { name: 'Timeouts/s', cell: (row) => alarm(rate('timeouts')(row)) },
@@ -265,12 +265,12 @@ $('pause').addEventListener('click', () => {
 new ResizeObserver(() => drawCharts()).observe($('charts'));
 
 const say = (kind, text) => { $('state').className = 'state ' + kind; $('state').textContent = text; };
-let heard = 0;
+let received = 0;
 const events = new EventSource('events');
 events.addEventListener('history', ({ data }) => { frames = JSON.parse(data); drawCharts(); });
 events.addEventListener('view', ({ data }) => {
   latest = JSON.parse(data);
-  heard = Date.now();
+  received = Date.now();
   frames.push(latest);
   // Only the tables show the lists of a sample.
   const before = frames.at(-2);
@@ -281,7 +281,7 @@ events.addEventListener('view', ({ data }) => {
 });
 events.addEventListener('problem', ({ data }) => say('lost', JSON.parse(data).message));
 events.addEventListener('error', () => say('lost', 'nd top has ended or cannot be reached'));
-setInterval(() => { if (heard > 0 && Date.now() - heard > Math.max(5000, 3 * delay)) say('lost', 'no data for ' + Math.round((Date.now() - heard) / 1000) + ' s'); }, 1000);
+setInterval(() => { if (received > 0 && Date.now() - received > Math.max(5000, 3 * delay)) say('lost', 'no data for ' + Math.round((Date.now() - received) / 1000) + ' s'); }, 1000);
 drawTiles();
 drawCharts();
 })();
