@@ -4,6 +4,8 @@
 const LINE_BYTES = 4096;
 /** Strings of the longest request. */
 const STRINGS = 16_384;
+/** Memory of a string beside its bytes, roughly. */
+export const STRING_BYTES = 200;
 const [STAR, DOLLAR, CR, LF] = Buffer.from('*$\r\n');
 const NOTHING = Buffer.alloc(0);
 
@@ -12,9 +14,9 @@ export class RequestError extends Error {}
 
 export class RequestParser {
   /** What has come and is not parsed: #bytes from #at on, then #more. Together #size bytes. */
-  #bytes = NOTHING;
+  #bytes: Buffer = NOTHING;
   #at = 0;
-  #more: Buffer[] = [];
+  #more: Uint8Array[] = [];
   #size = 0;
   /** Nothing can be parsed before there are so many bytes. */
   #needed = 1;
@@ -23,39 +25,62 @@ export class RequestParser {
   #missing = 0;
   #length = -1;
   #total = 0;
+  /** Bytes of earlier #bytes, whose memory these strings share. */
+  #kept = 0;
 
   /** @param mostBytes - of the strings of one request */
   constructor(private readonly mostBytes: number) {}
 
+  /** The memory that it holds, in bytes. */
+  get heldBytes(): number {
+    return this.#kept + this.#at + this.#size + this.#strings.length * STRING_BYTES;
+  }
+
   push(chunk: Buffer): void {
-    this.#more.push(chunk);
     this.#size += chunk.length;
+    // Each is longer than the next, so that they are few, even if a request comes byte by byte.
+    let last: Uint8Array = chunk;
+    while (this.#more.length > 0 && this.#more.at(-1)!.length <= last.length)
+      last = Buffer.concat([this.#more.pop()!, last]);
+    this.#more.push(last);
   }
 
   /** The next request, whose strings share memory with what was pushed; undefined: it is not whole yet. @throws RequestError */
   next(): Buffer[] | undefined {
     while (this.#size >= this.#needed) {
       if (this.#more.length > 0) {
-        this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), ...this.#more]);
-        this.#at = 0;
+        this.#replace(Buffer.concat([this.#bytes.subarray(this.#at), ...this.#more]));
         this.#more = [];
       }
       if (this.#missing > 0) {
-        if (this.#string() && this.#missing === 0) return this.#strings;
+        if (this.#string() && this.#missing === 0) return this.#whole();
         continue;
       }
       const line = this.#line();
       if (line === undefined) continue;
       if (line[0] === STAR) {
         this.#missing = numberOf(line, STRINGS, 'multibulk');
-        this.#strings = [];
         this.#total = 0;
       } else {
         const words = String(line).split(/\s+/).filter(Boolean);
         if (words.length > 0) return words.map((word) => Buffer.from(word));
       }
     }
+    if (this.#size === 0) this.#replace(NOTHING);
     return undefined;
+  }
+
+  #replace(bytes: Buffer): void {
+    if (this.#strings.length > 0) this.#kept += this.#bytes.length;
+    this.#bytes = bytes;
+    this.#at = 0;
+  }
+
+  #whole(): Buffer[] {
+    const strings = this.#strings;
+    this.#strings = [];
+    this.#kept = 0;
+    return strings;
   }
 
   /** The next line without its end. Otherwise it cannot be parsed before there are more bytes. */

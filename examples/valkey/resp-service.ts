@@ -1,6 +1,6 @@
 /** A few commands of Redis and Valkey, for clients on any byte stream. */
 import type { Duplex } from 'node:stream';
-import { RequestError, RequestParser } from './request-parser.js';
+import { RequestError, RequestParser, STRING_BYTES } from './request-parser.js';
 
 /** What clients may make the service keep. */
 export interface RespLimits {
@@ -8,10 +8,12 @@ export interface RespLimits {
   readonly requestBytes?: number | undefined;
   /** Bytes of all keys and values; default 512 MiB. */
   readonly storeBytes?: number | undefined;
+  /** Bytes of all requests that are not whole and replies that are not read; default 256 MiB. */
+  readonly clientBytes?: number | undefined;
 }
 
-/** What an entry takes beside its bytes, roughly. */
-const ENTRY_BYTES = 200;
+/** Memory of an entry beside its bytes, roughly. */
+const ENTRY_BYTES = STRING_BYTES;
 /** A longer value is not copied into its reply. */
 const COPY_BYTES = 16 * 1024;
 const CRLF = Buffer.from('\r\n');
@@ -25,6 +27,14 @@ const INFO = Buffer.from(
 /** A reply as it is sent, or the bytes of a string, of which null is none. */
 type Reply = string | Buffer | null;
 
+interface Client {
+  readonly id: number;
+  readonly stream: Duplex;
+  readonly parser: RequestParser;
+  /** Its share of `clientBytes`. */
+  heldBytes: number;
+}
+
 interface Command {
   /** Strings behind the name. */
   readonly least: number;
@@ -36,13 +46,17 @@ export class RespService {
   readonly #values = new Map<string, Buffer>();
   readonly #requestBytes: number;
   readonly #storeBytes: number;
+  readonly #clientBytes: number;
   readonly #commands: ReadonlyMap<string, Command>;
   #bytes = 0;
-  #clients = 0;
+  #lastId = 0;
+  readonly #clients = new Set<Client>();
+  #heldBytes = 0;
 
-  constructor({ requestBytes = 2 ** 24, storeBytes = 2 ** 29 }: RespLimits = {}) {
+  constructor({ requestBytes = 2 ** 24, storeBytes = 2 ** 29, clientBytes = 2 ** 28 }: RespLimits = {}) {
     this.#requestBytes = requestBytes;
     this.#storeBytes = storeBytes;
+    this.#clientBytes = clientBytes;
     this.#commands = new Map<string, Command>([
       ['PING', { least: 0, most: 1, run: ([text = '+PONG\r\n']) => text }],
       ['ECHO', { least: 1, most: 1, run: ([text]) => text! }],
@@ -66,11 +80,15 @@ export class RespService {
 
   /** Replies to the requests on a stream until its end. A client that does not read replies is not read from. */
   serve(stream: Duplex): void {
+    this.#lastId += 1;
     const parser = new RequestParser(this.#requestBytes);
-    this.#clients += 1;
-    const client = this.#clients;
+    const client: Client = { id: this.#lastId, stream, parser, heldBytes: 0 };
+    this.#clients.add(client);
     const proceed = (): void => {
-      if (this.#replyAll(stream, parser, client) || stream.writableEnded) return;
+      if (!this.#clients.has(client)) return;
+      const full = !this.#replyAll(client);
+      this.#charge(client, parser.heldBytes + stream.writableLength);
+      if (!full || stream.writableEnded) return;
       stream.pause();
       stream.once('drain', () => {
         stream.resume();
@@ -82,16 +100,35 @@ export class RespService {
       parser.push(chunk);
       proceed();
     });
+    stream.once('close', () => this.#forget(client));
+  }
+
+  /** Sets what a client holds. Beyond what all may hold, those with most lose their connections, this one before its equals. */
+  #charge(client: Client, bytes: number): void {
+    this.#heldBytes += bytes - client.heldBytes;
+    client.heldBytes = bytes;
+    while (this.#heldBytes > this.#clientBytes) {
+      let most = client;
+      for (const one of this.#clients) if (one.heldBytes > most.heldBytes) most = one;
+      this.#forget(most);
+      most.stream.destroy();
+    }
+  }
+
+  #forget(client: Client): void {
+    this.#heldBytes -= client.heldBytes;
+    client.heldBytes = 0;
+    this.#clients.delete(client);
   }
 
   /** Replies to all requests that are there. False: the stream is full before. */
-  #replyAll(stream: Duplex, parser: RequestParser, client: number): boolean {
+  #replyAll({ id, stream, parser }: Client): boolean {
     stream.cork();
     try {
       for (;;) {
         const request = parser.next();
         if (request === undefined) return true;
-        const room = send(stream, this.#run(request, client));
+        const room = send(stream, this.#run(request, id));
         if (nameOf(request) === 'QUIT') stream.end();
         if (stream.writableEnded || !room) return false;
       }

@@ -9,6 +9,7 @@
 import { Duplex } from 'node:stream';
 import {
   allocate,
+  DeviceType,
   type IWVCompletionQueue,
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
@@ -131,6 +132,8 @@ export class TransferStream extends Duplex {
 
   #prepare(device: IWVDevice): void {
     const { receiveBytes = 2 ** 20, sendBytes = 2 ** 20 } = this.options;
+    if (device.query().deviceType === DeviceType.IWARP)
+      throw failure('ENOTSUP', 'iWARP has no immediate data. Use an address of another device.');
     const pd = device.allocateProtectionDomain();
     const cq = device.createCompletionQueue(RECEIVES + WRITES + COMMANDS);
     this.#cq = cq;
@@ -175,10 +178,9 @@ export class TransferStream extends Duplex {
 
   async #pump(): Promise<void> {
     try {
-      for (let polls = 1; !this.#over; polls += 1) {
+      for (let polls = 1; !this.#over; polls += 1)
         if (this.#poll(BATCH) === 0) await this.#cq.notify('any');
         else if (polls % POLLS === 0) await new Promise(setImmediate);
-      }
     } catch (error) {
       if (!this.#over) this.destroy(error as Error);
     }

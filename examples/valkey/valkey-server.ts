@@ -97,6 +97,7 @@ export class ValkeyServer {
       return;
     }
     const { device, initiatorDepth, responderResources } = endpoint.query();
+    const opened = this.#provider.openDevice(device.deviceGuid);
     const stream = new ServerStream(this.options);
     this.#clients.add(stream);
     // Whatever a client does wrong ends its own connection alone.
@@ -108,7 +109,7 @@ export class ValkeyServer {
       initiatorDepth: Math.min(1, initiatorDepth),
       responderResources: Math.min(1, responderResources),
     };
-    void stream.open(endpoint, this.#provider.openDevice(device.deviceGuid), async (qp) => {
+    void stream.open(endpoint, opened, async (qp) => {
       await endpoint.accept(qp, param);
     });
   }
