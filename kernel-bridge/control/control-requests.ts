@@ -3,6 +3,7 @@ import type { DeviceFile } from '../door/device-file.js';
 import { FaultsCode, SettingsCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
+import { shownJson } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { WvIoGuid } from '../ioctl/structs.js';
 import { pkeysSchema } from '../option-checks/option-schemas.js';
@@ -48,8 +49,9 @@ export function requestRemoval(open: OpenFile, guid: bigint): void {
 export function requestPartitions(open: OpenFile, pkeys: PkeyTables): void {
   const checked = pkeysSchema.safeParse(pkeys);
   if (!checked.success) {
-    const text = checked.error.issues.map(({ message }) => message).join('; ');
-    throw new StatusError(Status.INVALID_PARAMETER, `setPartitions: \`pkeys\` is invalid: ${text}.`);
+    const [issue] = checked.error.issues;
+    const text = `\`${['pkeys', ...issue!.path].join('.')}\` ${issue!.message}; got ${shownJson(pkeys)}.`;
+    throw new StatusError(Status.INVALID_PARAMETER, `setPartitions: ${text}`);
   }
   controlRequest(open, SettingsCode.SET_PKEYS, new TextEncoder().encode(JSON.stringify(checked.data)), 0);
 }

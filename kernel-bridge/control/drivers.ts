@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { Overlapped } from '../door/overlapped.js';
 import { DriversCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
+import { shown } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
 import type { OpenFile } from './control-requests.js';
@@ -48,7 +49,7 @@ function urlOf(file: string | URL): URL {
 /** The file's URL; a path is relative to the working directory. */
 function fileUrl(file: string | URL): string {
   if (typeof file !== 'string' && !(file instanceof URL))
-    invalid(`\`file\` must be a path or a URL; got ${typeof file}.`);
+    invalid(`\`file\` must be a path or a URL; got ${shown(file)}.`);
   const url = urlOf(file);
   if (url.protocol !== 'file:') invalid(`\`file\` must be a path or a file: URL; got ${url.href}.`);
   return url.href;
@@ -109,13 +110,11 @@ export function requestLoad(
 ): Overlapped<LoadedDriver> {
   const url = fileUrl(file);
   if (typeof options !== 'object' || options === null)
-    invalid(
-      `The options of loadDriver must be an object; got ${options === null ? 'null' : typeof options}.`,
-    );
+    invalid(`The options of loadDriver must be an object; got ${shown(options)}.`);
   const { parameters = null, timeoutMs = defaultTimeoutMs } = options;
   const name = checkedName(options.name ?? baseName(url));
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > longestTimeoutMs)
-    invalid(`\`timeoutMs\` must be an integer from 1 to ${longestTimeoutMs}; got ${timeoutMs}.`);
+    invalid(`\`timeoutMs\` must be an integer from 1 to ${longestTimeoutMs}; got ${shown(timeoutMs)}.`);
   return ask<LoadedDriver>(open, DriversCode.LOAD, { url, name, parameters, timeoutMs });
 }
 

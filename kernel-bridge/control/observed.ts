@@ -1,4 +1,5 @@
 import type { Observed } from '../door/soft/index.js';
+import { shown } from '../ioctl/shown.js';
 import { type KernelStatistics, STATISTICS_FORM } from '../ioctl/statistics-form.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { lazy } from '../option-checks/option-schemas.js';
@@ -84,12 +85,12 @@ function printable(value: unknown): unknown {
 
 function check({ pid, timeoutMs = DEFAULT_MS }: ReadProcessesOptions): number {
   if (pid !== undefined && !(Number.isSafeInteger(pid) && pid > 0)) {
-    throw new StatusError(Status.INVALID_PARAMETER, `\`pid\` must be a process id; got ${String(pid)}.`);
+    throw new StatusError(Status.INVALID_PARAMETER, `\`pid\` must be a process id; got ${shown(pid)}.`);
   }
   if (!(Number.isSafeInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MOST_MS)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `\`timeoutMs\` must be an integer from 1 to ${MOST_MS}; got ${String(timeoutMs)}.`,
+      `\`timeoutMs\` must be an integer from 1 to ${MOST_MS}; got ${shown(timeoutMs)}.`,
     );
   }
   return timeoutMs;

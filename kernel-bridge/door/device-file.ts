@@ -1,4 +1,5 @@
 import { ioctlName } from '../ioctl/codes.js';
+import { kindOf, shown } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { Overlapped } from './overlapped.js';
 
@@ -53,19 +54,14 @@ export function closedError(name: string, code: number): StatusError {
 
 /** The error for arguments that cannot be passed to the kernel. */
 export function wrongRequest(code: number, input: unknown, outputLength: number): StatusError | undefined {
-  if (code >>> 0 !== code)
-    return invalid(`The code of an IOCTL must be an unsigned 32-bit integer; got ${shown(code)}.`);
+  if (code >>> 0 !== code) return invalid(`\`code\` must be an unsigned 32-bit integer; got ${shown(code)}.`);
   if (outputLength >>> 0 !== outputLength) {
     return invalid(
-      `${ioctlName(code)}: the output length must be an integer below 2^32; got ${shown(outputLength)}.`,
+      `${ioctlName(code)}: \`outputLength\` must be an unsigned 32-bit integer; got ${shown(outputLength)}.`,
     );
   }
   if (input === null || input instanceof Uint8Array) return undefined;
-  return invalid(`${ioctlName(code)}: the input must be a Uint8Array or null; got ${shown(input)}.`);
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'number' ? String(value) : `a value of type ${typeof value}`;
+  return invalid(`${ioctlName(code)}: \`input\` must be a Uint8Array or null; got ${kindOf(input)}.`);
 }
 
 function invalid(message: string): StatusError {

@@ -13,6 +13,7 @@ import {
   allocate as allocateSoft,
   openDeviceFile as openSoftDeviceFile,
   resolveKernelOptions,
+  sharedOf,
 } from './soft/index.js';
 
 /** A device that every WinVerbs driver creates. */
@@ -70,9 +71,9 @@ function forProvider(): boolean {
 }
 
 /** As `allocate` of the package: memory that the isolate's kernel can register. */
-export function allocateOnWindows(bytes: number, options?: AllocateOptions): AllocatedBytes {
+export function allocateOnWindows(bytes: number, options: AllocateOptions = {}): AllocatedBytes {
   const isDriver = (chosen ?? kernelOf(undefined)) === 'driver';
-  const isShared = options?.shared === true;
+  const isShared = sharedOf(options);
   // NetworkDirect providers accept any SharedArrayBuffer.
   if (!isDriver && (isShared || !forProvider())) return allocateSoft(bytes, options);
   if (!isShared) return allocateWindows(bytes);

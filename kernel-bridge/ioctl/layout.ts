@@ -10,6 +10,7 @@
  * The build generates functions for the package's own tables (scripts/make-layout-code.mjs). The interpreter of tables
  * is the reference: it handles tables without generated code, and reports invalid values.
  */
+
 import type {
   AnyField,
   FieldInfo,
@@ -20,6 +21,7 @@ import type {
   Refuse,
   Struct,
 } from './layout-types.js';
+import { shown } from './shown.js';
 import { Status, StatusError } from './status.js';
 
 export * from './layout-fields.js';
@@ -90,7 +92,7 @@ export interface Refusals {
 
 const statusRefusals: Refusals = {
   value(path, value, expected) {
-    const given = value instanceof Uint8Array ? `${value.length} bytes` : String(value);
+    const given = value instanceof Uint8Array ? `${value.length} bytes` : shown(value);
     throw new StatusError(Status.INVALID_PARAMETER, `${path} must be ${expected}; got ${given}`);
   },
   room(what, name, size, length, offset) {
@@ -179,7 +181,7 @@ function overlay<F extends Fields>(name: string, table: F): Plan<F> {
       const [longest, ...others] = written;
       for (const other of others) {
         if (other.bytes.some((byte, i) => byte !== longest!.bytes[i]))
-          refuse(path, `both ${longest!.name} and ${other.name}`, 'a value with only one member', 0);
+          refuse(path, value, `a value with only one member, ${longest!.name} or ${other.name}`, 0);
       }
       if (longest) to.set(longest.bytes, at);
     },

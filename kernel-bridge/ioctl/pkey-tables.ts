@@ -7,7 +7,7 @@ export type PkeyTables = readonly number[] | Readonly<Record<string, readonly nu
 const mostPkeys = 64;
 
 /** The form of a list of P_Keys, for error messages. */
-export const pkeysText = `it must be 1 to ${mostPkeys} P_Keys, each from 1 to 65535 except 32768 and without duplicates, or such a list for each interface name`;
+export const pkeysText = `must be 1 to ${mostPkeys} P_Keys, each from 1 to 65535 except 32768 and without duplicates, or such a list for each interface name`;
 
 /** Whether a value is a P_Key table. The high bit of an entry means full member; the other bits identify a partition (IBA 1 §10.9). */
 export function isPkeyTable(value: unknown): value is number[] {

@@ -2,8 +2,10 @@
  * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, with the family numbers of Windows), as GIDs, and as text.
  * IPv6 text follows RFC 5952; a link-local address has its interface as `%index` (RFC 4007 §11) or `%name`.
  */
+
 import { networkInterfaces } from 'node:os';
 import { AddressFamily } from './constants.js';
+import { shown } from './shown.js';
 import { Status, StatusError } from './status.js';
 import { WvIoSockaddrData, WvIoSockaddrIn, WvIoSockaddrIn6 } from './structs.js';
 
@@ -20,8 +22,12 @@ export interface SocketAddress {
 /** Size in bytes of an address in an IOCTL, of either family. */
 export const SOCKADDR_BYTES = 28;
 
+function notText(value: unknown): never {
+  throw new StatusError(Status.INVALID_ADDRESS, `\`address\` must be a string; got ${shown(value)}.`);
+}
+
 function invalid(text: string, why: string): never {
-  throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is not a usable address: ${why}`);
+  throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is not a valid address: ${why}.`);
 }
 
 /** As in `node:net`, whose import takes a starting thread a millisecond. */
@@ -96,7 +102,6 @@ function scopeIdOf(scope: string, text: string): number {
 
 /** Splits off the scope: `fe80::1%2` → the address's bytes and 2. */
 function parseV6(text: string): { raw: Uint8Array; scopeId: number } {
-  if (typeof text !== 'string') return invalid(String(text), 'it is not a string');
   const [address, scope, ...rest] = text.split('%');
   const raw = rest.length === 0 ? bytesOfV6(address!) : undefined;
   if (!raw) return invalid(text, 'it is neither IPv4 (192.0.2.1) nor IPv6 (2001:db8::1)');
@@ -129,7 +134,7 @@ function checkPort(port: number, text: string): void {
   if (Number.isInteger(port) && port >= 0 && port <= 0xffff) return;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `the port of '${text}' must be an integer from 0 to 65535; got ${port}`,
+    `the port of '${text}' must be an integer from 0 to 65535; got ${port}.`,
   );
 }
 
@@ -249,6 +254,7 @@ export function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undef
 
 /** The GID of an IP address: IPv4 is `::ffff:a.b.c.d`; an IPv6 scope is not part of it. */
 export function gidOfAddress(address: string): Uint8Array {
+  if (typeof address !== 'string') return notText(address);
   if (!isIPv4(address)) return parseV6(address).raw;
   const gid = new Uint8Array(16);
   const number = numberOfV4(address);
@@ -284,14 +290,16 @@ export function sharedGid(gid: Uint8Array): Uint8Array {
 
 /** The IP address of a GID: the inverse of {@link gidOfAddress}. `scopeId` 0: no scope. */
 export function addressOfGid(gid: Uint8Array, scopeId = 0): string {
-  if (gid.length !== 16) {
-    throw new StatusError(Status.INVALID_PARAMETER, `a GID must be 16 bytes; got ${gid.length}`);
+  if (!(gid instanceof Uint8Array) || gid.length !== 16) {
+    const given = gid instanceof Uint8Array ? gid.length : shown(gid);
+    throw new StatusError(Status.INVALID_PARAMETER, `\`gid\` must have 16 bytes; got ${given}.`);
   }
   return isMapped(gid) ? textOfV4(gid[12]!, gid[13]!, gid[14]!, gid[15]!) : textOfV6(gid, scopeId);
 }
 
 /** The interface index of an address's `%scope`; 0 for addresses without one. */
 export function scopeIdOfAddress(address: string): number {
+  if (typeof address !== 'string') return notText(address);
   return isIPv4(address) ? 0 : parseV6(address).scopeId;
 }
 
@@ -301,6 +309,7 @@ export function scopeIdOfAddress(address: string): number {
  * @throws StatusError INVALID_ADDRESS if the text is not an address, INVALID_PARAMETER for the port.
  */
 export function parseSocketAddress(text: string, defaultPort = 0): SocketAddress {
+  if (typeof text !== 'string') return notText(text);
   const match = /^\[([^\]]*)\](?::(\d{1,6}))?$/.exec(text) ?? /^([\d.]+):(\d{1,6})$/.exec(text);
   const address = match?.[1] ?? text;
   const port = match?.[2] === undefined ? defaultPort : Number(match[2]);

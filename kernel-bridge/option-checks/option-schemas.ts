@@ -88,7 +88,59 @@ export function lazy<T, I>(build: (zod: Zod) => z.ZodType<T, I>): OptionsSchema<
     schema ??= build(requireModule('zod') as Zod);
     return schema;
   };
-  return { parse: (value) => made().parse(value), safeParse: (value) => made().safeParse(value) };
+  return {
+    parse: (value) => made().parse(value, { error: (issue) => expectedOf(made(), issue) }),
+    safeParse: (value) => made().safeParse(value, { error: (issue) => expectedOf(made(), issue) }),
+  };
+}
+
+/** `'a', 'b' or 'c'`. */
+function alternatives(values: readonly string[]): string {
+  const quoted = values.map((one) => `'${one}'`);
+  return [quoted.slice(0, -1).join(', '), quoted.at(-1)].filter(Boolean).join(' or ');
+}
+
+/** What an error reads of a schema. */
+interface Described {
+  readonly def: {
+    readonly type: string;
+    readonly innerType?: Described;
+    readonly shape?: Readonly<Record<string, Described>>;
+    readonly valueType?: Described;
+  };
+  readonly minValue?: number | null;
+  readonly maxValue?: number | null;
+  readonly isInt?: boolean;
+  readonly options?: readonly string[];
+}
+
+/** The schema of an option, without its default. */
+function schemaAt(outer: Described, path: readonly PropertyKey[]): Described {
+  const schema = outer.def.innerType;
+  if (schema !== undefined) return schemaAt(schema, path);
+  const [key, ...rest] = path;
+  const inner = key === undefined ? undefined : (outer.def.shape?.[String(key)] ?? outer.def.valueType);
+  return inner === undefined ? outer : schemaAt(inner, rest);
+}
+
+/** What the value at the path of a mistake must be, in place of zod's text. Checks with a text of their own keep it. */
+function expectedOf(
+  schema: unknown,
+  { path = [] }: { readonly path?: readonly PropertyKey[] | undefined },
+): string {
+  const { def, minValue, maxValue, isInt, options } = schemaAt(schema as Described, path);
+  if (def.shape !== undefined) return `must be an object with ${Object.keys(def.shape).join(', ')}`;
+  if (options !== undefined && def.type === 'enum') return `must be ${alternatives(options)}`;
+  switch (def.type) {
+    case 'number':
+      return `must be ${isInt ? 'an integer' : 'a number'} from ${minValue} to ${maxValue}`;
+    case 'boolean':
+      return 'must be true or false';
+    case 'record':
+      return 'must be an object';
+    default:
+      return `must be a ${def.type}`;
+  }
 }
 
 /** The checks of options with more than a range. */
@@ -96,12 +148,11 @@ const checks: OptionChecks = {
   dropMads: (z) =>
     z.record(
       z.string().refine((key) => /^\d{2}$/.test(key) && Number(key) >= 0x10 && Number(key) <= 0x1a, {
-        error: 'it must be the number of a CM attribute, from 16 (REQ) to 26 (APR)',
+        error: 'must have only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR)',
       }),
       z.int().min(0).max(0xffff_ffff),
     ),
-  capture: (z) =>
-    z.string().refine((path) => !path.includes('\0'), 'it must be a path without NUL characters'),
+  capture: (z) => z.string().refine((path) => !path.includes('\0'), 'must be a path without NUL characters'),
   pkeys: (z) => {
     /** Entries of a port's P_Key table: the partitions of this host. A set high bit means full member (IBA 1 §10.9). */
     const list = z.array(z.number()).refine(isPkeyTable, { error: pkeysText });
@@ -112,11 +163,11 @@ const checks: OptionChecks = {
       .string()
       .regex(
         /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
-        "it must be 'auto', 'soft', 'rdma' or the name of an RDMA device",
+        "must be 'auto', 'soft', 'rdma' or the name of an RDMA device",
       ),
   kernel: (z) =>
     z.enum(['auto', 'driver', 'soft']).refine((kernel) => onWindows || kernel !== 'driver', {
-      error: 'WinVerbs drivers exist on Windows only',
+      error: "must be 'auto' or 'soft', because WinVerbs drivers exist on Windows only",
     }),
 };
 
@@ -145,7 +196,7 @@ export const kernelOptionsSchema = lazy<KernelOptions, KernelOptionsInput>((zod)
     if (options.link !== 'local') return;
     for (const [field, takes] of Object.entries(withLocalLink) as [keyof typeof withLocalLink, string[]][]) {
       if (takes.includes(options[field])) continue;
-      const message = `it must be '${takes.join("' or '")}' with the option link: 'local', which means the software HCA without UDP sockets`;
+      const message = `must be ${alternatives(takes)} with the option link: 'local', which means the software HCA without UDP sockets`;
       addIssue({ code: 'custom', path: [field], message });
     }
   }),

@@ -22,7 +22,7 @@ export const rcOptions: OptionGroup = {
         'Traffic class of connections whose path has none: six bits of DSCP above two zero bits (ECN has its own option). The REQ carries ' +
         'it to the passive side, which uses the same. 0xa0 is DSCP 40.',
       range: [0, 0xfc],
-      multipleOf: [4, 'it must be a multiple of 4: a DSCP shifted left by two'],
+      multipleOf: [4, 'must be a multiple of 4 from 0 to 252, a DSCP shifted left by two'],
       default: 0,
     },
   },

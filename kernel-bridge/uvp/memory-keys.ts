@@ -5,6 +5,7 @@
 
 import type { UvpBindRequest, UvpSendRequest } from '../door/user-verbs.js';
 import { randomBits } from '../ioctl/random-bits.js';
+import { shown } from '../ioctl/shown.js';
 import { abi } from '../schema/generated/ring.js';
 import { badRange, invalid, MAX_ADDRESS, UPPER } from './work-request.js';
 
@@ -117,7 +118,7 @@ export function regionOf({ fastRegion, keyByte }: UvpSendRequest): { region: Sof
     invalid('The request must have a region that was allocated for fast registration.');
   }
   if (keyByte !== -1 && (keyByte & 0xff) !== keyByte) {
-    invalid(`The low byte of the new key must be from 0 to 255, or -1 for the next one; got ${keyByte}.`);
+    invalid(`\`keyByte\` must be from 0 to 255, or -1 for the next one; got ${shown(keyByte)}.`);
   }
   return { region: fastRegion, next: fastRegion.withByte(keyByte === -1 ? fastRegion.rkey + 1 : keyByte) };
 }

@@ -1,6 +1,7 @@
 /** User-mode verbs providers by library name, as a device returns it for LIBRARY_QUERY. */
 
 import { requireUserVerbs, type UserVerbs } from '../door/user-verbs.js';
+import { shown } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 
 /**
@@ -22,7 +23,7 @@ function checkedName(library: unknown): string {
     return library;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `The name of a library must be 1 to ${longestName} Latin-1 characters without spaces; got ${JSON.stringify(library)}.`,
+    `\`library\` must be 1 to ${longestName} Latin-1 characters without spaces; got ${shown(library)}.`,
   );
 }
 
@@ -48,7 +49,7 @@ export class UserVerbsRegistry {
     if (typeof make !== 'function') {
       throw new StatusError(
         Status.INVALID_PARAMETER,
-        `The provider '${name}' must be given as a function that creates it; got a value of type ${typeof make}.`,
+        `\`make\` must be a function that creates the provider '${name}'; got ${shown(make)}.`,
       );
     }
     const entry: Entry = { make };

@@ -29,6 +29,7 @@ import {
   SrqProviderIn,
   SrqProviderOut,
 } from '../ioctl/provider-data.js';
+import { shown } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { DirectResult, MOST_VIEWS } from '../schema/generated/numbers.js';
 import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
@@ -64,7 +65,7 @@ function checkLimit(what: string, value: number, least: number, most: number): v
   if (Number.isInteger(value) && value >= least && value <= most) return;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from ${least} to ${most}; got ${value}.`,
+    `\`${what}\` must be an integer from ${least} to ${most}; got ${shown(value)}.`,
   );
 }
 

@@ -5,6 +5,7 @@
 
 import type { UvpSendRequest, UvpSge } from '../door/user-verbs.js';
 import { QpType, WvSend } from '../ioctl/constants.js';
+import { shown } from '../ioctl/shown.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
 
@@ -86,7 +87,9 @@ export function full(queue: string, depth: number): never {
 
 function tooMany(sgl: readonly UvpSge[], limit: number): never {
   if (!Array.isArray(sgl))
-    invalid('`sgl` must be an array of { region, offset, length }, even for a single SGE.');
+    invalid(
+      `\`sgl\` must be an array of { region, offset, length }, even for a single SGE; got ${shown(sgl)}.`,
+    );
   throw new StatusError(
     Status.DATA_OVERRUN,
     `\`sgl\` must have at most ${limit} SGEs, as requested when this queue was created; got ${sgl.length}.`,
@@ -111,8 +114,7 @@ export function outsideOfRegion(i: number, offset: number, length: number, size:
 }
 
 export function badRange(what: string, value: number): never {
-  const given = typeof value === 'number' ? value : `a value of type ${typeof value}`;
-  invalid(`The ${what} must be a non-negative whole number of bytes within the memory; got ${given}.`);
+  invalid(`The ${what} must be a non-negative whole number of bytes within the memory; got ${shown(value)}.`);
 }
 
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
@@ -169,18 +171,21 @@ export class SoftAddressHandle {
 export function writeDestination(words: Uint32Array, wqe: number, request: UvpSendRequest): void {
   const { av, remoteQpn, remoteQkey } = request;
   if (!(av instanceof SoftAddressHandle)) {
-    throw new StatusError(Status.INVALID_PARAMETER, '`av` must be an address handle of the same device.');
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      '`addressHandle` must be an address handle of the same device.',
+    );
   }
   if (!(remoteQpn >= 0 && (remoteQpn & QPN_MASK) === remoteQpn)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `The destination QPN must be an unsigned 24-bit integer; got ${remoteQpn}.`,
+      `\`destinationQpn\` must be an unsigned 24-bit integer; got ${shown(remoteQpn)}.`,
     );
   }
   if (remoteQkey >>> 0 !== remoteQkey) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `The destination Q_Key must be an unsigned 32-bit integer; got ${remoteQkey}.`,
+      `\`destinationQkey\` must be an unsigned 32-bit integer; got ${shown(remoteQkey)}.`,
     );
   }
   words[wqe + abi.swAh] = av.handle;

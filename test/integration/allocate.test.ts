@@ -79,7 +79,7 @@ test('invalid sizes are rejected, and the error states the valid ones', () => {
     }
   }
   // @ts-expect-error: an untyped program may pass this.
-  assert.throws(() => allocate('4096'), /`bytes` must be an integer .*; got 4096/);
+  assert.throws(() => allocate('4096'), /`bytes` must be an integer .*; got '4096'/);
 });
 
 /** Node.js makes SharedArrayBuffers of native memory. */
@@ -96,7 +96,7 @@ test('memory on a SharedArrayBuffer outlives the thread that has allocated it', 
         /24\.16 or later.*26\.1 or later; got v\d+.*Omit `shared`/,
       );
   }
-  assert.throws(() => allocate(MIB, { shared: 'yes' as never }), /`shared` must be a boolean; got string/);
+  assert.throws(() => allocate(MIB, { shared: 'yes' as never }), /`shared` must be a boolean; got 'yes'/);
   assert.ok(allocate(MIB, { shared: false }).buffer instanceof ArrayBuffer);
   if (!sharing) return;
   assert.ok(await collected(() => mapped() === 0));

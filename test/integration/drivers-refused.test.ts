@@ -262,7 +262,7 @@ test('invalid arguments of loadDriver are rejected before anything is opened', a
   for (const [file, options, reason] of [
     ['http://', {}, /"http:\/\/" is not a valid URL/],
     ['/nowhere.mjs', { parameters: { big: 1n } }, /`parameters` must be a JSON value: .*BigInt/],
-    ['/nowhere.mjs', 7, /options of loadDriver must be an object; got number/],
+    ['/nowhere.mjs', 7, /options of loadDriver must be an object; got 7/],
   ] as const) {
     const error = await failure(() => loadDriver(file, options as object));
     assert.is(error.status, Status.INVALID_PARAMETER);

@@ -85,10 +85,7 @@ test('invalid tables have no effect', () => {
     'a',
   ];
   for (const tables of wrong) {
-    assert.throws(
-      () => setPartitions(tables as number[]),
-      /setPartitions: `pkeys` is invalid: it must be 1 to 64 P_Keys/,
-    );
+    assert.throws(() => setPartitions(tables as number[]), /setPartitions: `pkeys[^`]*` must be 1 to 64 P_Keys/);
   }
   assert.equal(tableOf(side), [0xffff, 0x8001, 0x8002]);
   side.release();
@@ -276,7 +273,10 @@ test('ND: an invalid partition, or one that the port does not belong to, is reje
       });
     }
   }
-  assert.throws(() => v1.openAdapter(ADDRESS, { pKey: 1 } as object), /Unknown option 'pKey'/);
+  assert.throws(
+    () => v1.openAdapter(ADDRESS, { pKey: 1 } as object),
+    /`options` must have only .*; got 'pKey'/,
+  );
   v1.release();
   v2.release();
 });

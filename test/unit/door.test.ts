@@ -41,13 +41,13 @@ door.after.each(async () => {
 door('an invalid request ends in a status, blocking and overlapped', async () => {
   const file = start().open(device);
   const requests: [number, unknown, number, RegExp][] = [
-    [-1, null, 0, /code of an IOCTL must be .*; got -1/],
-    [2 ** 32, null, 0, /code of an IOCTL must be .*; got 4294967296/],
-    ['x' as unknown as number, null, 0, /of type string/],
-    [EchoCode.echo, null, -1, /output length must be .*; got -1/],
-    [EchoCode.echo, null, 1.5, /output length must be .*; got 1.5/],
-    [EchoCode.echo, [1, 2], 0, /input must be a Uint8Array or null; got a value of type object/],
-    [EchoCode.echo, undefined, 0, /input must be .*; got a value of type undefined/],
+    [-1, null, 0, /`code` must be .*; got -1/],
+    [2 ** 32, null, 0, /`code` must be .*; got 4294967296/],
+    ['x' as unknown as number, null, 0, /`code` must be .*; got 'x'/],
+    [EchoCode.echo, null, -1, /`outputLength` must be .*; got -1/],
+    [EchoCode.echo, null, 1.5, /`outputLength` must be .*; got 1.5/],
+    [EchoCode.echo, [1, 2], 0, /`input` must be a Uint8Array or null; got an array/],
+    [EchoCode.echo, undefined, 0, /`input` must be .*; got undefined/],
   ];
   for (const [code, input, length, told] of requests) {
     const refuses = (error: unknown) =>

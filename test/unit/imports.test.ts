@@ -56,6 +56,8 @@ const components = [
 type Component = (typeof components)[number];
 
 const ioctl = 'kernel-bridge/ioctl/';
+// How errors show values.
+const shown = 'kernel-bridge/ioctl/shown.ts';
 const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
 const numbers = 'kernel-bridge/schema/generated/numbers.ts';
@@ -70,16 +72,16 @@ const tokenTable = 'kernel-bridge/door/token-table.ts';
 /** The imports that each component may have besides its own files and Node's own modules: folders, files and packages. */
 const allowed: Readonly<Record<Component, readonly string[]>> = {
   // The interfaces are independent and only use shared types of the layer below.
-  'nd/spi/': ['winverbs/index.ts'],
+  'nd/spi/': ['winverbs/index.ts', shown],
   // Streams and messages are a client of the SPI like any program. Their hello contains the version.
-  'nd/net/base/': ['nd/index.ts', numbers],
-  'nd/net/connection/': ['nd/index.ts', numbers, 'nd/net/base/'],
+  'nd/net/base/': ['nd/index.ts', numbers, shown],
+  'nd/net/connection/': ['nd/index.ts', numbers, shown, 'nd/net/base/'],
   // Exposed memory has a handle for each channel of a server.
-  'nd/net/memory/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/channel/channel.ts'],
-  'nd/net/stream/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/'],
-  'nd/net/channel/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
-  'nd/net/': ['nd/index.ts', 'nd/net/'],
-  'nd/': ['nd/spi/', 'nd/vendor/index.ts', 'winverbs/index.ts'],
+  'nd/net/memory/': ['nd/index.ts', shown, 'nd/net/base/', 'nd/net/connection/', 'nd/net/channel/channel.ts'],
+  'nd/net/stream/': ['nd/index.ts', shown, 'nd/net/base/', 'nd/net/connection/'],
+  'nd/net/channel/': ['nd/index.ts', shown, 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
+  'nd/net/': ['nd/index.ts', shown, 'nd/net/'],
+  'nd/': ['nd/spi/', 'nd/vendor/index.ts', 'winverbs/index.ts', shown],
   // The SPI over a vendor's provider uses the objects of v2 over its own layer below.
   'nd/vendor/': [
     'nd/spi/',

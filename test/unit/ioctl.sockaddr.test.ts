@@ -137,7 +137,7 @@ test('invalid IPv6 text is refused exactly when the platform refuses it', () => 
     throwsStatus(
       () => encodeSockaddr({ family: 6, address: text, port: 0 }),
       Status.INVALID_ADDRESS,
-      /not a usable address/,
+      /not a valid address/,
     );
   }
 });
@@ -159,7 +159,11 @@ test('IPv4 as a GID is mapped', () => {
   assert.is(hex(gidOfAddress('192.0.2.33')), '00000000000000000000ffffc0000221');
   assert.is(addressOfGid(gidOfAddress('::ffff:192.0.2.33')), '192.0.2.33');
   assert.is(addressOfGid(gidOfAddress('fe80::1%5')), 'fe80::1');
-  throwsStatus(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /must be 16 bytes; got 15/);
+  throwsStatus(
+    () => addressOfGid(new Uint8Array(15)),
+    Status.INVALID_PARAMETER,
+    /must have 16 bytes; got 15/,
+  );
 });
 
 test('a scope may be the name of an existing interface', () => {
@@ -171,7 +175,7 @@ test('a scope may be the name of an existing interface', () => {
   for (const scope of ['no-such-if', 'constructor', '__proto__', '', '4294967296', '-1']) {
     throwsStatus(() => gidOfAddress(`fe80::1%${scope}`), Status.INVALID_ADDRESS, /interface/);
   }
-  throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /not a usable address/);
+  throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /not a valid address/);
 });
 
 test('text with and without a port is parsed', () => {
@@ -200,7 +204,7 @@ test('invalid addresses are refused with an explanation', () => {
     '[::1',
     '::1]:5',
   ]) {
-    throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /not a usable address/);
+    throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /not a valid address/);
   }
   for (const text of ['1.2.3.4:65536', '[::1]:99999']) {
     throwsStatus(
@@ -209,7 +213,11 @@ test('invalid addresses are refused with an explanation', () => {
       /must be an integer from 0 to 65535/,
     );
   }
-  throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a string/);
+  throwsStatus(
+    () => parseSocketAddress(undefined as never),
+    Status.INVALID_ADDRESS,
+    /must be a string; got undefined/,
+  );
 });
 
 test('addresses with a wrong family or port are refused', () => {
@@ -221,7 +229,7 @@ test('addresses with a wrong family or port are refused', () => {
   throwsStatus(
     () => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }),
     bad,
-    /not a string/,
+    /must be a string; got undefined/,
   );
   for (const port of [-1, 65536, 1.5, Number.NaN, '80' as never]) {
     throwsStatus(

@@ -48,7 +48,7 @@ test('options: one list for all interfaces or one for each; errors for invalid o
     'x',
   ];
   for (const pkeys of wrong) {
-    assert.throws(() => resolveKernelOptions({ pkeys } as never), /'pkeys.*1 to 64 P_Keys/);
+    assert.throws(() => resolveKernelOptions({ pkeys } as never), /`pkeys.*must be 1 to 64 P_Keys/);
   }
 });
 

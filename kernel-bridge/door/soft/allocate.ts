@@ -2,6 +2,7 @@ import { constants } from 'node:buffer';
 import { freemem, constants as osConstants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { loadAddon } from '../../hca/index.js';
+import { shown } from '../../ioctl/shown.js';
 import { Status, StatusError, statusText } from '../../ioctl/status.js';
 
 const { errno: system } = osConstants;
@@ -19,13 +20,11 @@ export interface AllocateOptions {
 export type AllocatedBytes = Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
 
 /** Allocates memory that another process on this host can map; see `allocate` of the package. */
-export function allocate(bytes: number, { shared = false }: AllocateOptions = {}): AllocatedBytes {
+export function allocate(bytes: number, options: AllocateOptions = {}): AllocatedBytes {
+  const shared = sharedOf(options);
   const most = constants.MAX_LENGTH;
   if (!Number.isSafeInteger(bytes) || bytes < 1 || bytes > most) {
-    throw new StatusError(
-      Status.INVALID_PARAMETER,
-      `allocate: \`bytes\` must be an integer from 1 to ${most}; got ${String(bytes)}.`,
-    );
+    invalid(`\`bytes\` must be an integer from 1 to ${most}; got ${shown(bytes)}`);
   }
   // The pages are allocated at once. A request beyond the free memory would make the OS kill a process.
   const available = availableBytes();
@@ -35,15 +34,24 @@ export function allocate(bytes: number, { shared = false }: AllocateOptions = {}
       `allocate: ${bytes} bytes exceed the free memory of this host (${available}); release memory or request less.`,
     );
   }
-  if (typeof shared !== 'boolean') {
-    throw new StatusError(
-      Status.INVALID_PARAMETER,
-      `allocate: \`shared\` must be a boolean; got ${typeof shared}.`,
-    );
-  }
   const { status, errno, buffer } = loadAddon().allocateShared(bytes, shared);
   if (buffer === null) throw new StatusError(status, `allocate: ${reason(status, errno, bytes, shared)}`);
   return new Uint8Array(buffer) as AllocatedBytes;
+}
+
+function invalid(sentence: string): never {
+  throw new StatusError(Status.INVALID_PARAMETER, `allocate: ${sentence}.`);
+}
+
+/** Checks the options, and returns the only one. @throws StatusError INVALID_PARAMETER */
+export function sharedOf(options: AllocateOptions): boolean {
+  if (typeof options !== 'object' || options === null)
+    invalid(`\`options\` must be an object with shared; got ${shown(options)}`);
+  for (const name of Object.keys(options))
+    if (name !== 'shared') invalid(`\`options\` must have only shared; got ${shown(name)}`);
+  const { shared = false } = options;
+  if (typeof shared !== 'boolean') invalid(`\`shared\` must be a boolean; got ${shown(shared)}`);
+  return shared;
 }
 
 /** Free memory in bytes; 0: unknown. Node.js returns 0 without /proc, and if no file descriptor is left to read it. */

@@ -1,6 +1,6 @@
 import { loadAddon } from '../../hca/index.js';
 
-export { type AllocatedBytes, type AllocateOptions, allocate } from './allocate.js';
+export { type AllocatedBytes, type AllocateOptions, allocate, sharedOf } from './allocate.js';
 export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
 export { resolveKernelOptions } from './resolve-options.js';
 export { openDeviceFile } from './soft-kernel.js';

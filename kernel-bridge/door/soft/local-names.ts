@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { loadAddon } from '../../hca/index.js';
+import { shown } from '../../ioctl/shown.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 
 const { errno: system } = constants;
@@ -28,11 +29,10 @@ function check(what: string, name: unknown): asserts name is string {
       `${what}: names of listeners are supported on Linux only; use port numbers instead.`,
     );
   if (typeof name === 'string' && name.length <= MOST && ALLOWED.test(name)) return;
-  const shown =
-    typeof name === 'string' ? `${JSON.stringify(name.slice(0, 2 * MOST))} (${name.length})` : typeof name;
+  const given = typeof name === 'string' && name.length > MOST ? ` of ${name.length} characters` : '';
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `${what}: \`name\` must be 1 to ${MOST} letters, digits, or characters of "_.:@-"; got ${shown}.`,
+    `${what}: \`name\` must be 1 to ${MOST} letters, digits, or characters of "_.:@-"; got ${shown(name)}${given}.`,
   );
 }
 
@@ -66,6 +66,11 @@ export function claimLocalName(name: string): LocalNameClaim {
   if (typeof claim === 'number') throw failure(what, name, claim);
   return {
     publish: (port) => {
+      if (!Number.isInteger(port) || port < 1 || port > 65_535)
+        throw new StatusError(
+          Status.INVALID_PARAMETER,
+          `publish: \`port\` must be an integer from 1 to 65535; got ${shown(port)}.`,
+        );
       const error = addon.publishPort(claim, port);
       if (error !== 0) throw failure('publish', name, error);
     },

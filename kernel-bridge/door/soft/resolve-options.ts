@@ -1,3 +1,4 @@
+import { shown, shownJson } from '../../ioctl/shown.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import {
   type KernelOptions,
@@ -19,7 +20,7 @@ export function resolveKernelOptions(
   options: KernelOptionsInput | undefined,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): KernelOptions {
-  if (options !== undefined) return parse(options, 'Option');
+  if (options !== undefined) return parse(options, '`options`', '');
   const json = environment[optionsVariable];
   if (json === undefined || json.trim() === '') return structuredClone(defaultOptions);
   let value: unknown;
@@ -28,32 +29,40 @@ export function resolveKernelOptions(
   } catch (error) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `${optionsVariable} must be JSON (${error instanceof Error ? error.message : String(error)}); ` +
-        `use an object such as {"keepAliveMs":1000}.`,
+      `${optionsVariable} must be a JSON object such as {"keepAliveMs":1000}; got ${shown(json)} ` +
+        `(${error instanceof Error ? error.message : String(error)}).`,
       { cause: error },
     );
   }
-  return parse(value, `${optionsVariable}: option`);
+  return parse(value, optionsVariable, `${optionsVariable}: `);
 }
 
-function parse(value: unknown, prefix: string): KernelOptions {
+function parse(value: unknown, whole: string, prefix: string): KernelOptions {
   const result = kernelOptionsSchema.safeParse(value);
   if (result.success) return result.data;
-  const text = result.error.issues.map((issue) => `${prefix} ${describe(issue, value)}`).join('; ');
+  const texts = new Map<string, string>();
+  for (const issue of result.error.issues) {
+    const at = issue.path.join('.');
+    if (!texts.has(at)) texts.set(at, `${at === '' ? '' : prefix}${describe(issue, value, whole)}.`);
+  }
   // Without zod's error as the cause, which would print the same again in many lines.
-  throw new StatusError(Status.INVALID_PARAMETER, `${text}.`);
+  throw new StatusError(Status.INVALID_PARAMETER, [...texts.values()].join(' '));
 }
 
-function describe(issue: OptionsIssue, value: unknown): string {
-  const { path } = issue;
-  if (issue.code === 'unrecognized_keys') {
-    const names = (issue.keys ?? []).map((key) => `'${[...path, key].join('.')}'`).join(', ');
+/** Describes a mistake. `whole` names the object with all options. */
+function describe(issue: OptionsIssue, value: unknown, whole: string): string {
+  const { path, code } = issue;
+  const placeOf = (keys: readonly PropertyKey[]): string =>
+    keys.length === 0 ? whole : `\`${keys.join('.')}\``;
+  if (code === 'unrecognized_keys') {
     const known = Object.keys(at(defaultOptions, path) ?? {}).join(', ');
-    return `${names} is not known; ${path.length === 0 ? 'valid options are' : `'${path.join('.')}' has`} ${known}`;
+    return `${placeOf(path)} must have only ${known}; got ${(issue.keys ?? []).map(shown).join(', ')}`;
   }
-  const field = path.length === 0 ? 'object' : `'${path.join('.')}'`;
-  const reason = issue.code === 'invalid_key' ? (issue.issues?.[0]?.message ?? issue.message) : issue.message;
-  return `${field} cannot be ${shown(at(value, path))}: ${reason}`;
+  if (code === 'invalid_key') {
+    const reason = issue.issues?.[0]?.message ?? issue.message;
+    return `${placeOf(path.slice(0, -1))} ${reason}; got ${shown(path.at(-1))}`;
+  }
+  return `${placeOf(path)} ${issue.message}; got ${shownJson(at(value, path))}`;
 }
 
 /** The value at a path in nested objects. */
@@ -63,13 +72,4 @@ function at(value: unknown, path: readonly PropertyKey[]): unknown {
       typeof outer === 'object' && outer !== null ? (outer as Record<PropertyKey, unknown>)[key] : undefined,
     value,
   );
-}
-
-function shown(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return typeof value;
-  }
 }

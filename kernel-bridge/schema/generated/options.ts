@@ -245,7 +245,7 @@ export const rcShape = (z: Zod) =>
       .int()
       .min(0)
       .max(252)
-      .multipleOf(4, 'it must be a multiple of 4: a DSCP shifted left by two')
+      .multipleOf(4, 'must be a multiple of 4 from 0 to 252, a DSCP shifted left by two')
       .default(defaultOptions.rc.trafficClass),
   });
 
