@@ -1,7 +1,7 @@
 import { UmvBuffer, type UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoAhCreate } from '../kernel-bridge/ioctl/structs.js';
-import { gidOf } from './address-vector.js';
+import { checkedGid } from './address-vector.js';
 import type { IWVAddressHandle, WvAddressVector } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { guarded } from './status.js';
@@ -25,8 +25,8 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
   static create(pd: WVProtectionDomain, vector: WvAddressVector): WVAddressHandle {
     const { file, verbs } = pd;
     const av = {
-      sourceGid: gidOf(vector.sourceGid),
-      destinationGid: gidOf(vector.destinationGid),
+      sourceGid: checkedGid('sourceGid', vector.sourceGid),
+      destinationGid: checkedGid('destinationGid', vector.destinationGid),
       flowLabel: vector.flowLabel ?? 0,
       trafficClass: vector.trafficClass ?? 0,
       hopLimit: vector.hopLimit ?? 0,

@@ -1,5 +1,7 @@
 /** Address vectors, GRHs and GIDs: the source and destination of datagrams (IBA 1 §8.3, §11.2.2.1, Annex A17). */
+
 import { WvDatagram } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { WvAddressVector, WvGrh } from './interfaces.js';
 import { Status, WvError } from './status.js';
@@ -18,33 +20,45 @@ const IPV4_AT = GRH_BYTES - IPV4_BYTES;
  * @throws WvError INVALID_ADDRESS (not a valid IP address), INVALID_PARAMETER (not 16 bytes)
  */
 export function gidOf(address: string | Uint8Array): Uint8Array {
+  return checkedGid('address', address);
+}
+
+/** @internal As {@link gidOf}; `what` names the argument in errors. */
+export function checkedGid(what: string, address: string | Uint8Array): Uint8Array {
   if (typeof address === 'string') {
     try {
       return gidOfAddress(parseSocketAddress(address).address);
     } catch (error) {
       throw new WvError(
         Status.INVALID_ADDRESS,
-        `\`address\` must be an IP address, such as '192.0.2.1', '239.1.2.3' or '2001:db8::1'; got '${address}'.`,
+        `\`${what}\` must be an IP address, such as '192.0.2.1', '239.1.2.3' or '2001:db8::1'; got ${shown(address)}.`,
         { cause: error },
       );
     }
   }
   if (address instanceof Uint8Array && address.length === 16) return address;
+  const given = address instanceof Uint8Array ? `${address.length} bytes` : shown(address);
   throw new WvError(
     Status.INVALID_PARAMETER,
-    '`address` must be a GID of 16 bytes or an IP address as text.',
+    `\`${what}\` must be a GID of 16 bytes or an IP address as text; got ${given}.`,
   );
 }
 
 /** Returns the IP address of a GID as text. @throws WvError INVALID_PARAMETER (not 16 bytes) */
 export function addressOf(gid: Uint8Array): string {
-  return addressOfGid(gidOf(gid));
+  return addressOfGid(checkedGid('gid', gid));
 }
 
 /** Whether the GID is a multicast address: 224.0.0.0/4, ff00::/8. */
 export function isMulticastGid(gid: Uint8Array): boolean {
+  checkBytes('gid', gid);
   const v4 = gid.subarray(0, 12).every((byte, index) => byte === (index < 10 ? 0 : 0xff));
   return v4 ? ((gid[12] ?? 0) & 0xf0) === 0xe0 : gid[0] === 0xff;
+}
+
+function checkBytes(what: string, bytes: Uint8Array): void {
+  if (bytes instanceof Uint8Array) return;
+  throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be a Uint8Array; got ${shown(bytes)}.`);
 }
 
 function holdsIpv4(bytes: Uint8Array): boolean {
@@ -62,6 +76,7 @@ function holdsIpv4(bytes: Uint8Array): boolean {
  * @throws WvError INVALID_PARAMETER (fewer than 40 bytes, or neither header)
  */
 export function parseGrh(bytes: Uint8Array): WvGrh {
+  checkBytes('bytes', bytes);
   if (bytes.length >= GRH_BYTES) {
     if (holdsIpv4(bytes)) {
       const at = (offset: number): Uint8Array => bytes.subarray(IPV4_AT + offset, IPV4_AT + offset + 4);
@@ -99,6 +114,7 @@ export function parseGrh(bytes: Uint8Array): WvGrh {
  * @throws WvError INVALID_PARAMETER (not a GRH, or the datagram was sent to a group and `source` is missing)
  */
 export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector {
+  checkBytes('grh', grh);
   const { sourceGid, destinationGid, trafficClass, flowLabel } = parseGrh(grh);
   if (source === undefined && isMulticastGid(destinationGid)) {
     throw new WvError(
@@ -107,7 +123,7 @@ export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array
     );
   }
   return {
-    sourceGid: source === undefined ? destinationGid : gidOf(source),
+    sourceGid: source === undefined ? destinationGid : checkedGid('source', source),
     destinationGid: sourceGid,
     trafficClass,
     flowLabel,

@@ -1,3 +1,4 @@
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { Status, WvError } from './status.js';
 
 /** Returns `value` if it is an integer from 0 to `most`. @throws WvError INVALID_PARAMETER */
@@ -5,7 +6,7 @@ export function checkedSmall(what: string, value: number, most: number): number 
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from 0 to ${most}; got ${value}.`,
+    `\`${what}\` must be an integer from 0 to ${most}; got ${shown(value)}.`,
   );
 }
 

@@ -2,6 +2,7 @@ import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { CqNotifyType } from '../kernel-bridge/ioctl/constants.js';
+import { kindOf, shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import type { WVDevice } from './device.js';
 import type { IWVCompletionQueue, WvCompletion, WvCqNotifyType } from './interfaces.js';
@@ -139,7 +140,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     if (data === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`type\` must be 'any', 'solicited' or 'errors'; got '${String(type)}'.`,
+        `\`type\` must be 'any', 'solicited' or 'errors'; got ${shown(type)}.`,
       );
     }
     const rearm = type === 'errors' ? undefined : () => this.verbs.rearmCq(this.handle, type === 'solicited');
@@ -161,7 +162,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     if (!(Number.isInteger(n) && n >= 1 && n <= this.count)) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`n\` must be an integer from 1 to the queue's ${this.count} entries; got ${n}.`,
+        `\`n\` must be an integer from 1 to the queue's ${this.count} entries; got ${shown(n)}.`,
       );
     }
     const { verbs, handle } = this;
@@ -200,20 +201,20 @@ function checkedEntries(entries: number): number {
   if (Number.isInteger(entries) && entries > 0 && entries <= 0x7fff_ffff) return entries;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`entries\` must be an integer from 1 to the device's \`maxCqEntries\`; got ${entries}.`,
+    `\`entries\` must be an integer from 1 to the device's \`maxCqEntries\`; got ${shown(entries)}.`,
   );
 }
 
 function noArray(value: unknown): WvError {
   return new WvError(
     Status.INVALID_PARAMETER,
-    `\`completions\` must be an array; got ${value === null ? 'null' : typeof value}. Pass the maximum number of completions as \`n\`.`,
+    `\`completions\` must be an array; got ${kindOf(value)}. Pass the maximum number of completions as \`n\`.`,
   );
 }
 
 function noCount(value: unknown): WvError {
   return new WvError(
     Status.INVALID_PARAMETER,
-    `\`n\` must be an integer from 0 to 4294967295; got ${String(value)}.`,
+    `\`n\` must be an integer from 0 to 4294967295; got ${shown(value)}.`,
   );
 }

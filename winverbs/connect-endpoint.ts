@@ -2,6 +2,7 @@ import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, EpOption, RnrRetry } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { encodeSockaddr } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   epAttributesRoom,
@@ -92,7 +93,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * @category Connect
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
-    return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined);
+    return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined, endpoint);
   }
 
   /**
@@ -111,7 +112,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     const input = WvIoEpConnect.encodeOnce({
       id: this.id,
       qpId: mine.id,
-      peerAddress: { sockAddr: encodeSockaddr(socketAddress(peer)) },
+      peerAddress: { sockAddr: encodeSockaddr(socketAddress(peer, 'peer')) },
       param: this.parameters(mine, param, Capacity.CONNECT_DATA),
     });
     return this.withQp(mine, (succeeded, failed) =>
@@ -215,6 +216,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * @category Connect
    */
   keepQueuePairOnDisconnect(keep: boolean): void {
+    if (typeof keep !== 'boolean')
+      throw new WvError(Status.INVALID_PARAMETER, `\`keep\` must be a boolean; got ${shown(keep)}.`);
     this.check();
     const head = WvIoId.encodeOnce({ id: this.id, data: EpOption.KEEP_QP });
     this.file.callWith(IoctlCode.EP_MODIFY, head, Uint8Array.of(keep ? 1 : 0, 0, 0, 0));
@@ -312,7 +315,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     if (!(qp instanceof WVConnectQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        "`qp` must be a connected queue pair of the endpoint's provider.",
+        `\`qp\` must be a connect queue pair of the endpoint's provider; got ${shown(qp)}.`,
       );
     }
     qp.check();

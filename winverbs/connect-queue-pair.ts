@@ -1,5 +1,6 @@
 import { type UserVerbs, UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/door/user-verbs.js';
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
+import { kindOf, shown } from '../kernel-bridge/ioctl/shown.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
@@ -61,7 +62,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (type !== QpType.RC && type !== QpType.UC) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`type\` must be RC (${QpType.RC}) or UC (${QpType.UC}); got ${String(type)}.`,
+        `\`type\` must be RC (${QpType.RC}) or UC (${QpType.UC}); got ${shown(type)}.`,
       );
     }
     // UC has no RDMA reads.
@@ -129,17 +130,22 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     offset: number,
   ): WvDirectResult {
     this.check();
-    if (typeof remote?.addressHigh !== 'number') noRemote();
-    if (!(bytes instanceof Uint8Array) || !(offset >= 0 && Number.isSafeInteger(offset))) {
+    if (typeof remote?.addressHigh !== 'number') noRemote(remote);
+    if (!(bytes instanceof Uint8Array))
+      throw new WvError(Status.INVALID_PARAMETER, `\`bytes\` must be a Uint8Array; got ${kindOf(bytes)}.`);
+    if (!Number.isSafeInteger(offset) || offset < 0)
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`bytes\` must be a Uint8Array and \`offset\` a non-negative integer; got ${String(offset)}.`,
+        `\`offset\` must be a non-negative integer; got ${shown(offset)}.`,
       );
-    }
-    if (operation >>> 0 !== operation || operation > WvDirect.COMPARE_EXCHANGE) {
+    if (
+      typeof operation !== 'number' ||
+      operation >>> 0 !== operation ||
+      operation > WvDirect.COMPARE_EXCHANGE
+    ) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`operation\` must be a value of WvDirect; got ${String(operation)}.`,
+        `\`operation\` must be an integer from 0 to ${WvDirect.COMPARE_EXCHANGE}; got ${shown(operation)}.`,
       );
     }
     const low = remote.addressLow + (offset % TWO_32);
@@ -155,12 +161,12 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     length: number,
   ): ReturnType<NonNullable<IWVConnectQueuePair['view']>> {
     this.check();
-    if (typeof remote?.addressHigh !== 'number') noRemote();
+    if (typeof remote?.addressHigh !== 'number') noRemote(remote);
     const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
     if (!whole || offset < 0 || length < 1) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`offset\` and \`length\` must be integers, at least 0 and 1; got ${String(offset)} and ${String(length)}.`,
+        `\`offset\` and \`length\` must be integers, at least 0 and 1; got ${shown(offset)} and ${shown(length)}.`,
       );
     }
     const low = remote.addressLow + (offset % TWO_32);
@@ -299,6 +305,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   private postInvalidation(region: IWVFastRegion | undefined, context: unknown, flags: number): void {
     const request = this.prepare(INVALIDATE, context, NO_SGES, flags);
     request.fastRegion = this.checkedRegion(region).handle;
+    // An earlier registration may have failed because of its key.
+    request.keyByte = -1;
     this.post(request);
   }
 
@@ -315,7 +323,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!Number.isInteger(access) || access >>> 0 !== access) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`access\` must be an OR of WvAccess values; got ${access}.`,
+        `\`access\` must be an OR of WvAccess values; got ${shown(access)}.`,
       );
     }
     request.fastRegion = mine.handle;
@@ -342,7 +350,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     request.invalidate = posted.invalidateRkey !== undefined;
     if (opcode !== SEND && posted.remote !== undefined)
       this.setRemote(request, posted.remote, posted.remoteOffset ?? 0);
-    else if (opcode !== SEND) noRemote();
+    else if (opcode !== SEND) noRemote(posted.remote);
     if (opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) {
       setWide('compareOrAdd', posted.compareOrAdd ?? 0n);
       request.compareLow = halves[0]!;
@@ -364,7 +372,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     // `addressHigh` is checked because it is a small integer: V8 allocates a heap number to compare the type of a field
     // from 2^31 on.
     if (typeof remote?.addressHigh !== 'number') {
-      noRemote();
+      noRemote(remote);
     }
     request.remoteLow = remote.addressLow;
     request.remoteHigh = remote.addressHigh;
@@ -377,7 +385,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!(region instanceof WVFastRegion) || region.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        "`region` must be created by allocateFastRegion() of the queue pair's protection domain.",
+        `\`region\` must be created by allocateFastRegion() of the queue pair's protection domain; got ${shown(region)}.`,
       );
     }
     region.check();
@@ -388,7 +396,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!(window instanceof WVMemoryWindow) || window.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        "`window` must be a memory window of the queue pair's protection domain.",
+        `\`window\` must be a memory window of the queue pair's protection domain; got ${shown(window)}.`,
       );
     }
     window.check();
@@ -400,24 +408,27 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
 function checkBind(region: WvMemoryRegion, offset: number, length: number, access: number): void {
   const { lkey, address, length: size } = checkedObject('region', region, 'lkey, address and length');
   if (typeof lkey !== 'number' || typeof address !== 'number') {
-    throw new WvError(Status.INVALID_PARAMETER, '`region` must be a region returned by registerMemory().');
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `\`region\` must be a region returned by registerMemory(); got ${shown(region)}.`,
+    );
   }
   if (!(Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(length) && length >= 0)) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`offset\` and \`length\` must be non-negative integers; got ${String(offset)} and ${String(length)}.`,
+      `\`offset\` and \`length\` must be non-negative integers; got ${shown(offset)} and ${shown(length)}.`,
     );
   }
   if (offset + length > size) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`offset\` + \`length\` must be at most the region's ${size} bytes; got ${offset} + ${length}.`,
+      `\`offset\` + \`length\` must be at most the region's ${size} bytes; got ${shown(offset)} + ${shown(length)}.`,
     );
   }
-  if ((access & ~WINDOW_RIGHTS) !== 0) {
+  if (typeof access !== 'number' || (access & WINDOW_RIGHTS) !== access) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`access\` of a window must be an OR of REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}); got 0x${(access >>> 0).toString(16)}.`,
+      `\`access\` of a window must be an OR of REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}); got ${Number.isInteger(access) ? `0x${(access >>> 0).toString(16)}` : shown(access)}.`,
     );
   }
 }
@@ -429,10 +440,10 @@ function highOf({ addressHigh }: RemoteMemoryRef, offset: number, low: number): 
   return addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
 }
 
-function noRemote(): never {
+function noRemote(remote: unknown): never {
   throw new WvError(
     Status.INVALID_PARAMETER,
-    '`remote` must be a RemoteMemory; create one with new RemoteMemory().',
+    `\`remote\` must be a RemoteMemory; got ${shown(remote)}. Create one with new RemoteMemory().`,
   );
 }
 
@@ -444,7 +455,7 @@ function setWide(what: string, value: bigint): void {
   if (typeof value !== 'bigint' || value < 0n || value > 0xffff_ffff_ffff_ffffn) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`${what}\` must be a bigint from 0 to 2^64 - 1; got ${String(value)}.`,
+      `\`${what}\` must be a bigint from 0 to 2^64 - 1; got ${shown(value)}.`,
     );
   }
   wide[0] = value;

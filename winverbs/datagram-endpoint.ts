@@ -1,6 +1,7 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, WvDatagram } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { encodeSockaddr, sockaddrData } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   WvIoEpDatagramAccept,
@@ -52,7 +53,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * @category Connect
    */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
-    return this.nextRequest(endpoint instanceof WVDatagramEndpoint ? endpoint : undefined);
+    return this.nextRequest(endpoint instanceof WVDatagramEndpoint ? endpoint : undefined, endpoint);
   }
 
   /**
@@ -70,7 +71,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes> {
     this.check();
     const data = checkedData(privateData, Capacity.LOOKUP_DATA);
-    const address = socketAddress(peer);
+    const address = socketAddress(peer, 'peer');
     this.resolveRoute(address);
     const input = WvIoEpLookup.encode({
       id: this.id,
@@ -143,7 +144,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    */
   query(peer?: SocketAddress): WvDatagramAttributes {
     this.check();
-    const peerAddress = sockaddrData(peer && socketAddress(peer));
+    const peerAddress = sockaddrData(peer === undefined ? undefined : socketAddress(peer, 'peer'));
     const input = WvIoEpDatagramQuery.encode({ id: this.id, peerAddress });
     const output = this.file.call(IoctlCode.EP_QUERY, input, WvIoEpDatagramAttributes.size);
     return guarded('EP_QUERY', () => attributes(output));
@@ -151,7 +152,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
 
   private multicast(group: SocketAddress): Uint8Array {
     this.check();
-    const address = { sockAddr: encodeSockaddr(socketAddress(group)) };
+    const address = { sockAddr: encodeSockaddr(socketAddress(group, 'group')) };
     return WvIoEpMulticast.encode({ id: this.id, address });
   }
 
@@ -159,7 +160,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     if (!(qp instanceof WVDatagramQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        "`qp` must be a datagram queue pair of the endpoint's provider, or a queue pair number.",
+        `\`qp\` must be a datagram queue pair of the endpoint's provider, or a queue pair number; got ${shown(qp)}.`,
       );
     }
     qp.check();
@@ -171,7 +172,7 @@ function checkedQpn(qpn: number): number {
   if (Number.isInteger(qpn) && qpn >= FIRST_QPN && qpn < WvDatagram.MULTICAST_QPN) return qpn;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`qp\` must be a queue pair number from ${FIRST_QPN} to ${WvDatagram.MULTICAST_QPN - 1}; got ${qpn}.`,
+    `\`qp\` must be a queue pair number from ${FIRST_QPN} to ${WvDatagram.MULTICAST_QPN - 1}; got ${shown(qpn)}.`,
   );
 }
 

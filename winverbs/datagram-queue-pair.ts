@@ -2,9 +2,11 @@ import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { QpAttr, QpState, QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { randomBits } from '../kernel-bridge/ioctl/random-bits.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoQpMulticast } from '../kernel-bridge/ioctl/structs.js';
 import { WVAddressHandle } from './address-handle.js';
-import { gidOf } from './address-vector.js';
+import { checkedGid } from './address-vector.js';
+import { checkedSmall } from './checked-numbers.js';
 import type {
   IWVAddressHandle,
   IWVDatagramQueuePair,
@@ -110,9 +112,10 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
 
   private multicast(code: number, group: string | Uint8Array, lid: number): Overlapped<void> {
     this.check();
-    const raw = gidOf(group);
+    const raw = checkedGid('group', group);
+    checkedSmall('lid', lid, 0xffff);
     const input = guarded('Multicast', () =>
-      WvIoQpMulticast.encode({ id: { id: this.id, data: lid & 0xffff }, gid: { raw } }),
+      WvIoQpMulticast.encode({ id: { id: this.id, data: lid }, gid: { raw } }),
     );
     return this.overlapped<void>(code, input, 0, () => undefined);
   }
@@ -170,7 +173,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
     if (!(handle instanceof WVAddressHandle) || handle.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        "`addressHandle` must be an address handle of the queue pair's protection domain.",
+        `\`addressHandle\` must be an address handle of the queue pair's protection domain; got ${shown(handle)}.`,
       );
     }
     handle.check();

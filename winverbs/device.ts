@@ -1,6 +1,7 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import {
   WvGidList,
   WvIoDeviceAttributes,
@@ -11,7 +12,7 @@ import {
   WvIoPortAttributes,
   WvPkeyList,
 } from '../kernel-bridge/ioctl/structs.js';
-import { gidOf } from './address-vector.js';
+import { checkedGid } from './address-vector.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import type {
   IWVCompletionQueue,
@@ -134,7 +135,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * @category Devices
    */
   findGid(port: number, gid: Uint8Array): number {
-    const wanted = gidOf(gid);
+    const wanted = checkedGid('gid', gid);
     const index = this.gids(port).findIndex((entry) => Buffer.compare(entry, wanted) === 0);
     if (index < 0) this.absent(`the GID ${Buffer.from(wanted).toString('hex')}`, port);
     return index;
@@ -156,7 +157,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    */
   findPkey(port: number, pkey: number): number {
     if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
-      throw new WvError(Status.INVALID_PARAMETER, `\`pkey\` must be a 16-bit number; got ${String(pkey)}.`);
+      throw new WvError(Status.INVALID_PARAMETER, `\`pkey\` must be a 16-bit number; got ${shown(pkey)}.`);
     }
     const table = this.pkeys(port);
     const exact = table.indexOf(pkey);
@@ -231,7 +232,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   private checkPort(port: number): void {
     this.check();
     if (!(Number.isInteger(port) && port >= 1 && port <= 255)) {
-      throw new WvError(Status.INVALID_PARAMETER, `\`port\` must be an integer from 1 to 255; got ${port}.`);
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`port\` must be an integer from 1 to 255; got ${shown(port)}.`,
+      );
     }
   }
 
@@ -245,7 +249,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     if (found !== undefined) return found;
     throw new WvError(
       Status.INVALID_PARAMETER_2,
-      `\`index\` must be below the ${table.length} ${what} entries of port ${port}; got ${index}.`,
+      `\`index\` must be below the ${table.length} ${what} entries of port ${port}; got ${shown(index)}.`,
     );
   }
 

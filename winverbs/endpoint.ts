@@ -1,6 +1,7 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { EpOption } from '../kernel-bridge/ioctl/constants.js';
+import { kindOf, shown } from '../kernel-bridge/ioctl/shown.js';
 import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import { checkedSmall } from './checked-numbers.js';
@@ -8,14 +9,19 @@ import type { IWVEndpoint, SocketAddress, WvDeviceAddress, WvPathRecord } from '
 import { encodePathRecord } from './path-record.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
-import { guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError } from './status.js';
 import { WvOverlapped } from './wv-object.js';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Returns the private data, if it is not too long. @throws WvError INVALID_BUFFER_SIZE */
+/** Returns the private data, if it is not too long. @throws WvError INVALID_PARAMETER, INVALID_BUFFER_SIZE */
 export function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
   const bytes = data ?? NO_BYTES;
+  if (!(bytes instanceof Uint8Array))
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `\`privateData\` must be a Uint8Array; got ${kindOf(bytes)}.`,
+    );
   if (bytes.length <= most) return bytes;
   throw new WvError(
     Status.INVALID_BUFFER_SIZE,
@@ -74,6 +80,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress {
     this.check();
     const given = socketAddress(address);
+    if (device !== undefined) checkedObject('device', device, 'deviceGuid, pkey and portNumber');
     const owner = isWildcard(given) ? (device ?? {}) : this.provider.translateAddress(given);
     const input = WvIoEpBind.encodeOnce({
       id: this.id,
@@ -111,7 +118,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
         'The endpoint must be bound before resolveRoute(); call bindAddress() first.',
       );
     }
-    const path = this.provider.queryPath(this.local, socketAddress(peer));
+    const path = this.provider.queryPath(this.local, socketAddress(peer, 'peer'));
     this.file.callWith(IoctlCode.EP_MODIFY, WvIoId.encodeOnce({ id: this.id, data: EpOption.ROUTE }), path);
   }
 
@@ -173,10 +180,13 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /** Moves the next request into `endpoint`, a fresh one of the same type and provider (EP_GET_REQUEST). */
-  protected nextRequest(endpoint: WVEndpoint | undefined): Overlapped<void> {
+  protected nextRequest(endpoint: WVEndpoint | undefined, given: unknown): Overlapped<void> {
     this.check();
     if (endpoint?.provider !== this.provider) {
-      throw new WvError(Status.INVALID_PARAMETER, "`endpoint` must be of the listener's type and provider.");
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`endpoint\` must be of the listener's type and provider; got ${shown(given)}.`,
+      );
     }
     endpoint.check();
     const input = WvIoEpGetRequest.encodeOnce({ id: this.id, epId: endpoint.id });

@@ -2,7 +2,9 @@
  * Finds the wrong parameter after a request was refused, because a status does not name it. The device is queried only
  * then.
  */
+
 import { QpAttr, QpState, QpType, WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import type { IWVDevice, WvQpAttributes } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
@@ -64,7 +66,7 @@ function namesOf(options: number): string {
 function outOfRange(name: string, value: unknown, most: number, least = 0): string | undefined {
   if (value === undefined) return undefined;
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return undefined;
-  return `\`${name}\` must be an integer from ${least} to ${most}; got ${String(value)}`;
+  return `\`${name}\` must be an integer from ${least} to ${most}; got ${shown(value)}`;
 }
 
 /** Returns the error with a reason that names the wrong parameter, if one is known. `find` may query the device. */
@@ -149,10 +151,10 @@ function wrongStep(
   if (ACCEPTED[to] === undefined) {
     return to === QpState.SQERROR
       ? '`qpState` must not be SQERROR, which only a failed request causes'
-      : `\`qpState\` must be a value of QpState; got ${to}`;
+      : `\`qpState\` must be a value of QpState; got ${shown(to)}`;
   }
   if ((options & CURRENT_STATE) !== 0 && currentQpState !== from)
-    return `\`currentQpState\` must be ${state(from)}, the state of the queue pair; got ${String(currentQpState)}`;
+    return `\`currentQpState\` must be ${state(from)}, the state of the queue pair; got ${shown(currentQpState)}`;
   const always = (options & STATE) !== 0 ? [QpState.RESET, QpState.ERROR] : [];
   const next: readonly number[] = [...(NEXT[from] ?? []), ...always];
   if (!next.includes(to)) {
@@ -179,9 +181,9 @@ function wrongValue(device: IWVDevice, attributes: Partial<WvQpAttributes>): str
   if (limits !== undefined) return limits;
   const { activeMtu, pkeyTableLength } = device.queryPort(portNumber);
   if (pathMtu !== undefined && !MTUS.includes(pathMtu))
-    return `\`pathMtu\` must be one of ${MTUS.join(', ')} bytes; got ${String(pathMtu)}`;
+    return `\`pathMtu\` must be one of ${MTUS.join(', ')} bytes; got ${shown(pathMtu)}`;
   if (pathMtu !== undefined && pathMtu > activeMtu)
-    return `\`pathMtu\` must be at most the ${activeMtu} bytes that the MTU of the port's interface allows; got ${pathMtu}`;
+    return `\`pathMtu\` must be at most the ${activeMtu} bytes that the MTU of the port's interface allows; got ${shown(pathMtu)}`;
   return outOfRange('pkeyIndex', pkeyIndex, pkeyTableLength - 1);
 }
 

@@ -1,6 +1,7 @@
 import type { UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import type { WVDevice } from './device.js';
 import { explainLength } from './explain.js';
@@ -39,7 +40,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`maxLength\` must be an integer from 1 to the device's \`maxMrSize\`; got ${maxLength}.`,
+        `\`maxLength\` must be an integer from 1 to the device's \`maxMrSize\`; got ${shown(maxLength)}.`,
       );
     }
     const input = WvIoMemoryRegister.encode({ id: pd.id, bufferLength: BigInt(maxLength) });

@@ -51,6 +51,7 @@ export { WVQueuePair } from './queue-pair.js';
 export { registerUserVerbs } from './register-user-verbs.js';
 export { RemoteMemory, WvDirect, WvDirectResult } from './remote-memory.js';
 export { WVSharedReceiveQueue } from './shared-receive-queue.js';
+export { socketAddress } from './socket-address.js';
 export {
   Status,
   StatusError,
@@ -60,5 +61,5 @@ export {
   statusText,
   WvError,
 } from './status.js';
-export { firstCompletion, firstTaken, nextCompletion, type WaitOptions } from './waiting.js';
+export { checkedSignal, firstCompletion, firstTaken, nextCompletion, type WaitOptions } from './waiting.js';
 export { WvObject, WvOverlapped } from './wv-object.js';

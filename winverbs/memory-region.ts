@@ -1,6 +1,7 @@
 import { isAnyArrayBuffer, isArrayBuffer } from 'node:util/types';
 import workers from 'node:worker_threads';
 import type { UvpPin } from '../kernel-bridge/door/user-verbs.js';
+import { kindOf } from '../kernel-bridge/ioctl/shown.js';
 import type { WvMemoryRegion } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
@@ -114,7 +115,7 @@ export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uin
   const isView = ArrayBuffer.isView(buffer);
   const memory: unknown = isView ? buffer.buffer : buffer;
   if (!isAnyArrayBuffer(memory)) {
-    refuse('`buffer` must be an ArrayBuffer, a SharedArrayBuffer or a view of one.');
+    refuse(`\`buffer\` must be an ArrayBuffer, a SharedArrayBuffer or a view of one; got ${kindOf(buffer)}.`);
   }
   if ((isArrayBuffer(memory) ? isResizable : isGrowable).call(memory)) {
     refuse(

@@ -1,6 +1,7 @@
 /** Path records: `ib_path_rec_t` (IBA 1 §15.2.5.16). */
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { IbPathRecord } from '../kernel-bridge/ioctl/structs.js';
-import { gidOf } from './address-vector.js';
+import { checkedGid } from './address-vector.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { WvPathRecord } from './interfaces.js';
 import { Status, WvError } from './status.js';
@@ -16,7 +17,7 @@ function mtuCode(mtu: number): number {
   if (code === 0 && mtu !== 0) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`mtu\` must be one of ${MTUS.join(', ')} bytes, or 0 for the port's; got ${mtu}.`,
+      `\`mtu\` must be one of ${MTUS.join(', ')} bytes, or 0 for the port's; got ${shown(mtu)}.`,
     );
   }
   return code;
@@ -25,21 +26,21 @@ function mtuCode(mtu: number): number {
 function dscp(trafficClass: number): number {
   const checked = checkedSmall('trafficClass', trafficClass, 0xff);
   if ((checked & 3) === 0) return checked;
-  const text = `\`trafficClass\` must be a DSCP shifted left by two, a multiple of 4; got ${trafficClass}. Use the option ecn for the ECN bits.`;
+  const text = `\`trafficClass\` must be a DSCP shifted left by two, a multiple of 4; got ${shown(trafficClass)}. Use the option ecn for the ECN bits.`;
   throw new WvError(Status.INVALID_PARAMETER, text);
 }
 
 /** Encodes a path as 64 bytes. @throws WvError INVALID_PARAMETER, INVALID_ADDRESS, naming the member. */
 export function encodePathRecord(path: WvPathRecord): Uint8Array {
   if (typeof path !== 'object' || path === null) {
-    throw new WvError(Status.INVALID_PARAMETER, `\`path\` must be a path record; got ${String(path)}.`);
+    throw new WvError(Status.INVALID_PARAMETER, `\`path\` must be a path record; got ${shown(path)}.`);
   }
   const { flowLabel = 0, trafficClass = 0, hopLimit = 0, pkey = 0, mtu = 0, packetLifeTime = 0 } = path;
   const label = checkedSmall('flowLabel', flowLabel, 0xf_ffff);
   const hops = checkedSmall('hopLimit', hopLimit, 0xff);
   return IbPathRecord.encode({
-    sgid: gidOf(path.sourceGid),
-    dgid: gidOf(path.destinationGid),
+    sgid: checkedGid('sourceGid', path.sourceGid),
+    dgid: checkedGid('destinationGid', path.destinationGid),
     hopFlowRaw: ((label << 8) | hops) >>> 0,
     tclass: dscp(trafficClass),
     numPath: 1,

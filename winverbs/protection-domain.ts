@@ -2,6 +2,7 @@ import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import { WVAddressHandle } from './address-handle.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
@@ -252,10 +253,10 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
 
   private prepare(buffer: ArrayBufferLike | ArrayBufferView, wanted: number): Registration {
     this.check();
-    if (!Number.isInteger(wanted) || (wanted & ~ALL_RIGHTS) !== 0) {
+    if (typeof wanted !== 'number' || (wanted & ALL_RIGHTS) !== wanted) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`access\` must be an OR of WvAccess values; got ${wanted}.`,
+        `\`access\` must be an OR of WvAccess values; got ${shown(wanted)}.`,
       );
     }
     checkRights(wanted);
@@ -267,7 +268,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       if ((access & WvAccess.REMOTE_VIEW) !== 0 && pin.allocated !== true) {
         throw new WvError(
           Status.INVALID_PARAMETER,
-          '`buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW).',
+          '`buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW); got other memory.',
         );
       }
       if (pin.detachable) refuseTransfers(bytes.buffer as ArrayBuffer);
@@ -300,7 +301,10 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   private checkedRegion(region: WvMemoryRegion): MemoryRegion {
     this.check();
     if (region instanceof MemoryRegion && this.regions.has(region)) return region;
-    throw new WvError(Status.INVALID_PARAMETER, '`region` must be registered in this protection domain.');
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `\`region\` must be registered in this protection domain; got ${shown(region)}.`,
+    );
   }
 
   private deregisterInput(region: MemoryRegion): Uint8Array {

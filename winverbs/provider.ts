@@ -7,6 +7,7 @@ import { IbatCode, IoctlCode, SettingsCode } from '../kernel-bridge/ioctl/codes.
 import { Capacity, EpType, IBAT_VERSION, IpProtocol } from '../kernel-bridge/ioctl/constants.js';
 import { CONTROL_DEVICE } from '../kernel-bridge/ioctl/control.js';
 import { connectEpType } from '../kernel-bridge/ioctl/port-space.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { addressOfGid, encodeSockaddr, scopeIdOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   ChangeCount,
@@ -133,6 +134,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * @category Devices
    */
   queryDevice(guid: bigint): WvDeviceAttributes {
+    checkGuid(guid);
     const device = this.openDevice(guid);
     try {
       return device.query();
@@ -177,14 +179,14 @@ export class WVProvider extends WvObject implements IWVProvider {
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath {
     this.check();
-    const to = socketAddress(remote);
-    const from = local === undefined ? undefined : socketAddress(local);
+    const to = socketAddress(remote, 'remote');
+    const from = local === undefined ? undefined : socketAddress(local, 'local');
     const group = gidOf(to.address);
     if (isMulticastGid(group)) {
       if (from === undefined || from.family !== to.family) {
         throw new WvError(
           Status.INVALID_PARAMETER,
-          `\`local\` must be an address of the interface to use, of the same family, because ${to.address} is a multicast group.`,
+          `\`local\` must be an address of the interface to use, of the same family, because ${to.address} is a multicast group; got ${shown(local)}.`,
         );
       }
       const device = this.translateAddress(from);
@@ -219,6 +221,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    */
   openDevice(guid: bigint): IWVDevice {
     this.check();
+    checkGuid(guid);
     const name = this.file.call(IoctlCode.LIBRARY_QUERY, WvIoGuid.encode({ guid }), 32);
     const end = name.indexOf(0);
     const library = Buffer.from(end < 0 ? name : name.subarray(0, end)).toString('latin1');
@@ -295,4 +298,12 @@ export class WVProvider extends WvObject implements IWVProvider {
  */
 export function openProvider(options?: KernelOptionsInput): IWVProvider {
   return new WVProvider({ openFile: (name) => openDeviceFile(name, options), loadUserVerbs });
+}
+
+function checkGuid(guid: bigint): void {
+  if (typeof guid === 'bigint' && BigInt.asUintN(64, guid) === guid) return;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `\`guid\` must be a 64-bit bigint, as queryDeviceList() returns; got ${shown(guid)}.`,
+  );
 }

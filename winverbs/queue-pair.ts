@@ -15,6 +15,7 @@ import {
   WvOpcode,
   WvSend,
 } from '../kernel-bridge/ioctl/constants.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import { explainModify, explainQp } from './explain.js';
@@ -110,6 +111,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const sendCq = checkedCq(pd, 'sendCq', create.sendCq);
     const receiveCq = checkedCq(pd, 'receiveCq', create.receiveCq);
     const srq = create.srq === undefined ? undefined : checkedSrq(pd, create.srq);
+    checkFlag('signalSends', create.signalSends);
+    checkFlag('memoryManagement', create.memoryManagement);
     const sizes: UvpQpCreate = {
       type,
       sendCq: sendCq.handle,
@@ -259,6 +262,11 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
 
   private modifyInput(attributes: Partial<WvQpAttributes>, options: number): Uint8Array {
     this.check();
+    if (!Number.isInteger(options))
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`options\` must be an OR of QpAttr values; got ${shown(options)}.`,
+      );
     checkedObject('attributes', attributes, 'attributes of the queue pair, such as { qpState: 6 }');
     const { accessFlags, portNumber, trafficClass, flowLabel, hopLimit } = attributes;
     checkBits('trafficClass', trafficClass, 8);
@@ -361,7 +369,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   postSend(requests: readonly WvSendRequest[]): void {
     this.check();
     if (!Array.isArray(requests)) {
-      throw new WvError(Status.INVALID_PARAMETER, `\`requests\` must be an array; got ${typeof requests}.`);
+      throw new WvError(Status.INVALID_PARAMETER, `\`requests\` must be an array; got ${shown(requests)}.`);
     }
     if (!this.batching) this.verbs.startBatch?.(this.handle);
     let index = 0;
@@ -395,6 +403,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
+    if (typeof flags !== 'number') checkWord('flags', flags);
     if ((flags & IMMEDIATE) !== 0 && (this.able & HAS_IMMEDIATE) === 0) this.need(HAS_IMMEDIATE);
     if ((opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) && (this.able & HAS_ATOMICS) === 0) {
       this.need(HAS_ATOMICS);
@@ -445,20 +454,22 @@ export function checkedRequest(posted: WvSendRequest): WvSendRequest {
   throw new WvError(Status.INVALID_PARAMETER, `\`request\` must be an object with ${fields}; got an array.`);
 }
 
+function checkFlag(what: string, value: boolean | undefined): void {
+  if (value === undefined || typeof value === 'boolean') return;
+  throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be a boolean; got ${shown(value)}.`);
+}
+
 /** @internal Checks that `value` has 32 bits, signed or unsigned. */
 export function checkWord(what: string, value: number): void {
-  if (value === value >>> 0 || value === (value | 0)) return;
-  throw new WvError(
-    Status.INVALID_PARAMETER,
-    `\`${what}\` must be a 32-bit number; got ${typeof value === 'number' ? value : typeof value}.`,
-  );
+  if (typeof value === 'number' && (value === value >>> 0 || value === (value | 0))) return;
+  throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be a 32-bit number; got ${shown(value)}.`);
 }
 
 function checkBits(what: string, value: number | undefined, bits: number): void {
   if (value === undefined || (Number.isInteger(value) && value >= 0 && value < 2 ** bits)) return;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from 0 to ${2 ** bits - 1}; got ${value}.`,
+    `\`${what}\` must be an integer from 0 to ${2 ** bits - 1}; got ${shown(value)}.`,
   );
 }
 
@@ -466,7 +477,7 @@ function checkedSrq(pd: WVProtectionDomain, srq: unknown): WVSharedReceiveQueue 
   if (!(srq instanceof WVSharedReceiveQueue) || srq.pd.device !== pd.device) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      "`srq` must be a shared receive queue of this protection domain's device.",
+      `\`srq\` must be a shared receive queue of this protection domain's device; got ${shown(srq)}.`,
     );
   }
   srq.check();
@@ -477,7 +488,7 @@ function checkedCq(pd: WVProtectionDomain, what: string, cq: unknown): WVComplet
   if (!(cq instanceof WVCompletionQueue) || cq.device !== pd.device) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`${what}\` must be a completion queue of this protection domain's device.`,
+      `\`${what}\` must be a completion queue of this protection domain's device; got ${shown(cq)}.`,
     );
   }
   cq.check();

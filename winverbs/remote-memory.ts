@@ -1,3 +1,4 @@
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { DirectOperation, DirectResult } from '../kernel-bridge/schema/generated/numbers.js';
 import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
@@ -59,13 +60,13 @@ export class RemoteMemory implements RemoteMemoryRef {
     if (address === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${String(given)}.`,
+        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${shown(given)}.`,
       );
     }
-    if (rkey >>> 0 !== rkey) {
+    if (typeof rkey !== 'number' || rkey >>> 0 !== rkey) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`rkey\` must be an unsigned 32-bit integer; got ${rkey}.`,
+        `\`rkey\` must be an unsigned 32-bit integer; got ${shown(rkey)}.`,
       );
     }
     this.address = address;

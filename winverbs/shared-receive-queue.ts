@@ -1,6 +1,7 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoObject, WvIoSrqAttributes } from '../kernel-bridge/ioctl/structs.js';
 import type { IWVSharedReceiveQueue, WvSge, WvSrqAttributes, WvSrqEvent } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
@@ -157,7 +158,7 @@ function checkedCount(what: string, value: number, least: number): number {
   if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from ${least} to the device's limit; got ${value}.`,
+    `\`${what}\` must be an integer from ${least} to the device's limit; got ${shown(value)}.`,
   );
 }
 
@@ -165,6 +166,6 @@ function checkedLimit(limit: number, maxWr: number): number {
   if (Number.isInteger(limit) && limit >= 0 && limit <= maxWr) return limit;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`limit\` must be an integer from 0 (no event) to \`maxWr\` (${maxWr}); got ${limit}.`,
+    `\`limit\` must be an integer from 0 (no event) to \`maxWr\` (${maxWr}); got ${shown(limit)}.`,
   );
 }

@@ -1,9 +1,10 @@
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { checkSocketAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { SocketAddress } from './interfaces.js';
 import { Status, StatusError, WvError } from './status.js';
 
-/** Parses an address in its usual text form. */
-export function socketAddress(address: string | SocketAddress): SocketAddress {
+/** @internal Parses an address in its usual text form. @throws WvError INVALID_ADDRESS */
+export function socketAddress(address: string | SocketAddress, name = 'address'): SocketAddress {
   try {
     if (typeof address === 'string') return parseSocketAddress(address);
     checkSocketAddress(address);
@@ -18,19 +19,18 @@ export function socketAddress(address: string | SocketAddress): SocketAddress {
     throw new WvError(
       Status.INVALID_ADDRESS,
       isPort
-        ? `The ${error.message}.`
+        ? `T${error.message.slice(1)}`
         : isScope
-          ? `${error.message}.`
-          : "`address` must be an IP address, such as '192.0.2.1' or '2001:db8::1', or with a port " +
-            `'192.0.2.1:4000' or '[2001:db8::1]:4000'; got ${shown(address)}.`,
+          ? error.message
+          : `\`${name}\` must be an IP address, such as '192.0.2.1' or '2001:db8::1', or with a port ` +
+            `'192.0.2.1:4000' or '[2001:db8::1]:4000'; got ${addressText(address)}.`,
       { cause: error },
     );
   }
 }
 
-function shown(address: unknown): string {
-  if (typeof address === 'string') return `'${address}'`;
-  if (typeof address !== 'object' || address === null) return String(address);
+function addressText(address: unknown): string {
+  if (typeof address !== 'object' || address === null) return shown(address);
   const { family, address: text, port } = address as Partial<SocketAddress>;
-  return `{ family: ${String(family)}, address: ${String(text)}, port: ${String(port)} }`;
+  return `{ family: ${shown(family)}, address: ${shown(text)}, port: ${shown(port)} }`;
 }

@@ -1,3 +1,4 @@
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { Status, StatusError } from '../kernel-bridge/ioctl/status.js';
 
 export { type StatusName, statusHex, statusName, statusText } from '../kernel-bridge/ioctl/status.js';
@@ -22,9 +23,26 @@ export function toWvError(error: unknown, what?: string): unknown;
 export function toWvError(error: unknown, what?: string): unknown {
   if (!(error instanceof StatusError) || error instanceof WvError) return error;
   // The message may already start with the IOCTL name.
-  const named = what === undefined || error.message.startsWith(`${what}:`);
-  const message = named ? error.message : `${what}: ${error.message}`;
+  const text = inCallersTerms(error.message);
+  const named = what === undefined || text.startsWith(`${what}:`);
+  const message = named ? text : `${what}: ${text}`;
   return new WvError(error.status, message, { cause: error });
+}
+
+/** Attributes of calls whose fields in structures have other names. */
+const attributeNames: Readonly<Record<string, string>> = {
+  sGid: 'sourceGid',
+  dGid: 'destinationGid',
+  data: 'privateData',
+  sequenceErrorRetryCount: 'retryCount',
+};
+
+/** Names the field of a structure that cannot hold a value by the attribute of the call. */
+function inCallersTerms(message: string): string {
+  const [text, field] = /^(?:WV|IB)_\w+(?:\.\w+)*\.(\w+) must be /.exec(message) ?? [];
+  if (text === undefined || field === undefined) return message;
+  const key = `${field.charAt(0).toLowerCase()}${field.slice(1)}`;
+  return `\`${attributeNames[key] ?? key}\` must be ${message.slice(text.length)}.`;
 }
 
 /** Runs `body` and converts its StatusErrors to WvErrors. */
@@ -39,13 +57,13 @@ export function guarded<T>(what: string, body: () => T): T {
 /** Checks that an argument is an object; `holds` describes its members. @throws WvError INVALID_PARAMETER */
 export function checkedObject<T extends object>(what: string, value: T, holds: string): T {
   if (typeof value === 'object' && value !== null) return value;
-  const given = value === null ? 'null' : typeof value;
+  const given = shown(value);
   throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be an object with ${holds}; got ${given}.`);
 }
 
 /** Converts the error of a post. Untyped callers may pass anything in place of SGEs. */
 export function refusal(error: unknown, what: string): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);
-  const message = `${what}: \`sgl\` must be an array of { region, offset, length } (${error.message}).`;
+  const message = `${what}: \`sgl\` must be an array of { region, offset, length } with numbers.`;
   return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
 }

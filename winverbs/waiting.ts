@@ -1,6 +1,8 @@
 /** Waits for the next completion of one or several queues, without leaving a notification request behind. */
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import type { IWVCompletionQueue, WvCompletion } from './interfaces.js';
+import { Status, WvError } from './status.js';
 
 /** @internal Members that a queue must have, in WinVerbs and in NetworkDirect. */
 export interface Notifying {
@@ -20,13 +22,15 @@ export interface WaitOptions {
 export async function firstTaken<Q extends Notifying, R>(
   queues: readonly Q[],
   take: (queue: Q) => R | undefined,
-  signal?: AbortSignal,
+  options: WaitOptions,
+  name: string,
 ): Promise<{
   /** The queue that had the result. */
   queue: Q;
   /** The result taken from the queue. */
   result: R;
 }> {
+  const { signal } = checkedWait(queues, options, name);
   for (;;) {
     signal?.throwIfAborted();
     for (const queue of queues) {
@@ -67,7 +71,7 @@ export async function nextCompletion(
   cq: IWVCompletionQueue,
   options: WaitOptions = {},
 ): Promise<WvCompletion> {
-  return (await firstCompletion([cq], options)).completion;
+  return (await firstTaken([cq], taken, options, 'cq')).result;
 }
 
 /**
@@ -79,15 +83,45 @@ export async function nextCompletion(
  */
 export async function firstCompletion(
   cqs: readonly IWVCompletionQueue[],
-  { signal }: WaitOptions = {},
+  options: WaitOptions = {},
 ): Promise<{
   /** The queue that had the completion. */
   cq: IWVCompletionQueue;
   /** The completion taken from the queue. */
   completion: WvCompletion;
 }> {
-  const { queue: cq, result: completion } = await firstTaken(cqs, taken, signal);
+  const { queue: cq, result: completion } = await firstTaken(cqs, taken, options, 'cqs');
   return { cq, completion };
+}
+
+function invalid(sentence: string): never {
+  throw new WvError(Status.INVALID_PARAMETER, `${sentence}.`);
+}
+
+/** Checks the arguments of a wait. `name` is that of the queues, or of the only one. */
+function checkedWait(queues: unknown, options: WaitOptions, name: string): WaitOptions {
+  if (!Array.isArray(queues) || queues.length === 0)
+    invalid(
+      `\`${name}\` must be an array of at least one completion queue; got ${Array.isArray(queues) ? 'an empty one' : shown(queues)}`,
+    );
+  for (const queue of queues)
+    if (typeof queue?.notify !== 'function')
+      invalid(
+        `\`${name}\` must ${name.endsWith('s') ? 'contain only completion queues' : 'be a completion queue'}; got ${shown(queue)}`,
+      );
+  for (const name of Object.keys(options ?? {}))
+    if (name !== 'signal') invalid(`\`options\` must have only signal; got ${shown(name)}`);
+  return checkedSignal(options);
+}
+
+/** Returns options of a wait. @throws WvError INVALID_PARAMETER @internal */
+export function checkedSignal<O extends WaitOptions>(options: O): O {
+  if (typeof options !== 'object' || options === null)
+    invalid(`\`options\` must be an object with signal; got ${shown(options)}`);
+  const { signal } = options;
+  if (signal !== undefined && !(typeof signal === 'object' && signal !== null && 'aborted' in signal))
+    invalid(`\`signal\` must be an AbortSignal; got ${shown(signal)}`);
+  return options;
 }
 
 function taken(cq: IWVCompletionQueue): WvCompletion | undefined {

@@ -1,4 +1,5 @@
 import { type GetResultOptions, Overlapped } from '../kernel-bridge/door/overlapped.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import type { WvInterfaces, WvOverlappedObject, WvUnknown } from './interfaces.js';
 import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';
@@ -51,7 +52,7 @@ export abstract class WvObject implements WvUnknown {
     if (!this.implements(name)) {
       throw new WvError(
         Status.NOT_SUPPORTED,
-        `\`name\` must be an interface of this ${this.kind} (${['IUnknown', ...this.interfaces].join(', ')}); got ${String(name)}.`,
+        `\`name\` must be an interface of this ${this.kind} (${['IUnknown', ...this.interfaces].join(', ')}); got ${shown(name)}.`,
       );
     }
     this.addRef();
@@ -166,10 +167,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
     this.check();
     if (request instanceof Overlapped) return request.getResult(options);
-    throw new WvError(
-      Status.INVALID_PARAMETER,
-      `\`request\` must be an Overlapped; got ${request === null ? 'null' : typeof request}.`,
-    );
+    throw new WvError(Status.INVALID_PARAMETER, `\`request\` must be an Overlapped; got ${shown(request)}.`);
   }
 
   /** Sends an overlapped IOCTL on this object. */

@@ -91,8 +91,8 @@ test('a failed creation of an address handle reports the reason and leaves nothi
   refused({ sourceGid: 'here' }, Status.INVALID_ADDRESS, /must be an IP address, .*; got 'here'/);
   refused({ destinationGid: new Uint8Array(4) }, Status.INVALID_PARAMETER, /16 bytes/);
   refused({ destinationGid: undefined }, Status.INVALID_PARAMETER, /16 bytes/);
-  refused({ portNumber: 256 }, Status.INVALID_PARAMETER, /PortNumber/);
-  refused({ hopLimit: -1 }, Status.INVALID_PARAMETER, /HopLimit/);
+  refused({ portNumber: 256 }, Status.INVALID_PARAMETER, /`portNumber` must be .*; got 256/);
+  refused({ hopLimit: -1 }, Status.INVALID_PARAMETER, /`hopLimit` must be .*; got -1/);
   door.on('AH_CREATE', () => failWith(Status.INVALID_ADDRESS));
   refused({}, Status.INVALID_ADDRESS, /AH_CREATE/);
   assert.is(door.objects, objects);

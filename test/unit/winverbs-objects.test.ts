@@ -223,7 +223,7 @@ test('the maximum number of completions must be an integer', () => {
     throwsWv(
       () => cq.poll([], n),
       Status.INVALID_PARAMETER,
-      new RegExp(`\`n\` must be .*; got ${String(n).replace(/[()]/g, '.')}`),
+      new RegExp(`\`n\` must be .*; got ${typeof n === 'string' ? "'4'" : String(n).replace(/[()]/g, '.')}`),
     );
   assert.is(cq.poll([], 0), 0);
   const taken: WvCompletion[] = [];
