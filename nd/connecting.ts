@@ -1,10 +1,12 @@
 /** Connects or accepts in one call, for programs that do not need the separate steps. */
-import { type SocketAddress, Status, StatusError } from '../winverbs/index.js';
+import { shown } from '../kernel-bridge/ioctl/shown.js';
+import { checkedSignal, type SocketAddress, Status, StatusError } from '../winverbs/index.js';
 import { isLoopback, parseAddress } from './core/address.js';
+import { checkOptions, type OptionNames } from './core/argument-checks.js';
 import type { NdAddress } from './spi/common-types.js';
 import type { INDConnector, INDEndpoint, INDListen, NdConnectOptions } from './spi/v1.js';
 import type { IND2Adapter, IND2Connector, IND2Listener, IND2QueuePair, Nd2ConnectOptions } from './spi/v2.js';
-import { refuse } from './status.js';
+import { refuse, v2Terms } from './status.js';
 import type { WaitOptions } from './waiting.js';
 
 /** Options of {@link connectQueuePair}. */
@@ -43,10 +45,12 @@ export async function connectQueuePair(
   address: NdAddress,
   options: Nd2ConnectingOptions = {},
 ): Promise<Nd2Connected> {
-  const { from, signal, ...how } = options;
+  const what = 'connectQueuePair';
+  checkHas(what, 'adapter', adapter, 'createConnector', 'IND2Adapter');
+  const { from, signal, ...how } = checkedOptions(what, options, { ...connectOptions, from: true });
   const connector = adapter.createConnector();
   return guarded(connector, signal, async () => {
-    connector.bind(from ?? ownAddress(adapter, address));
+    connector.bind(from === undefined ? ownAddress(adapter, address) : parseAddress(from, what, 'from'));
     await abortable(connector.connect(queuePair, address, how), signal);
     const privateData = connector.getPrivateData();
     await abortable(connector.completeConnect(), signal);
@@ -73,7 +77,10 @@ export async function acceptQueuePair(
   queuePair: IND2QueuePair,
   options: Nd2AcceptingOptions = {},
 ): Promise<Nd2Connected> {
-  const { signal, ...how } = options;
+  const what = 'acceptQueuePair';
+  checkHas(what, 'adapter', adapter, 'createConnector', 'IND2Adapter');
+  checkHas(what, 'listener', listener, 'getConnectionRequest', 'IND2Listener');
+  const { signal, ...how } = checkedOptions(what, options, connectOptions);
   const connector = adapter.createConnector();
   return guarded(connector, signal, async () => {
     await abortable(listener.getConnectionRequest(connector), signal);
@@ -108,7 +115,14 @@ export async function connectEndpoint(
   address: NdAddress,
   options: NdConnectingOptions = {},
 ): Promise<Uint8Array> {
-  const { signal, ...how } = options;
+  const what = 'connectEndpoint';
+  checkHas(what, 'connector', connector, 'completeConnect', 'INDConnector');
+  const { signal, ...how } = checkedOptions(what, options, {
+    signal: true,
+    privateData: true,
+    localPort: true,
+    protocol: true,
+  });
   return orAborted(signal, async () => {
     await abortable(connector.connect(endpoint, address, how), signal);
     const { privateData } = connector.getConnectionData();
@@ -132,7 +146,10 @@ export async function acceptEndpoint(
   endpoint: INDEndpoint,
   options: NdAcceptingOptions = {},
 ): Promise<Uint8Array> {
-  const { signal, privateData: answer } = options;
+  const what = 'acceptEndpoint';
+  checkHas(what, 'listen', listen, 'getConnectionRequest', 'INDListen');
+  checkHas(what, 'connector', connector, 'completeConnect', 'INDConnector');
+  const { signal, privateData: answer } = checkedOptions(what, options, { signal: true, privateData: true });
   return orAborted(signal, async () => {
     await abortable(listen.getConnectionRequest(connector), signal);
     const { privateData } = connector.getConnectionData();
@@ -159,6 +176,25 @@ function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {
     what,
     `The adapter has no IPv${peer.family} address to reach ${peer.address}. Open an adapter that has one, or set \`from\`.`,
   );
+}
+
+/** Throws INVALID_PARAMETER unless an object has a method of its interface. */
+function checkHas(what: string, name: string, object: unknown, method: string, type: string): void {
+  if (typeof (object as Record<string, unknown> | null | undefined)?.[method] === 'function') return;
+  throw refuse(Status.INVALID_PARAMETER, what, `\`${name}\` must be an ${type}; got ${shown(object)}.`);
+}
+
+/** Options of both calls of v2. */
+const connectOptions: OptionNames<Nd2AcceptingOptions> = {
+  inboundReadLimit: true,
+  outboundReadLimit: true,
+  privateData: true,
+  signal: true,
+};
+
+function checkedOptions<O extends WaitOptions>(what: string, options: O, names: OptionNames<O>): O {
+  checkOptions(what, options, names);
+  return v2Terms.call(what, () => checkedSignal(options));
 }
 
 function abortable<T extends { abortOn(signal: AbortSignal): unknown }>(request: T, signal?: AbortSignal): T {

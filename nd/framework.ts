@@ -2,6 +2,7 @@
  * Helper functions of ndsupport.h that applications call first: start NetworkDirect, list addresses, and open an
  * adapter by its address. They use the providers of this host, one for each version.
  */
+import { shown } from '../kernel-bridge/ioctl/shown.js';
 import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
@@ -94,7 +95,7 @@ export class NdFramework {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `The flags are ${flags}; they are an OR of NdQueryFlag values.`,
+        `\`flags\` must be an OR of NdQueryFlag values; got ${shown(flags)}.`,
       );
     }
     const all = this.#list();
@@ -231,11 +232,7 @@ export class NdFramework {
 
   #check(what: string): void {
     if (this.#started === 0) {
-      throw refuse(
-        Status.DEVICE_NOT_READY,
-        what,
-        'NetworkDirect has not been started: call ndStartup() first.',
-      );
+      throw refuse(Status.DEVICE_NOT_READY, what, 'NetworkDirect must be started. Call ndStartup() first.');
     }
   }
 }

@@ -2,6 +2,7 @@
 import { firstTaken, type WaitOptions } from '../winverbs/index.js';
 import type { INDCompletionQueue, NdResult } from './spi/v1.js';
 import type { IND2CompletionQueue, Nd2Result } from './spi/v2.js';
+import { v2Terms } from './status.js';
 
 export type { WaitOptions };
 
@@ -25,7 +26,7 @@ type QueueOf<R> = (R extends Nd2Result ? IND2CompletionQueue : INDCompletionQueu
 export function nextResult(queue: IND2CompletionQueue, options?: WaitOptions): Promise<Nd2Result>;
 export function nextResult(queue: INDCompletionQueue, options?: WaitOptions): Promise<NdResult>;
 export async function nextResult<R>(queue: QueueOf<R>, options: WaitOptions = {}): Promise<R> {
-  return (await firstTaken([queue], taken<R>, options.signal)).result;
+  return (await translated('nextResult', firstTaken([queue], taken<R>, options, 'queue'))).result;
 }
 
 /**
@@ -61,7 +62,16 @@ export function firstResult<R>(
   queues: readonly QueueOf<R>[],
   options: WaitOptions = {},
 ): Promise<{ queue: QueueOf<R>; result: R }> {
-  return firstTaken(queues, taken<R>, options.signal);
+  return translated('firstResult', firstTaken(queues, taken<R>, options, 'queues'));
+}
+
+/** Translates errors of arguments. */
+async function translated<T>(what: string, waiting: Promise<T>): Promise<T> {
+  try {
+    return await waiting;
+  } catch (error) {
+    throw v2Terms.error(error, what);
+  }
 }
 
 function taken<R>(queue: QueueOf<R>): R | undefined {

@@ -44,7 +44,7 @@ const conformanceOptions = z
     stepTimeout: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
-    mutants: z.union([z.literal('all', "must be empty or 'all'"), z.boolean()]).default(false),
+    mutants: z.union([z.literal('all'), z.boolean()], "must be empty or 'all'").default(false),
     bail: z.boolean().default(false),
     json: z.boolean().default(false),
   })

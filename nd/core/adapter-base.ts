@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   type IWVCompletionQueue,
   type IWVConnectQueuePair,
@@ -125,10 +126,10 @@ export abstract class AdapterBase extends AdapterObject {
   }
 
   /** Creates the WinVerbs queue with at least `entries` entries; `status` is the error for an invalid number. */
-  protected makeCompletionQueue(entries: number, status: number): IWVCompletionQueue {
+  protected makeCompletionQueue(entries: number, status: number, name: string): IWVCompletionQueue {
     const what = 'CreateCompletionQueue';
     this.alive(what);
-    this.checkCqEntries(entries, what, status);
+    this.checkCqEntries(entries, what, status, name);
     return this.terms.call(what, () => this.device.createCompletionQueue(entries));
   }
 
@@ -150,7 +151,7 @@ export abstract class AdapterBase extends AdapterObject {
     } catch (error) {
       if (!(error instanceof StatusError) || error.status !== Status.INVALID_ADDRESS) throw error;
       if (this.pkey === undefined) return 0;
-      const text = `\`pkey\` must be of a partition that the port is in; got 0x${this.pkey.toString(16)} (${error.message})`;
+      const text = `\`pkey\` must be of a partition that the port is in; got 0x${this.pkey.toString(16)}.`;
       throw refuse(status, what, text);
     }
   }
@@ -209,12 +210,12 @@ function transferOf(maxMessageSize: number): number {
 
 function checkedKeep(value: unknown = false): boolean {
   if (typeof value === 'boolean') return value;
-  const text = `\`keepQueuePairsOnDisconnect\` must be a boolean; got ${value === null ? 'null' : typeof value}.`;
+  const text = `\`keepQueuePairsOnDisconnect\` must be a boolean; got ${shown(value)}.`;
   throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
 }
 
 function checkedPkey(pkey: number | undefined): number | undefined {
   if (pkey === undefined || (isCount(pkey, 1, 0xffff) && (pkey & 0x7fff) !== 0)) return pkey;
-  const text = `\`pkey\` must be a 16-bit number whose low 15 bits are not 0; got ${String(pkey)}.`;
+  const text = `\`pkey\` must be a 16-bit number whose low 15 bits are not 0; got ${shown(pkey)}.`;
   throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
 }

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { SocketAddress, WvDeviceAddress, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status, StatusError } from '../../winverbs/index.js';
 import type { NdAddress } from '../spi/common-types.js';
@@ -116,13 +117,13 @@ export abstract class AdapterObject extends NdObject {
   }
 
   /** Throws `status` for an invalid number of completion queue entries. */
-  checkCqEntries(entries: number, what: string, status: number): void {
+  checkCqEntries(entries: number, what: string, status: number, name: string): void {
     const { maxCqEntries } = this.bounds;
     if (!isCount(entries, 1, maxCqEntries)) {
       throw refuse(
         status,
         what,
-        `A completion queue must have 1 to ${maxCqEntries} entries; got ${entries}.`,
+        `\`${name}\` must be an integer from 1 to ${maxCqEntries}; got ${shown(entries)}.`,
       );
     }
   }
@@ -139,7 +140,7 @@ export abstract class AdapterObject extends NdObject {
       throw refuse(
         status,
         what,
-        `The ${which} completion queue must be of this adapter instance and not released.`,
+        `\`${which}\` must be a completion queue of this adapter instance and not released; got ${shown(queue)}.`,
       );
     }
     return queue;
@@ -178,12 +179,12 @@ export abstract class AdapterObject extends NdObject {
   }
 
   /** v2: checks the file that an object is created with. Throws INVALID_HANDLE if it is not a file, or closed. */
-  protected fileOf(file: unknown, what: string): OverlappedFile | undefined {
+  protected fileOf(file: unknown, what: string, name = 'file'): OverlappedFile | undefined {
     if (file === undefined || (file instanceof OverlappedFile && !file.closed)) return file;
     throw refuse(
       Status.INVALID_HANDLE,
       what,
-      '`file` must be a file returned by createOverlappedFile and not closed.',
+      `\`${name}\` must be a file returned by createOverlappedFile and not closed; got ${shown(file)}.`,
     );
   }
 }

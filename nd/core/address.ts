@@ -1,10 +1,8 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { SocketAddress } from '../../winverbs/index.js';
-import { parseSocketAddress, Status } from '../../winverbs/index.js';
+import { Status, socketAddress } from '../../winverbs/index.js';
 import type { NdAddress } from '../spi/common-types.js';
 import { refuse, type StatusMap, v2Terms } from '../status.js';
-
-/** A text with an invalid port is an invalid address. */
-const textStatuses: StatusMap = { [Status.INVALID_PARAMETER]: Status.INVALID_ADDRESS };
 
 /** Translates the statuses of WinVerbs for an address without a device. */
 export const addressStatuses: StatusMap = {
@@ -12,17 +10,24 @@ export const addressStatuses: StatusMap = {
 };
 
 /** Parses an address, given as text or object. Throws INVALID_ADDRESS for an invalid one. */
-export function parseAddress(address: NdAddress, what: string): SocketAddress {
+export function parseAddress(address: NdAddress, what: string, name = 'address'): SocketAddress {
   if (typeof address === 'string') {
-    return v2Terms.call(what, () => parseSocketAddress(address), textStatuses);
+    return v2Terms.call(what, () => socketAddress(address, name));
   }
   // Untyped callers may pass undefined.
-  const { address: text, port, family = String(text).includes(':') ? 6 : 4 } = address ?? {};
+  if (typeof address !== 'object' || address === null) {
+    throw refuse(
+      Status.INVALID_ADDRESS,
+      what,
+      `\`${name}\` must be an IP address as a string, or { address, port }; got ${shown(address)}.`,
+    );
+  }
+  const { address: text, port, family = typeof text === 'string' && text.includes(':') ? 6 : 4 } = address;
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
       Status.INVALID_ADDRESS,
       what,
-      `\`address\` must be { address: string, port: number } with an optional family of 4 or 6; got family ${String(family)} and address ${String(text)}.`,
+      `\`${name}\` must be { address: string, port: number } with an optional family of 4 or 6; got family ${shown(family)} and address ${shown(text)}.`,
     );
   }
   return { family, address: text, port };

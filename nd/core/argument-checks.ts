@@ -1,4 +1,5 @@
 /** Checks of arguments for both versions: option names, counts within limits. */
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
@@ -17,7 +18,7 @@ export function checkCount(
   status: number,
 ): void {
   if (!isCount(value, min, max)) {
-    throw refuse(status, what, `\`${name}\` must be an integer from ${min} to ${max}; got ${value}.`);
+    throw refuse(status, what, `\`${name}\` must be an integer from ${min} to ${max}; got ${shown(value)}.`);
   }
 }
 
@@ -31,7 +32,7 @@ export function readLimit(
 ): number {
   if (value === undefined) return max;
   if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
-    throw refuse(status, what, `\`${name}\` must be a non-negative integer; got ${value}.`);
+    throw refuse(status, what, `\`${name}\` must be a non-negative integer; got ${shown(value)}.`);
   }
   return Math.min(value, max);
 }
@@ -46,12 +47,16 @@ export function checkOptions<O extends object>(what: string, options: O, names: 
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `\`options\` must be an object with ${known()}; got ${options}.`,
+      `\`options\` must be an object with ${known()}; got ${shown(options)}.`,
     );
   }
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(names, name)) {
-      throw refuse(Status.INVALID_PARAMETER, what, `Unknown option '${name}'; expected ${known()}.`);
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `\`options\` must have only ${known()}; got ${shown(name)}.`,
+      );
     }
   }
 }

@@ -1,3 +1,4 @@
+import { kindOf, shown } from '../../kernel-bridge/ioctl/shown.js';
 import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
 import type { NdNotifyType } from '../spi/common-types.js';
 import { refuse } from '../status.js';
@@ -32,6 +33,9 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
     adapter.addChild(this);
   }
 
+  /** The name of the number of entries in this version. */
+  protected abstract readonly sizeName: 'entries' | 'depth';
+
   get entries(): number {
     return this.wv.entries;
   }
@@ -39,13 +43,13 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
   resize(entries: number): void {
     const what = 'Resize';
     this.alive(what);
-    this.adapter.checkCqEntries(entries, what, Status.INVALID_PARAMETER);
+    this.adapter.checkCqEntries(entries, what, Status.INVALID_PARAMETER, this.sizeName);
     const waiting = this.wv.peek();
     if (entries < waiting) {
       throw refuse(
         Status.BUFFER_OVERFLOW,
         what,
-        `\`entries\` must be at least the ${waiting} waiting completions; got ${entries}. Take results first.`,
+        `\`${this.sizeName}\` must be at least the ${waiting} waiting completions; got ${shown(entries)}. Take results first.`,
       );
     }
     this.adapter.terms.call(what, () => this.wv.resize(entries));
@@ -59,7 +63,7 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`type\` must be 'any', 'solicited' or 'errors'; got '${String(type)}'.`,
+        `\`type\` must be 'any', 'solicited' or 'errors'; got ${shown(type)}.`,
       );
     }
     // A result that did not fit is an event that has not been reported yet.
@@ -235,7 +239,7 @@ function noArray(value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     'GetResults',
-    `\`results\` must be an array; got ${value === null ? 'null' : typeof value}. Pass the maximum number of results as \`max\`.`,
+    `\`results\` must be an array; got ${kindOf(value)}. Pass the maximum number of results as \`max\`.`,
   );
 }
 
@@ -243,6 +247,6 @@ function noCount(value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     'GetResults',
-    `\`max\` must be an integer from 0 to 4294967295; got ${String(value)}.`,
+    `\`max\` must be an integer from 0 to 4294967295; got ${shown(value)}.`,
   );
 }

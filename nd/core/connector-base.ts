@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   IpProtocol,
   Overlapped,
@@ -350,7 +351,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_ADDRESS,
         what,
-        `\`address\` must have a port from 1 to 65535, such as '192.0.2.1:4000' or '[2001:db8::1]:4000'; got port ${String(peer.port)}.`,
+        `\`address\` must have a port from 1 to 65535, such as '192.0.2.1:4000' or '[2001:db8::1]:4000'; got port ${shown(peer.port)}.`,
       );
     }
     // A loopback address means this host, which the adapter reaches at its own address.
@@ -368,16 +369,21 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     queuePair: unknown,
     type: abstract new (...args: never[]) => T,
     what: string,
+    name: string,
   ): T {
     if (!(queuePair instanceof type) || queuePair.adapter !== this.adapter || queuePair.ended) {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        'The queue pair must be of this adapter instance and not released.',
+        `\`${name}\` must be of this adapter instance and not released; got ${shown(queuePair)}.`,
       );
     }
     if (queuePair.connector !== undefined) {
-      throw refuse(Status.CONNECTION_ACTIVE, what, 'The queue pair must not be in use by another connector.');
+      throw refuse(
+        Status.CONNECTION_ACTIVE,
+        what,
+        `\`${name}\` must not be in use by another connector. Create another.`,
+      );
     }
     return queuePair;
   }
@@ -386,7 +392,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     return refuse(
       status,
       what,
-      `Not allowed in the connector's state ${this.#state} (${statusName(status)}).`,
+      `The connector's state ${this.#state} does not allow this call (${statusName(status)}).`,
     );
   }
 

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { type Overlapped, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 import type { AdapterObject } from './adapter-object.js';
@@ -30,7 +31,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        "`connector` must be of the listener's adapter instance.",
+        `\`connector\` must be of the listener's adapter instance; got ${shown(connector)}.`,
       );
     }
     return this.issued(connector.awaitRequest((endpoint) => wv.getRequest(endpoint)));
@@ -55,7 +56,7 @@ export function checkBacklog(what: string, backlog: number, status: number): voi
     throw refuse(
       status,
       what,
-      `\`backlog\` must be a number of requests, or 0 for the maximum; got ${backlog}.`,
+      `\`backlog\` must be a number of requests, or 0 for the maximum; got ${shown(backlog)}.`,
     );
   }
 }

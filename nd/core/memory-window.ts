@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { WvMemoryRegion } from '../../winverbs/index.js';
 import { QpState, Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
@@ -59,7 +60,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`offset\` and \`length\` must be a non-empty range within the memory's ${memory.length} bytes; got ${offset} and ${length}.`,
+        `\`offset\` and \`length\` must be a non-empty range within the memory's ${memory.length} bytes; got ${shown(offset)} and ${shown(length)}.`,
       );
     }
     if (!this.#isUnbound(queuePair)) {

@@ -1,4 +1,5 @@
-import { type GetResultOptions, type Overlapped, Status } from '../../winverbs/index.js';
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
+import { type GetResultOptions, Overlapped, Status } from '../../winverbs/index.js';
 import type { NdInterfaces, NdOverlappedObject, NdUnknown } from '../spi/common-types.js';
 import { refuse } from '../status.js';
 import type { OverlappedFile } from './overlapped-file.js';
@@ -18,7 +19,7 @@ export abstract class NdObject implements NdUnknown {
     const what = 'QueryInterface';
     this.alive(what);
     if (!this.#has(name)) {
-      const text = `\`name\` must be an interface of this ${this.constructor.name} (${['IUnknown', ...this.interfaces].join(', ')}); got ${String(name)}.`;
+      const text = `\`name\` must be an interface of this ${this.constructor.name} (${['IUnknown', ...this.interfaces].join(', ')}); got ${shown(name)}.`;
       throw refuse(Status.NOT_SUPPORTED, what, text);
     }
     this.addRef();
@@ -68,7 +69,11 @@ export abstract class NdObject implements NdUnknown {
   /** Throws INVALID_HANDLE if the client has released it. */
   protected alive(what: string): void {
     if (this.#clients === 0) {
-      throw refuse(Status.INVALID_HANDLE, what, `This ${this.constructor.name} was released.`);
+      throw refuse(
+        Status.INVALID_HANDLE,
+        what,
+        `This ${this.constructor.name} was released; create another.`,
+      );
     }
   }
 
@@ -94,6 +99,13 @@ export abstract class NdOverlappedBase extends NdObject implements NdOverlappedO
   }
 
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
-    return request.getResult(options);
+    return resultOf(request, options);
   }
+}
+
+/** The result of a request of {@link NdOverlappedObject.getOverlappedResult}. */
+export function resultOf<T>(request: Overlapped<T>, options?: GetResultOptions): T {
+  if (request instanceof Overlapped) return request.getResult(options);
+  const text = `\`request\` must be an Overlapped; got ${shown(request)}.`;
+  throw refuse(Status.INVALID_PARAMETER, 'GetOverlappedResult', text);
 }

@@ -1,4 +1,5 @@
 /** Private data of connections: its maximum lengths, and the check of a caller's data. */
+import { kindOf } from '../../kernel-bridge/ioctl/shown.js';
 import { Capacity, type IWVProvider, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
@@ -20,7 +21,7 @@ export function checkPrivateData(
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `\`privateData\` must be a Uint8Array; got ${data === null ? 'null' : typeof data}.`,
+      `\`privateData\` must be a Uint8Array; got ${kindOf(data)}.`,
     );
   }
   if (data !== undefined && data.length > most) {

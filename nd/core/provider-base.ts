@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type {
   IWVProvider,
   KernelOptionsInput,
@@ -8,7 +9,7 @@ import type {
 } from '../../winverbs/index.js';
 import { addressOfGid, gidOf, Status, StatusError, scopeIdOfAddress } from '../../winverbs/index.js';
 import type { NdAddress } from '../spi/common-types.js';
-import { refuse, type StatusMap, type Terms } from '../status.js';
+import { type NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './nd-object.js';
 
@@ -77,11 +78,7 @@ export abstract class ProviderBase extends NdObject {
     const addresses = this.terms.call(what, () => addressesOf(this.#wv, this.systemAddresses()));
     const own = addresses.find(([, device]) => device.deviceGuid === adapterId);
     if (own !== undefined) return own[0];
-    throw refuse(
-      Status.INVALID_PARAMETER,
-      what,
-      `\`adapter\` must be the id of an adapter with an address; got 0x${adapterId.toString(16)}. queryAddressList returns all addresses.`,
-    );
+    throw noAdapter(Status.INVALID_PARAMETER, what, adapterId);
   }
 
   /**
@@ -113,7 +110,7 @@ export function isAdapterId(adapter: unknown, what: string): adapter is bigint {
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    `\`adapter\` must be an unsigned 64-bit bigint, as resolveAddress returns; got ${adapter}.`,
+    `\`adapter\` must be an unsigned 64-bit bigint, as resolveAddress returns; got ${shown(adapter)}.`,
   );
 }
 
@@ -142,4 +139,11 @@ export function addressesOfThisHost(): SocketAddress[] {
     }
   }
   return addresses.sort((a, b) => Number(isLoopback(a.address)) - Number(isLoopback(b.address)));
+}
+
+/** The error for an id of no adapter. */
+export function noAdapter(status: number, what: string, adapterId: bigint): NdError {
+  const id = `0x${adapterId.toString(16)}`;
+  const text = `\`adapter\` must be the id of an adapter with an address; got ${id}. Use queryAddressList() and resolveAddress().`;
+  return refuse(status, what, text);
 }

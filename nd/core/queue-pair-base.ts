@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
@@ -80,11 +81,11 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
    */
   protected check(what: string, flags: number, known: number, argument: number): void {
     if (this.ended) this.alive(what);
-    if ((flags & ~known) !== 0) {
+    if (typeof flags !== 'number' || (flags & known) !== flags) {
       throw refuse(
         Status.INVALID_PARAMETER_1 + argument - 1,
         what,
-        `\`flags\` must have only bits of 0x${known.toString(16)}; got 0x${(flags >>> 0).toString(16)}.`,
+        `\`flags\` must have only bits of 0x${known.toString(16)}; got ${Number.isInteger(flags) ? `0x${(flags >>> 0).toString(16)}` : shown(flags)}.`,
       );
     }
   }
@@ -192,14 +193,22 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
   /** Checks that a window is of this adapter instance. Throws INVALID_PARAMETER_n otherwise. */
   protected windowOf(window: unknown, what: string, status: number): MemoryWindow {
     if (!(window instanceof MemoryWindow) || window.adapter !== this.adapter || window.ended) {
-      throw refuse(status, what, '`window` must be of this adapter instance and not released.');
+      throw refuse(
+        status,
+        what,
+        `\`window\` must be of this adapter instance and not released; got ${shown(window)}.`,
+      );
     }
     return window;
   }
 
   #tooManySges(what: string): NdError {
     const { maxReadSge } = this.adapter.bounds;
-    return refuse(Status.DATA_OVERRUN, what, `\`sgl\` of a Read must have at most ${maxReadSge} entries.`);
+    return refuse(
+      Status.DATA_OVERRUN,
+      what,
+      `\`sgl\` of a Read must have at most ${maxReadSge} entries; got ${this.sg.list.length}.`,
+    );
   }
 
   #undo(what: string, record: RequestRecord, error: unknown): unknown {
@@ -229,7 +238,7 @@ export function checkOffset(what: string, offset: number): void {
     throw refuse(
       Status.INVALID_PARAMETER_5,
       what,
-      `\`offset\` must be a non-negative integer; got ${offset}.`,
+      `\`offset\` must be a non-negative integer; got ${shown(offset)}.`,
     );
   }
 }
@@ -244,7 +253,7 @@ export function checkRemote(
     throw refuse(
       Status.INVALID_PARAMETER_4,
       what,
-      `\`remote\` must be an ${type.name}; got ${remote === null ? 'null' : typeof remote}.`,
+      `\`remote\` must be an instance of ${type.name}; got ${shown(remote)}.`,
     );
   }
 }

@@ -1,4 +1,5 @@
 import { isAnyArrayBuffer } from 'node:util/types';
+import { kindOf } from '../../kernel-bridge/ioctl/shown.js';
 import { Status } from '../../winverbs/index.js';
 import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
 
@@ -25,7 +26,7 @@ function byteLengthOf(buffer: unknown, what: string): number {
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    '`buffer` must be an ArrayBuffer, a SharedArrayBuffer or a view of one.',
+    `\`buffer\` must be an ArrayBuffer, a SharedArrayBuffer or a view of one; got ${kindOf(buffer)}.`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { kindOf, shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { WvMemoryRegion, WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
@@ -74,11 +75,16 @@ export class ScatterGather {
       if (typeof sge !== 'object' || sge === null) throw noList(what, `\`sgl[${i}]\``, sge);
       const entry = list[i]!;
       const { memory, offset, length } = sge;
-      if (!Number.isSafeInteger(offset) || offset < 0 || length >>> 0 !== length) {
+      if (
+        !Number.isSafeInteger(offset) ||
+        offset < 0 ||
+        typeof length !== 'number' ||
+        length >>> 0 !== length
+      ) {
         throw refuse(
           Status.INVALID_PARAMETER,
           what,
-          `\`sgl[${i}]\` must have a non-negative integer as offset, and a length below 2^32; got ${offset} and ${length}.`,
+          `\`sgl[${i}]\` must have a non-negative integer as offset, and a length below 2^32; got ${shown(offset)} and ${shown(length)}.`,
         );
       }
       let region: WvSge['region'];
@@ -137,8 +143,8 @@ export function plainRefused(what: string, maxInline = 0): unknown {
     Status.INVALID_HANDLE,
     what,
     maxInline > 0
-      ? `The memory must be registered, except in Sends and Writes of at most ${maxInline} bytes.`
-      : 'The memory must be registered.',
+      ? `\`memory\` must be registered, except in Sends and Writes of at most ${maxInline} bytes; got a Uint8Array.`
+      : '`memory` must be registered; got a Uint8Array.',
   );
 }
 
@@ -146,6 +152,6 @@ function noList(what: string, which: string, value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     what,
-    `${which} must be ${which === '`sgl`' ? 'an array of objects' : 'an object'} with memory, offset and length; got ${value === null ? 'null' : typeof value}.`,
+    `${which} must be ${which === '`sgl`' ? 'an array of objects' : 'an object'} with memory, offset and length; got ${kindOf(value)}.`,
   );
 }

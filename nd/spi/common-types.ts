@@ -2,6 +2,7 @@
  * Types that both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags,
  * scatter/gather entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
  */
+import { kindOf, shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   asAddress,
   type GetResultOptions,
@@ -271,11 +272,11 @@ export class NdMwDescriptor {
     const bytes = asAddress(length);
     if (start === undefined || bytes === undefined) {
       throw new RangeError(
-        `\`base\` and \`length\` must be bigints from 0 to 2^64 - 1, or integers below 2^53; got ${String(base)} and ${String(length)}.`,
+        `\`base\` and \`length\` must be bigints from 0 to 2^64 - 1, or integers below 2^53; got ${shown(base)} and ${shown(length)}.`,
       );
     }
-    if (token >>> 0 !== token) {
-      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${String(token)}.`);
+    if (typeof token !== 'number' || token >>> 0 !== token) {
+      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${shown(token)}.`);
     }
     this.base = start;
     this.length = bytes;
@@ -294,7 +295,7 @@ export class NdMwDescriptor {
    * @category Encode
    */
   encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
-    const view = wireView(out, offset, NdMwDescriptor.size);
+    const view = wireView(out, offset, NdMwDescriptor.size, 'out');
     view.setBigUint64(0, this.base);
     view.setBigUint64(8, this.length);
     view.setUint32(16, this.token);
@@ -316,10 +317,12 @@ export class NdMwDescriptor {
 }
 
 /** @internal Returns a view of a wire form of `size` bytes. */
-export function wireView(bytes: Uint8Array, offset: number, size: number): DataView {
+export function wireView(bytes: Uint8Array, offset: number, size: number, name = 'bytes'): DataView {
+  if (!(bytes instanceof Uint8Array))
+    throw new TypeError(`\`${name}\` must be a Uint8Array; got ${kindOf(bytes)}.`);
   if (!Number.isInteger(offset) || offset < 0 || offset + size > bytes.length) {
     throw new RangeError(
-      `\`offset\` must leave ${size} bytes for the wire form; got ${offset} in ${bytes.length} bytes.`,
+      `\`offset\` must leave ${size} bytes for the wire form; got ${shown(offset)} in ${bytes.length} bytes.`,
     );
   }
   return new DataView(bytes.buffer, bytes.byteOffset + offset, size);

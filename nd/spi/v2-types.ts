@@ -2,6 +2,7 @@
  * Values that clients and providers of ND SPI v2 exchange: flags, request types, scatter/gather entries, results,
  * remote memory, adapter information, and options of the Create… methods. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { asAddress, WvDirect, WvDirectResult } from '../../winverbs/index.js';
 import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
 import type { IND2CompletionQueue, IND2MemoryRegion, IND2QueuePair, IND2SharedReceiveQueue } from './v2.js';
@@ -215,11 +216,11 @@ export class Nd2RemoteMemory {
     const wide = asAddress(address);
     if (wide === undefined) {
       throw new RangeError(
-        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${String(address)}.`,
+        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${shown(address)}.`,
       );
     }
-    if (token >>> 0 !== token) {
-      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${String(token)}.`);
+    if (typeof token !== 'number' || token >>> 0 !== token) {
+      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${shown(token)}.`);
     }
     this.address = wide;
     this.token = token;
@@ -237,6 +238,8 @@ export class Nd2RemoteMemory {
    * @category Encode
    */
   static of(region: Pick<IND2MemoryRegion, 'address' | 'getRemoteToken'>): Nd2RemoteMemory {
+    if (typeof region?.getRemoteToken !== 'function')
+      throw new TypeError(`\`region\` must be an IND2MemoryRegion; got ${shown(region)}.`);
     return new Nd2RemoteMemory(region.address, region.getRemoteToken());
   }
 
@@ -249,7 +252,7 @@ export class Nd2RemoteMemory {
    * @category Encode
    */
   encode(out: Uint8Array = new Uint8Array(Nd2RemoteMemory.size), offset = 0): Uint8Array {
-    const view = wireView(out, offset, Nd2RemoteMemory.size);
+    const view = wireView(out, offset, Nd2RemoteMemory.size, 'out');
     view.setBigUint64(0, this.address);
     view.setUint32(8, this.token);
     return out.subarray(offset, offset + Nd2RemoteMemory.size);

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   type GetResultOptions,
   type IWVProvider,
@@ -8,6 +9,7 @@ import {
 } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter-base.js';
 import { checkCount, checkOptions, type OptionNames, readLimit } from '../core/argument-checks.js';
+import { resultOf } from '../core/nd-object.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import { MAX_CALLER_DATA, maxCalleeData } from '../core/private-data.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/common-types.js';
@@ -67,7 +69,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
     const what = 'Query';
     this.alive(what);
     if (version !== ND_VERSION_1) {
-      throw refuse(Status.NOT_SUPPORTED, what, `\`version\` must be ${ND_VERSION_1}; got ${version}.`);
+      throw refuse(Status.NOT_SUPPORTED, what, `\`version\` must be ${ND_VERSION_1}; got ${shown(version)}.`);
     }
     return this.#info(this.terms.call(what, () => this.device.query()));
   }
@@ -77,7 +79,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 
   createCompletionQueue(entries: number): INDCompletionQueue {
-    return new CompletionQueue(this, this.makeCompletionQueue(entries, Status.INVALID_PARAMETER));
+    return new CompletionQueue(this, this.makeCompletionQueue(entries, Status.INVALID_PARAMETER, 'entries'));
   }
 
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle> {
@@ -124,7 +126,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
-    return request.getResult(options);
+    return resultOf(request, options);
   }
 
   createEndpoint(options: NdEndpointOptions): Endpoint {
@@ -133,8 +135,16 @@ export class Adapter extends AdapterBase implements INDAdapter {
     const { limits } = this;
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf(value, CompletionQueue, what, status, which);
-    const inbound = queue(options.inboundCompletionQueue, Status.INVALID_PARAMETER_1, 'inbound');
-    const outbound = queue(options.outboundCompletionQueue, Status.INVALID_PARAMETER_2, 'outbound');
+    const inbound = queue(
+      options.inboundCompletionQueue,
+      Status.INVALID_PARAMETER_1,
+      'inboundCompletionQueue',
+    );
+    const outbound = queue(
+      options.outboundCompletionQueue,
+      Status.INVALID_PARAMETER_2,
+      'outboundCompletionQueue',
+    );
     const { inboundEntries: receiveDepth, outboundEntries: sendDepth } = options;
     const { inboundSge: receiveSge = 1, outboundSge: sendSge = 1 } = options;
     const count = checkCount.bind(undefined, what);

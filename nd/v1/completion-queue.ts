@@ -16,6 +16,8 @@ export class CompletionQueue
   extends CompletionQueueBase<NdResult, IWVCompletionQueue>
   implements INDCompletionQueue
 {
+  protected readonly sizeName = 'entries';
+
   protected get interfaces() {
     return ['INDOverlapped', 'INDCompletionQueue'] as const;
   }

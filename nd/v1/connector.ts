@@ -36,12 +36,12 @@ export class Connector extends ConnectorBase implements INDConnector {
   connect(endpoint: INDEndpoint, address: NdAddress, options: NdConnectOptions = {}): Overlapped<void> {
     // Connect includes Bind.
     const what = this.state === 'Idle' ? this.enter('bind', 'Connect') : this.enter('connect', 'Connect');
-    const own = this.checkQueuePair(endpoint, Endpoint, what);
+    const own = this.checkQueuePair(endpoint, Endpoint, what, 'endpoint');
     checkOptions(what, options, { privateData: true, localPort: true, protocol: true });
     const privateData = this.checkCallerData(options.privateData, what);
     const protocol = checkProtocol(what, options.protocol);
     const { localPort = 0 } = options;
-    checkPort(what, localPort);
+    checkPort(what, localPort, 'localPort');
     const { address: local } = this.#owner;
     const peer = this.peerFrom(local, address, what);
     this.prepare(what, { ...local, port: localPort }, protocol);
@@ -50,7 +50,7 @@ export class Connector extends ConnectorBase implements INDConnector {
 
   accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void> {
     const what = this.enter('accept', 'Accept');
-    const own = this.checkQueuePair(endpoint, Endpoint, what);
+    const own = this.checkQueuePair(endpoint, Endpoint, what, 'endpoint');
     return this.startAccept(what, own, limitsOf(own), this.checkCalleeData(privateData, what));
   }
 

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { IpProtocol, type IWVConnectEndpoint, type SocketAddress, Status } from '../../winverbs/index.js';
 import { checkOptions, isCount } from '../core/argument-checks.js';
 import { checkBacklog, ListenerBase } from '../core/listener-base.js';
@@ -11,7 +12,7 @@ export function checkProtocol(what: string, protocol: number = IpProtocol.TCP): 
     throw refuse(
       Status.INVALID_PARAMETER_3,
       what,
-      `\`protocol\` must be an integer from 0 to 255; got ${protocol}.`,
+      `\`protocol\` must be an integer from 0 to 255; got ${shown(protocol)}.`,
     );
   }
   if (protocol === IpProtocol.UDP) {
@@ -25,12 +26,12 @@ export function checkProtocol(what: string, protocol: number = IpProtocol.TCP): 
 }
 
 /** Throws INVALID_PARAMETER unless it is a port, including 0. */
-export function checkPort(what: string, port: number): void {
+export function checkPort(what: string, port: number, name = 'port'): void {
   if (!isCount(port, 0, 65_535)) {
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `\`port\` must be an integer from 0 (a free port) to 65535; got ${port}.`,
+      `\`${name}\` must be an integer from 0 (a free port) to 65535; got ${shown(port)}.`,
     );
   }
 }

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.js';
 import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
 import { checkRegistrable, deregisterNow } from '../core/registrable.js';
@@ -84,11 +85,15 @@ export class MemoryTable implements MemoryResolver {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        'The memory must be a handle returned by registerMemory of this adapter instance.',
+        `\`memory\` must be a handle returned by registerMemory of this adapter instance; got ${shown(memory)}.`,
       );
     }
     if (!memory.registered) {
-      throw refuse(Status.INVALID_HANDLE, what, 'The memory must be registered; it was deregistered.');
+      throw refuse(
+        Status.INVALID_HANDLE,
+        what,
+        '`memory` must be registered; got a handle that was deregistered.',
+      );
     }
     return memory;
   }
@@ -98,7 +103,7 @@ export class MemoryTable implements MemoryResolver {
     if (!this.#live.has(number)) this.#tracker.settle();
     const handle = this.#live.get(number);
     if (handle !== undefined) return handle;
-    const text = `The memory must be registered by this adapter instance; got the handle ${number}.`;
+    const text = `\`memory\` must be registered by this adapter instance; got the handle ${number}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 

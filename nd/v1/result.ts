@@ -1,4 +1,5 @@
 /** Results of requests: the client's objects, filled in when the requests have completed. */
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import { refuse } from '../status.js';
@@ -9,7 +10,7 @@ export function checkResult(what: string, result: unknown): void {
     throw refuse(
       Status.INVALID_PARAMETER_1,
       what,
-      `\`result\` must be an object for the outcome of the request; got ${String(result)}.`,
+      `\`result\` must be an object for the outcome of the request; got ${shown(result)}.`,
     );
   }
   const { status, bytesTransferred } = result as NdResult;

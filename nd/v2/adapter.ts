@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   AtomicCapability,
   DEFAULT_PKEY,
@@ -94,7 +95,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
       throw refuse(
         Status.NOT_SUPPORTED,
         what,
-        `\`version\` must be 0x${ND_VERSION_2.toString(16)}; got ${version}.`,
+        `\`version\` must be 0x${ND_VERSION_2.toString(16)}; got ${shown(version)}.`,
       );
     }
     return this.#info(this.terms.call(what, () => this.device.query()));
@@ -117,7 +118,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
     this.alive(what);
     checkAffinity(what, affinity);
     const own = this.fileOf(file, what);
-    const queue = this.makeCompletionQueue(depth, Status.INVALID_PARAMETER_3);
+    const queue = this.makeCompletionQueue(depth, Status.INVALID_PARAMETER_3, 'depth');
     return this.#with(own, new CompletionQueue(this, queue));
   }
 
@@ -152,7 +153,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
     }
     const { depth, maxRequestSge = 1, notifyThreshold = 0 } = options;
     checkAffinity(what, options.affinity);
-    const own = this.fileOf(options.overlappedFile, what);
+    const own = this.fileOf(options.overlappedFile, what, 'overlappedFile');
     checkCount(what, 'depth', depth, 1, maxSrqWr, Status.INVALID_PARAMETER_3);
     checkCount(what, 'maxRequestSge', maxRequestSge, 1, maxSrqSge, Status.INVALID_PARAMETER_4);
     checkCount(what, 'notifyThreshold', notifyThreshold, 0, depth, Status.INVALID_PARAMETER_5);
@@ -192,7 +193,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
       throw refuse(
         Status.INVALID_PARAMETER_4,
         what,
-        '`sharedReceiveQueue` must be of this adapter instance and not released.',
+        `\`sharedReceiveQueue\` must be of this adapter instance and not released; got ${shown(srq)}.`,
       );
     }
     const check = checkCount.bind(undefined, what);
@@ -223,8 +224,12 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf<CompletionQueue>(value, CompletionQueue, what, status, which);
     return {
-      receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receive'),
-      initiator: queue(options.initiatorCompletionQueue, Status.INVALID_PARAMETER_3, 'initiator'),
+      receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receiveCompletionQueue'),
+      initiator: queue(
+        options.initiatorCompletionQueue,
+        Status.INVALID_PARAMETER_3,
+        'initiatorCompletionQueue',
+      ),
     };
   }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { shownJson } from '../../kernel-bridge/ioctl/shown.js';
 import { Status } from '../../winverbs/index.js';
 import type { Nd2Affinity } from '../spi/v2.js';
 import { refuse } from '../status.js';
@@ -17,7 +18,7 @@ export function checkAffinity(what: string, affinity: Nd2Affinity | undefined): 
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    '`affinity` must be an object with a 16-bit number `group` and a 64-bit bigint `mask`.',
+    `\`affinity\` must be an object with a 16-bit number \`group\` and a 64-bit bigint \`mask\`; got ${shownJson(affinity)}.`,
   );
 }
 

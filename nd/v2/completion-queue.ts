@@ -17,6 +17,8 @@ export class CompletionQueue<W extends QueueBelow = IWVCompletionQueue>
   extends CompletionQueueBase<Nd2Result, W>
   implements IND2CompletionQueue
 {
+  protected readonly sizeName = 'depth';
+
   protected get interfaces() {
     return ['IND2Overlapped', 'IND2CompletionQueue'] as const;
   }

@@ -21,7 +21,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
 
   connect(queuePair: IND2QueuePair, address: NdAddress, options: Nd2ConnectOptions = {}): Overlapped<void> {
     const what = this.enter('connect', 'Connect');
-    const own = this.checkQueuePair(queuePair, QueuePair, what);
+    const own = this.checkQueuePair(queuePair, QueuePair, what, 'queuePair');
     const limits = this.#limits(what, options, Status.INVALID_PARAMETER_4, Status.INVALID_PARAMETER_5);
     const privateData = this.checkCallerData(options.privateData, what);
     const peer = this.peerFrom(this.local, address, what);
@@ -31,7 +31,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
 
   accept(queuePair: IND2QueuePair, options: Nd2ConnectOptions = {}): Overlapped<void> {
     const what = this.enter('accept', 'Accept');
-    const own = this.checkQueuePair(queuePair, QueuePair, what);
+    const own = this.checkQueuePair(queuePair, QueuePair, what, 'queuePair');
     const limits = this.#limits(what, options, Status.INVALID_PARAMETER_2, Status.INVALID_PARAMETER_3);
     return this.startAccept(what, own, limits, this.checkCalleeData(options.privateData, what));
   }

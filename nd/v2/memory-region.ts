@@ -1,5 +1,7 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { WvMemoryRegion } from '../../winverbs/index.js';
 import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
+import { isCount } from '../core/argument-checks.js';
 import { NdOverlappedBase } from '../core/nd-object.js';
 import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
@@ -66,11 +68,11 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     const { adapter } = this;
     const { terms } = adapter;
     this.#expect('unregistered', what);
-    if (!Number.isInteger(flags) || (flags & ~KNOWN) !== 0) {
+    if (!isCount(flags, -(2 ** 31), 2 ** 32 - 1) || (flags & ~KNOWN) !== 0) {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${flags}.`,
+        `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${shown(flags)}.`,
       );
     }
     checkRegistrable(buffer, adapter.bounds.maxRegistration, what);
@@ -156,7 +158,11 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.alive(what);
     this.#tracker.settle();
     if (this.#state !== state) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, `The region must be ${state}; it is ${this.#state}.`);
+      throw refuse(
+        Status.INVALID_DEVICE_STATE,
+        what,
+        `The region must be ${state}; it is ${this.#state}.${this.#state === 'registering' ? ' Await the register() first.' : state === 'registered' ? ' Call register() first.' : ' Call deregister() first.'}`,
+      );
     }
   }
 

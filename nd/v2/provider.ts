@@ -1,12 +1,10 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
-import { isAdapterId, ProviderBase } from '../core/provider-base.js';
+import { Status, StatusError } from '../../winverbs/index.js';
+import { isAdapterId, noAdapter, ProviderBase } from '../core/provider-base.js';
 import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
-import { type StatusMap, v2Terms } from '../status.js';
+import { v2Terms } from '../status.js';
 import { Adapter } from './adapter.js';
-
-const openStatuses: StatusMap = { [Status.NO_SUCH_DEVICE]: Status.INVALID_PARAMETER };
 
 /** IND2Provider: opens adapters by id, which is their device's GUID. */
 export class Provider extends ProviderBase implements IND2Provider {
@@ -28,10 +26,12 @@ export class Provider extends ProviderBase implements IND2Provider {
     const what = 'OpenAdapter';
     this.alive(what);
     const adapterId = isAdapterId(adapter, what) ? adapter : this.deviceAddressOf(adapter, what).deviceGuid;
-    return this.terms.call(
-      what,
-      () => new Adapter(this.openWv(), adapterId, this.systemAddresses, options),
-      openStatuses,
-    );
+    try {
+      return new Adapter(this.openWv(), adapterId, this.systemAddresses, options);
+    } catch (error) {
+      if (error instanceof StatusError && error.status === Status.NO_SUCH_DEVICE)
+        throw noAdapter(Status.INVALID_PARAMETER, what, adapterId);
+      throw this.terms.error(error, what);
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { Status } from '../../winverbs/index.js';
 import type { NdObject } from '../core/nd-object.js';
 import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair-base.js';
@@ -96,7 +97,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
       throw refuse(
         Status.INVALID_PARAMETER_2,
         what,
-        '`region` must be of this adapter instance and have registered memory.',
+        `\`region\` must be of this adapter instance and have registered memory; got ${shown(region)}.`,
       );
     }
     const mw = this.windowOf(window, what, Status.INVALID_PARAMETER_3);

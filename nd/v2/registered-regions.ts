@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import { type Overlapped, Status, type WvMemoryRegion } from '../../winverbs/index.js';
 import type { AdapterObject } from '../core/adapter-object.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
@@ -31,7 +32,7 @@ export class RegisteredRegions implements MemoryResolver {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        'The memory must be a region returned by createMemoryRegion of this adapter instance.',
+        `\`memory\` must be a region returned by createMemoryRegion of this adapter instance; got ${shown(memory)}.`,
       );
     }
     const { region } = memory;
@@ -44,7 +45,7 @@ export class RegisteredRegions implements MemoryResolver {
   #regionOfToken(token: number, what: string): WvMemoryRegion {
     const usable = this.tokens.get(token)?.usable;
     if (usable !== undefined) return usable;
-    const text = `The local token must be that of registered memory of this adapter instance, from getLocalToken(); got ${token}.`;
+    const text = `\`memory\` must be a region of this adapter instance, or its token from getLocalToken(); got ${shown(token)}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 }

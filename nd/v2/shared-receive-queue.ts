@@ -1,3 +1,4 @@
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import {
   type IWVSharedReceiveQueue,
   Overlapped,
@@ -65,7 +66,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`depth\` must be 1 to ${maxSrqWr} and \`notifyThreshold\` at most that depth, or 0 to leave either unchanged; got ${depth} and ${notifyThreshold}.`,
+        `\`depth\` must be 1 to ${maxSrqWr} and \`notifyThreshold\` at most that depth, or 0 to leave either unchanged; got ${shown(depth)} and ${shown(notifyThreshold)}.`,
       );
     }
     this.#arm(what, newDepth, this.#waiters.size > 0 ? threshold : 0);

@@ -221,7 +221,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     this.alive(what);
     checkAffinity(what, affinity);
     const own = this.fileOf(file, what);
-    this.checkCqEntries(depth, what, Status.INVALID_PARAMETER_3);
+    this.checkCqEntries(depth, what, Status.INVALID_PARAMETER_3, 'depth');
     const com = this.terms.call(what, () =>
       this.#withFile(what, 'IND2CompletionQueue', depth, affinity?.group ?? 0, affinity?.mask ?? 0),
     );
@@ -255,7 +255,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
       this.terms.call(what, () => unsupported(this.library, 'shared receive queues'));
     const { depth, maxRequestSge = 1, notifyThreshold = 0, affinity, overlappedFile } = options;
     checkAffinity(what, affinity);
-    const own = this.fileOf(overlappedFile, what);
+    const own = this.fileOf(overlappedFile, what, 'overlappedFile');
     checkCount(what, 'depth', depth, 1, maxSharedReceiveQueueDepth, Status.INVALID_PARAMETER_3);
     checkCount(what, 'maxRequestSge', maxRequestSge, 1, maxReceiveSge, Status.INVALID_PARAMETER_4);
     checkCount(what, 'notifyThreshold', notifyThreshold, 0, depth, Status.INVALID_PARAMETER_5);
@@ -334,8 +334,12 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf<VendorCompletionQueue>(value, VendorCompletionQueue, what, status, which);
     return {
-      receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receive'),
-      initiator: queue(options.initiatorCompletionQueue, Status.INVALID_PARAMETER_3, 'initiator'),
+      receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receiveCompletionQueue'),
+      initiator: queue(
+        options.initiatorCompletionQueue,
+        Status.INVALID_PARAMETER_3,
+        'initiatorCompletionQueue',
+      ),
     };
   }
 
