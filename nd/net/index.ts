@@ -6,7 +6,7 @@
  */
 
 import { channel as diagnostics } from 'node:diagnostics_channel';
-import { checkSignal, hostOf } from './base/checks.js';
+import { checkFunction, checkMs, checkSignal, hostOf } from './base/checks.js';
 import { emitEvent } from './base/emit.js';
 import { aborted } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
@@ -104,11 +104,12 @@ export function connect(
   options?: Omit<ConnectOptions, 'port' | 'host' | 'name'> | ConnectListener,
   listener?: ConnectListener,
 ): Socket {
+  if (options !== undefined && typeof options !== 'function') checkOptionNames('connect', options);
   const all: ConnectOptions =
     typeof port === 'object' && port !== null
       ? port
       : {
-          ...(typeof options === 'object' ? options : {}),
+          ...(typeof options === 'function' ? {} : options),
           port,
           host: typeof host === 'function' ? undefined : hostOf(host),
         };
@@ -116,7 +117,12 @@ export function connect(
   const { name, signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
   checkSignal(signal);
   checkOnRead(onread);
-  const destination = { name, port: all.port ?? (all as { path?: number }).path, host: hostOf(all.host) };
+  if (timeout !== undefined) checkMs('timeout', timeout);
+  const destination = {
+    name,
+    port: all.port === undefined ? (all as { path?: number }).path : all.port,
+    host: hostOf(all.host),
+  };
   checkDestination('connect()', destination);
   const socket = new Socket(
     { slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark },
@@ -163,6 +169,7 @@ export async function connectChannel(
   host?: string,
   options: ConnectChannelOptions = {},
 ): Promise<Channel> {
+  checkOptionNames('connectChannel', options);
   const all: ConnectChannelParameters =
     typeof port === 'object' && port !== null ? port : { ...options, port, host };
   const { port: number, host: at, name, signal, ...rest } = all;
@@ -212,6 +219,9 @@ function makeServer<T>(
 ): Server {
   const server = new Server(typeof options === 'function' ? undefined : options);
   const listener = typeof options === 'function' ? options : handler;
-  if (listener !== undefined) server.on(event, listener);
+  if (listener !== undefined) {
+    checkFunction('handler', listener);
+    server.on(event, listener);
+  }
   return server;
 }

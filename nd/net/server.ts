@@ -1,8 +1,18 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
+import { shown } from '../../kernel-bridge/ioctl/shown.js';
 import type { IND2Connector, Overlapped } from '../index.js';
-import { checkSignal, defined, hostOf, kindOf, portOf, wrongType, wrongValue } from './base/checks.js';
+import {
+  checkBoolean,
+  checkFunction,
+  checkSignal,
+  defined,
+  hostOf,
+  outOfRange,
+  portOf,
+  wrongValue,
+} from './base/checks.js';
 import { emitEvent } from './base/emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
@@ -135,9 +145,23 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Maximum number of connections, as in `net.Server`. Further ones are rejected or, if already established, ended; `'drop'` is emitted
    * with their {@link DroppedAddresses}. Undefined: unlimited.
+   *
+   * @throws RangeError `ERR_OUT_OF_RANGE` (not a non-negative number)
    * @category Connect
    */
-  maxConnections: number | undefined;
+  get maxConnections(): number | undefined {
+    return this.#maxConnections;
+  }
+
+  set maxConnections(most: number | undefined) {
+    if (most !== undefined && !(typeof most === 'number' && most >= 0))
+      throw outOfRange(
+        `\`maxConnections\` must be a non-negative number, or undefined for no limit; got ${shown(most)}.`,
+      );
+    this.#maxConnections = most;
+  }
+
+  #maxConnections: number | undefined;
   /**
    * No effect: connections above {@link maxConnections} are always rejected. For programs written for `net.Server`.
    * @category Connect
@@ -179,10 +203,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
     super();
     checkOptionNames('server', options);
     checkOptionNames('serverSockets', options.socket);
-    if (options.broadcasts !== undefined && typeof options.broadcasts !== 'boolean')
-      throw wrongType(`\`broadcasts\` must be a boolean; got ${kindOf(options.broadcasts)}.`);
+    checkBoolean('broadcasts', options.broadcasts);
     checkSizes(options.socket ?? {});
-    checkChannelOptions('serverChannels', options.channel ?? {});
+    checkChannelOptions('serverChannels', options.channel === undefined ? {} : options.channel);
     const { maxBufferedBytes, highWaterMark } = options;
     checkSizes({ maxBufferedBytes, highWaterMark });
     this.#budget = maxBufferedBytes === undefined ? threadBudget : new Budget(maxBufferedBytes, threadBudget);
@@ -215,6 +238,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @category Statistics
    */
   getConnections(callback: (error: Error | null, count: number) => void): this {
+    checkFunction('callback', callback);
     process.nextTick(callback, null, this.#connections.size);
     return this;
   }
@@ -478,7 +502,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   get #most(): number {
-    return this.maxConnections ?? Number.POSITIVE_INFINITY;
+    return this.#maxConnections ?? Number.POSITIVE_INFINITY;
   }
 
   /** Waits until the connections that are being accepted are established or one has failed, for at most {@link KEPT_MS}. */
@@ -596,7 +620,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult {
     if (this.#options.broadcasts !== true)
       throw wrongValue(
-        `\`broadcasts\` of createChannelServer() must be true for broadcast(); got ${String(this.#options.broadcasts)}.`,
+        `\`broadcasts\` of createChannelServer() must be true for broadcast(); got ${this.#options.broadcasts}.`,
       );
     return this.#broadcaster.send(this.#channels(), message, options);
   }
@@ -624,6 +648,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @category Lifetime
    */
   close(done?: (error?: Error) => void): Promise<void> {
+    if (done !== undefined) checkFunction('done', done);
     if (this.#closed || !this.#begun) {
       if (done !== undefined) process.nextTick(done, notRunning());
       return this.#over ?? Promise.resolve();
@@ -700,7 +725,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
 }
 
 function notRunning(): NetError {
-  return new NetError('ERR_SERVER_NOT_RUNNING', 'The server is not listening.');
+  return new NetError('ERR_SERVER_NOT_RUNNING', 'The server is not listening. Call listen() first.');
 }
 
 /** The addresses of a connection; empty if they are no longer known. */

@@ -119,7 +119,7 @@ test('a view stores the value at the time of the call although the caller change
   assert.equal(order, ['set', 'set', 'close', 'again']);
   assert.is(view.size, undefined);
   assert.equal([String(map.get('a')), String(map.get('b'))], ['first', 'xxxxx']);
-  assert.throws(() => map.getInto('a', 'x' as never), /`target` must be a Uint8Array; got string/);
+  assert.throws(() => map.getInto('a', 'x' as never), /`target` must be a Uint8Array; got a string/);
   assert.throws(() => view.add('n', 1), /The view of the shared map is closed/);
 });
 
@@ -325,7 +325,7 @@ test('invalid arguments are rejected with a full message', async () => {
     /`value` must have at most \d+ bytes, an eighth of the map's `bytes`; got 10000/,
   );
   assert.match((await rejection(view.set('k', 'x'.repeat(10_000)))).message, /`value` must have at most/);
-  assert.throws(() => map.set('k', 7 as never), /`value` must be a Uint8Array or a string; got number/);
+  assert.throws(() => map.set('k', 7 as never), /`value` must be a Uint8Array or a string; got a number/);
   assert.throws(() => map.set('k', 'v', { ttl: 0 }), /`ttl` must be a number of milliseconds above 0; got 0/);
   assert.throws(() => view.get('x'.repeat(1025)), /`key` must have at most 1024 bytes/);
   await map.close();

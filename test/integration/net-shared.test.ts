@@ -135,13 +135,13 @@ test('memory of this process is read, written and modified synchronously, in any
   for (const [use, error] of [
     [() => remote.readSync(199_999, new Uint8Array(2)), /RangeError.*within the 200000/],
     [() => remote.readSync(0.5, new Uint8Array(1)), /RangeError/],
-    [() => remote.readSync(0, 'text' as never), /`into` must be a Uint8Array; got string/],
+    [() => remote.readSync(0, 'text' as never), /`into` must be a Uint8Array; got a string/],
     [
       () => remote.writeSync(0, new DataView(new ArrayBuffer(8)) as never),
-      /`from` must be a Uint8Array; got object/,
+      /`from` must be a Uint8Array; got a DataView/,
     ],
     [() => remote.fetchAddSync(4, 1n), /`offset` must be a multiple of 8/],
-    [() => remote.fetchAddSync(0, 1 as never), /bigints; got number/],
+    [() => remote.fetchAddSync(0, 1 as never), /`value` must be a bigint; got 1/],
     [() => remote.compareExchangeSync(0, 2n ** 63n, 1n), /64-bit/],
   ] as const) {
     assert.match(thrown(use), error);

@@ -362,7 +362,7 @@ test('onread: invalid options are rejected by name', () => {
     assert.throws(
       () => connect({ port: 1, onread: onread as unknown as OnReadOptions }),
       (error: Error & { code: string }) =>
-        error.code === 'ERR_INVALID_ARG_TYPE' && error.message.startsWith(`${name} must be `),
+        error.code === 'ERR_INVALID_ARG_TYPE' && error.message.startsWith(`\`${name}\` must be `),
     );
   }
 });

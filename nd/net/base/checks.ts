@@ -1,9 +1,5 @@
 /** Argument checks. Errors have the codes of Node.js. */
-
-/** Describes the type of a value for an error message. */
-export function kindOf(value: unknown): string {
-  return value === null ? 'null' : typeof value;
-}
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 
 /** Error for a value of the wrong type. */
 export function wrongType(sentence: string): TypeError & { code: string } {
@@ -27,7 +23,7 @@ export function isSignal(signal: unknown): signal is AbortSignal {
 
 /** Error for a value that is not an AbortSignal. */
 export function wrongSignal(signal: unknown): TypeError {
-  return wrongType(`\`signal\` must be an AbortSignal; got ${kindOf(signal)}.`);
+  return wrongType(`\`signal\` must be an AbortSignal; got ${shown(signal)}.`);
 }
 
 /** @throws TypeError if `signal` is not an AbortSignal */
@@ -39,24 +35,29 @@ export function checkSignal(signal: unknown): void {
 export function hostOf(host: unknown): string | undefined {
   if (host === undefined || host === null || host === '') return undefined;
   if (typeof host === 'string') return host;
-  throw wrongType(`\`host\` must be an address or a host name; got ${kindOf(host)}.`);
+  throw wrongType(`\`host\` must be an address or a host name; got ${shown(host)}.`);
 }
 
-/** @throws TypeError if `handler` is not a function */
-export function checkHandler(handler: unknown): void {
-  if (typeof handler !== 'function')
-    throw wrongType(`\`handler\` must be a function; got ${kindOf(handler)}.`);
+/** @throws TypeError if a function is not one; `what` is its name */
+export function checkFunction(what: string, value: unknown): void {
+  if (typeof value !== 'function') throw wrongType(`\`${what}\` must be a function; got ${shown(value)}.`);
+}
+
+/** @throws TypeError unless an option is a boolean or omitted */
+export function checkBoolean(what: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw wrongType(`\`${what}\` must be a boolean; got ${shown(value)}.`);
 }
 
 /** The longest timeout of a Node.js timer, in ms. */
 const MOST_MS = 2 ** 31 - 1;
 
-/** @throws TypeError, RangeError with the codes of Node.js if `ms` is not a valid timeout */
-export function checkMs(ms: number): void {
+/** @throws TypeError, RangeError with the codes of Node.js if a timeout is not valid; `what` is its name */
+export function checkMs(what: string, ms: unknown): void {
   if (typeof ms !== 'number')
-    throw wrongType(`The timeout must be a number of milliseconds; got ${kindOf(ms)}.`);
+    throw wrongType(`\`${what}\` must be a number of milliseconds; got ${shown(ms)}.`);
   if (!(ms >= 0 && ms <= MOST_MS))
-    throw outOfRange(`The timeout must be from 0 to ${MOST_MS} ms; got ${ms}.`);
+    throw outOfRange(`\`${what}\` must be from 0 to ${MOST_MS} milliseconds; got ${ms}.`);
 }
 
 /**
@@ -67,11 +68,10 @@ export function checkMs(ms: number): void {
 export function portOf(port: unknown, least: 0 | 1): number {
   const value = typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port;
   if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 65_535) return value;
-  const shown = typeof port === 'string' ? `'${port}'` : String(port);
   const error = new RangeError(
     typeof port === 'string' && /[/\\]/.test(port)
-      ? `\`port\` must be a number; got the path ${shown}. Paths are not supported; use listen({ name }) and connect({ name }) instead.`
-      : `\`port\` must be an integer from ${least} to 65535; got ${shown}.`,
+      ? `\`port\` must be a number; got the path ${shown(port)}. Paths are not supported; use listen({ name }) and connect({ name }) instead.`
+      : `\`port\` must be an integer from ${least} to 65535; got ${shown(port)}.`,
   );
   throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
 }

@@ -16,6 +16,7 @@ const codes: Readonly<Record<number, string>> = {
   [Status.INSUFFICIENT_RESOURCES]: 'ENOBUFS',
   [Status.TOO_MANY_OPENED_FILES]: 'EMFILE',
   [Status.INVALID_PARAMETER]: 'EINVAL',
+  [Status.INVALID_BUFFER_SIZE]: 'EINVAL',
   [Status.NO_MEMORY]: 'ENOMEM',
   [Status.NOT_SUPPORTED]: 'ENOTSUP',
 };

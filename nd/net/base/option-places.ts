@@ -1,5 +1,6 @@
 /** All options and the calls that accept them. The error for a misplaced option names the right call. */
-import { kindOf, wrongType, wrongValue } from './checks.js';
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
+import { wrongType, wrongValue } from './checks.js';
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
@@ -54,7 +55,8 @@ const places = {
   createSharedMap: { call: 'createSharedMap()', names: words('name port host entries bytes counters codec') },
   openSharedMap: { call: 'openSharedMap()', names: words('name port host codec signal') },
   setEntry: { call: 'set()', names: ['ttl'] },
-  expose: { call: 'expose()', names: ['writable'] },
+  expose: { call: 'expose()', names: words('writable views') },
+  operation: { call: 'send(), request() and other operations', names: ['signal'] },
   allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
   // These names come from the schema; unit/net-option-places compares them.
   adapter: {
@@ -74,13 +76,14 @@ export const adapterOptionNames: readonly string[] = places.adapter.names;
  * Rejects options that are misspelt or misplaced, which would otherwise be ignored silently.
  *
  * @param at - the call that received the options
+ * @param required - whether they may not be omitted
  * @throws TypeError `ERR_INVALID_ARG_TYPE` (not an object), `ERR_INVALID_ARG_VALUE` (an unknown or misplaced option)
  */
-export function checkOptionNames(at: keyof typeof places, options: unknown): void {
-  if (options === undefined) return;
+export function checkOptionNames(at: keyof typeof places, options: unknown, required?: 'required'): void {
+  if (options === undefined && required === undefined) return;
   const { call, names, ignored = [] }: Place = places[at];
   if (typeof options !== 'object' || options === null)
-    throw wrongType(`The options of ${call} must be an object; got ${kindOf(options)}.`);
+    throw wrongType(`The options of ${call} must be an object; got ${shown(options)}.`);
   for (const name of Object.keys(options)) {
     if (names.includes(name) || ignored.includes(name) || name.startsWith('_')) continue;
     const right = all.filter((place) => place.names.includes(name)).map((place) => place.call);
@@ -90,4 +93,13 @@ export function checkOptionNames(at: keyof typeof places, options: unknown): voi
         : `The options of ${call} must be ${names.join(', ')}; got \`${name}\`.`;
     throw wrongValue(sentence);
   }
+}
+
+/** The signal of an operation's options. @throws as {@link checkOptionNames} */
+export function signalOf(
+  options: { readonly signal?: AbortSignal | undefined } | null | undefined,
+): AbortSignal | undefined {
+  if (options === undefined || options === null) return undefined;
+  checkOptionNames('operation', options);
+  return options.signal;
 }

@@ -1,11 +1,12 @@
-import { wrongValue } from '../base/checks.js';
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
+import { wrongType, wrongValue } from '../base/checks.js';
 import { NetError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-places.js';
 import type { LocalContext } from '../connection/local-context.js';
 import { checkSizes } from '../connection/size-bounds.js';
 import { SharedCopies, type SharedCopy } from '../memory/shared-copies.js';
 import { Admission, type Budget, type Charge, Class } from './budget.js';
-import type { Channel } from './channel.js';
+import { Channel } from './channel.js';
 import { bytesOf, type MessageBytes } from './channel-options.js';
 
 /** Options of `Server.broadcast`. */
@@ -84,9 +85,11 @@ export class Broadcaster {
     checkOptionNames('broadcast', options);
     const { except, slow = 'drop', maxQueuedBytes = MOST_QUEUED } = options;
     if (slow !== 'drop' && slow !== 'close')
-      throw wrongValue(`\`slow\` must be 'drop' or 'close'; got ${String(slow)}.`);
+      throw wrongValue(`\`slow\` must be 'drop' or 'close'; got ${shown(slow)}.`);
+    if (except !== undefined && !(except instanceof Channel))
+      throw wrongType(`\`except\` must be a Channel; got ${shown(except)}.`);
     checkSizes({ maxQueuedBytes });
-    const one = this.#message(bytesOf(message), typeof message === 'string');
+    const one = this.#message(bytesOf(message, '`message`'), typeof message === 'string');
     const charge = Math.max(LEAST_CHARGE, one.bytes.length);
     // Check all channels that share the copy before it is charged.
     const { free } = this.#admission;

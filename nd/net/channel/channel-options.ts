@@ -1,4 +1,5 @@
-import { checkHandler, kindOf, wrongType } from '../base/checks.js';
+import { kindOf } from '../../../kernel-bridge/ioctl/shown.js';
+import { checkFunction, wrongType } from '../base/checks.js';
 import { checkOptionNames } from '../base/option-places.js';
 import { checkSizes } from '../connection/size-bounds.js';
 import type { Channel } from './channel.js';
@@ -67,12 +68,12 @@ export const channelDefaults = {
 export function checkChannelOptions(at: 'connectChannel' | 'serverChannels', options: ChannelOptions): void {
   checkOptionNames(at, options);
   checkSizes(options);
-  if (options.onRequest !== undefined) checkHandler(options.onRequest);
+  if (options.onRequest !== undefined) checkFunction('onRequest', options.onRequest);
 }
 
-/** Returns the bytes of a message. */
-export function bytesOf(bytes: MessageBytes): Uint8Array {
+/** Returns the bytes of a message. `what` names it in errors. */
+export function bytesOf(bytes: MessageBytes, what = '`bytes`'): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
   if (typeof bytes === 'string') return Buffer.from(bytes);
-  throw wrongType(`A message must be a Uint8Array or a string; got ${kindOf(bytes)}.`);
+  throw wrongType(`${what} must be a Uint8Array or a string; got ${kindOf(bytes)}.`);
 }

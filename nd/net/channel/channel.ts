@@ -2,8 +2,9 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../../index.js';
-import { checkHandler, checkSignal, defined } from '../base/checks.js';
+import { checkFunction, checkSignal, defined } from '../base/checks.js';
 import { aborted, closed, NetError, refusalBy, tooLong, violation } from '../base/errors.js';
+import { signalOf } from '../base/option-places.js';
 import { abortable, iterate } from '../base/promises.js';
 import { peerText } from '../connection/address-text.js';
 import {
@@ -234,7 +235,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Sets the handler of the peer's requests. Without a handler, they fail. @category Receive */
   onRequest(handler: RequestHandler): this {
-    checkHandler(handler);
+    checkFunction('handler', handler);
     this.handle.strong = this;
     this.#incomingRequests.use(handler);
     return this;
@@ -249,7 +250,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Send
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
-    const signal = options?.signal;
+    const signal = signalOf(options);
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('send'));
     const data = bytesOf(bytes);
     const refusal = refusalBy(signal) ?? this.#tooLong('message', data);
@@ -322,7 +323,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Send
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
-    return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), options?.signal);
+    return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), signalOf(options));
   }
 
   /** Rejects what exceeds the peer's announced limit, because the peer would end the connection. */
@@ -365,7 +366,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Receive
    */
   receive(options?: AbortOptions): Promise<Buffer | undefined> {
-    const message = this.#inbox.take(options?.signal);
+    const message = this.#inbox.take(signalOf(options));
     this.#settle();
     return message;
   }
@@ -428,7 +429,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Lifetime
    */
   async close(options?: AbortOptions): Promise<void> {
-    const signal = options?.signal;
+    const signal = signalOf(options);
     checkSignal(signal);
     this.#closing = true;
     if (this.#ended) return;

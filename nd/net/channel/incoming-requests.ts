@@ -202,7 +202,7 @@ export class IncomingRequests {
   #answer(serving: Serving, answer: MessageBytes | undefined): void {
     if (this.#ended) return;
     try {
-      const bytes = answer === undefined ? EMPTY : bytesOf(answer);
+      const bytes = answer === undefined ? EMPTY : bytesOf(answer, 'The answer of a handler');
       this.#hold(
         serving,
         this.#answering.answer(serving.id, bytes, () => this.#gone(serving)),

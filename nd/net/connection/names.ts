@@ -53,3 +53,9 @@ export function checkNameAlone(
   const sentence = `\`name\` of ${call} must be given without \`port\` and \`host\`; got \`${other}\`.`;
   throw wrongValue(sentence);
 }
+
+/** @throws TypeError if neither a name nor a port is given */
+export function checkPlace(call: string, { name, port }: { name?: unknown; port?: unknown }): void {
+  if (name === undefined && port === undefined)
+    throw wrongValue(`\`name\` or \`port\` of ${call} must be given; got neither.`);
+}

@@ -1,4 +1,5 @@
 /** The sizes of connections that a program can set. */
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { outOfRange } from '../base/checks.js';
 import { MOST_RING_BYTES } from './frames.js';
 
@@ -19,6 +20,6 @@ export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${String(value)}.`);
+    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${shown(value)}.`);
   }
 }

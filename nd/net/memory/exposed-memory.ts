@@ -1,9 +1,12 @@
 import { inspect } from 'node:util';
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../../index.js';
+import { checkBoolean, wrongType } from '../base/checks.js';
 import { NetError, netError } from '../base/errors.js';
+import { checkOptionNames } from '../base/option-places.js';
 import type { Channel } from '../channel/channel.js';
 import { encodeMemory, viewOf } from '../connection/frames.js';
-import type { LocalContext } from '../connection/local-context.js';
+import { LocalContext } from '../connection/local-context.js';
 import { unreleased } from './unreleased-memory.js';
 
 /** Rights of exposed memory. */
@@ -96,6 +99,8 @@ export class ExposedMemory implements Disposable {
    * @throws NetError `EINVAL` (the memory is not exposed to this channel)
    */
   handleFor(channel: Channel): Uint8Array {
+    if (!((channel as Partial<Channel> | null | undefined)?.context instanceof LocalContext))
+      throw wrongType(`\`channel\` must be a Channel; got ${shown(channel)}.`);
     const part = this.#parts.find(({ context }) => context === channel.context);
     if (part !== undefined) return part.handle;
     throw new NetError('EINVAL', 'The memory is not exposed at the local address of this channel.');
@@ -133,8 +138,12 @@ export function rightsText({ writable, views }: { writable: boolean; views: bool
 export async function exposeAt(
   contexts: readonly LocalContext[],
   buffer: Uint8Array,
-  { writable = false, views = false }: ExposeOptions = {},
+  options: ExposeOptions = {},
 ): Promise<ExposedMemory> {
+  checkOptionNames('expose', options);
+  const { writable = false, views = false } = options;
+  checkBoolean('writable', writable);
+  checkBoolean('views', views);
   const flags =
     Nd2MrFlag.ALLOW_REMOTE_READ |
     (writable ? Nd2MrFlag.ALLOW_REMOTE_WRITE | Nd2MrFlag.ALLOW_REMOTE_ATOMIC : 0) |

@@ -1,7 +1,9 @@
 import { inspect } from 'node:util';
+import { kindOf, shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { Nd2Direct, Nd2RemoteMemory, type Nd2Sge } from '../../index.js';
-import { kindOf, outOfRange, wrongType } from '../base/checks.js';
+import { outOfRange, wrongType } from '../base/checks.js';
 import { aborted, NetError, netError, refusalBy } from '../base/errors.js';
+import { signalOf } from '../base/option-places.js';
 import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from '../connection/frames.js';
 import type { Link } from '../connection/link.js';
 import type { Bounce } from '../connection/local-context.js';
@@ -52,9 +54,13 @@ export class RemoteMemory {
     private readonly checkOpen: (what: string) => void,
     handle: Uint8Array,
   ) {
-    const memory = handle instanceof Uint8Array ? decodeMemory(handle) : undefined;
+    checkBytes('handle', handle);
+    const memory = decodeMemory(handle);
     if (memory === undefined || !isExposed(memory))
-      throw new NetError('EPROTO', '`handle` must be a handle of exposed memory; got other bytes.');
+      throw new NetError(
+        'EPROTO',
+        `\`handle\` must be a handle of exposed memory, as sent by the peer; got ${handle.length} other bytes.`,
+      );
     this.length = memory.length;
     this.writable = (memory.id & WRITABLE) !== 0;
     this.views = (memory.id & VIEWS) !== 0;
@@ -133,7 +139,7 @@ export class RemoteMemory {
    * @category Atomics
    */
   fetchAddSync(offset: number, value: bigint): bigint {
-    this.#checkAtomic('fetchAddSync', offset, value, 0n);
+    this.#checkAtomic('fetchAddSync', offset, value, undefined);
     operands[0] = value;
     this.#direct.execute(Nd2Direct.FETCH_ADD, oneOperand, offset, 'fetchAddSync', 'fetchAdd');
     return operands[0];
@@ -264,7 +270,7 @@ export class RemoteMemory {
     second: bigint,
     options: RemoteOptions | undefined,
   ): Promise<bigint> {
-    this.#checkAtomic('atomic operation', offset, first, second);
+    this.#checkAtomic(operation === Atomic.FETCH_ADD ? 'fetchAdd' : 'compareExchange', offset, first, second);
     this.#check(offset, 8, options);
     // Direct execution must not overtake earlier operations.
     if (this.link.operatesNothing) {
@@ -286,10 +292,12 @@ export class RemoteMemory {
     return answer.readBigInt64BE(0);
   }
 
-  #checkAtomic(what: string, offset: number, first: bigint, second: bigint): void {
+  /** Of a fetchAdd, `replacement` is omitted. */
+  #checkAtomic(what: string, offset: number, first: bigint, replacement: bigint | undefined): void {
     this.checkOpen(what);
-    checkOperand(first);
-    checkOperand(second);
+    const adds = what.startsWith('fetchAdd');
+    checkOperand(adds ? 'value' : 'expected', first);
+    if (!adds) checkOperand('replacement', replacement!);
     this.#checkRange(offset, 8);
     this.#checkWritable();
     if (offset % 8 !== 0) throw outOfRange(`\`offset\` must be a multiple of 8; got ${offset}.`);
@@ -297,13 +305,15 @@ export class RemoteMemory {
 
   #check(offset: number, length: number, options: RemoteOptions | undefined): void {
     this.#checkRange(offset, length);
-    const refusal = refusalBy(options?.signal);
+    const refusal = refusalBy(signalOf(options));
     if (refusal !== undefined) throw refusal;
   }
 
   #checkRange(offset: number, length: number): void {
     const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
     if (!whole || offset < 0 || length < 0 || offset + length > this.length) {
+      checkCount('offset', offset);
+      checkCount('length', length);
       throw outOfRange(
         `Accessed bytes must be within the ${this.length} bytes of the memory; got ${length} bytes at offset ${offset}.`,
       );
@@ -386,9 +396,15 @@ function checkBytes(what: string, bytes: unknown): asserts bytes is Uint8Array {
   throw wrongType(`\`${what}\` must be a Uint8Array; got ${kindOf(bytes)}.`);
 }
 
+/** @throws RangeError */
+function checkCount(what: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw outOfRange(`\`${what}\` must be a non-negative integer; got ${shown(value)}.`);
+}
+
 /** @throws TypeError, RangeError if `value` is not a signed 64-bit integer */
-function checkOperand(value: bigint): void {
-  if (typeof value !== 'bigint') throw wrongType(`Operands must be bigints; got ${kindOf(value)}.`);
+function checkOperand(what: string, value: bigint): void {
+  if (typeof value !== 'bigint') throw wrongType(`\`${what}\` must be a bigint; got ${shown(value)}.`);
   if (BigInt.asIntN(64, value) !== value)
-    throw outOfRange(`Operands must be signed 64-bit integers; got ${value}.`);
+    throw outOfRange(`\`${what}\` must be a signed 64-bit integer; got ${shown(value)}.`);
 }

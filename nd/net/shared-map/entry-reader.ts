@@ -1,4 +1,5 @@
-import { kindOf, outOfRange, wrongType } from '../base/checks.js';
+import { kindOf } from '../../../kernel-bridge/ioctl/shown.js';
+import { outOfRange, wrongType } from '../base/checks.js';
 import { NetError } from '../base/errors.js';
 import { ABSENT, CHANGING, type EntryLookup } from './entry-lookup.js';
 import type { KeyHash } from './key-hash.js';

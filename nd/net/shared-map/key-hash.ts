@@ -1,5 +1,6 @@
 /** Hashes of keys. The hash has a secret key, so that untrusted clients cannot choose keys that share a bucket. */
-import { kindOf, outOfRange, wrongType, wrongValue } from '../base/checks.js';
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
+import { outOfRange, wrongType, wrongValue } from '../base/checks.js';
 import { MOST_KEY_BYTES } from './map-layout.js';
 
 const encoder = new TextEncoder();
@@ -33,7 +34,7 @@ export class KeyHash {
    * @throws TypeError (not a string, or with a lone surrogate, which has no form in UTF-8), RangeError (longer than 1024 bytes in UTF-8)
    */
   of(key: string, what = 'key'): void {
-    if (typeof key !== 'string') throw wrongType(`\`${what}\` must be a string; got ${kindOf(key)}.`);
+    if (typeof key !== 'string') throw wrongType(`\`${what}\` must be a string; got ${shown(key)}.`);
     const { bytes } = this;
     const { length } = key;
     if (length > MOST_KEY_BYTES) throw tooLong(what, key);

@@ -3,6 +3,7 @@
  * its name and its value. The first user of a name claims the first free position from its hash on with an atomic operation. Positions are
  * never freed.
  */
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { outOfRange, wrongType } from '../base/checks.js';
 import { NetError } from '../base/errors.js';
 import type { RemoteMemory } from '../memory/remote-memory.js';
@@ -15,9 +16,9 @@ const VALUE = 8;
 
 /** @throws TypeError, RangeError */
 export function checkAmount(amount: number): void {
-  if (typeof amount !== 'number') throw wrongType(`\`amount\` must be a number; got ${typeof amount}.`);
+  if (typeof amount !== 'number') throw wrongType(`\`amount\` must be a number; got ${shown(amount)}.`);
   if (!Number.isSafeInteger(amount))
-    throw outOfRange(`\`amount\` must be an integer of at most 2 ** 53 - 1; got ${amount}.`);
+    throw outOfRange(`\`amount\` must be an integer of at most 2 ** 53 - 1; got ${shown(amount)}.`);
 }
 
 /** The hash of a name as stored in memory; not 0. */

@@ -8,6 +8,7 @@
  * The owner changes an entry or its slot only while the version is odd. A reader that finds the same even version before and after reading
  * has read a consistent entry.
  */
+import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { outOfRange } from '../base/checks.js';
 
 /** Bytes of the head. Its first word is the number of entries. */
@@ -59,7 +60,7 @@ export function checkMapSizes(sizes: MapSizes): void {
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (Number.isSafeInteger(value) && value >= least && value <= most) continue;
-    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${String(value)}.`);
+    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${shown(value)}.`);
   }
   const all = bytesOfMap(geometryFor(sizes));
   if (all > MOST_BYTES)

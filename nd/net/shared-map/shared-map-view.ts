@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import { wrongType, wrongValue } from '../base/checks.js';
+import { hostOf, wrongValue } from '../base/checks.js';
 import { aborted, NetError, reset } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-places.js';
 import { Channel } from '../channel/channel.js';
+import { checkPlace } from '../connection/names.js';
 import { checkDestination, openLink } from '../connection/open-link.js';
 import type { RemoteMemory } from '../memory/remote-memory.js';
 import { EntryLookup } from './entry-lookup.js';
@@ -345,12 +346,11 @@ export function openSharedMap<V = unknown>(
 export async function openSharedMap(
   options: OpenSharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMapView<never>> {
-  if (options === undefined)
-    throw wrongType('The options of openSharedMap() must be an object; got undefined.');
-  checkOptionNames('openSharedMap', options);
-  const { name, port, host, signal } = options;
+  checkOptionNames('openSharedMap', options, 'required');
+  const { name, port, signal } = options;
   const codec = codecOf(options.codec);
-  const destination = { name, port, host };
+  checkPlace('openSharedMap()', options);
+  const destination = { name, port, host: hostOf(options.host) };
   checkDestination('openSharedMap()', destination);
   const channel = new Channel({ maxMessageBytes: 2 * MOST_VALUE_BYTES });
   await openLink(destination, channel.linkNeeds, (link) => channel.attach(link), signal);

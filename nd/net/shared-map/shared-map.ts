@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { inspect } from 'node:util';
+import { kindOf, shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { allocate } from '../../index.js';
-import { kindOf, outOfRange, portOf, wrongType, wrongValue } from '../base/checks.js';
+import { outOfRange, portOf, wrongType } from '../base/checks.js';
 import { NetError, netError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-places.js';
 import type { Channel } from '../channel/channel.js';
+import { checkPlace } from '../connection/names.js';
 import type { ExposedMemory } from '../memory/exposed-memory.js';
 import { Server } from '../server.js';
 import { EntryReader } from './entry-reader.js';
@@ -63,9 +65,9 @@ export function ttlOf(options: SetOptions | undefined): number {
   const { ttl } = options;
   if (ttl === undefined) return 0;
   if (typeof ttl !== 'number')
-    throw wrongType(`\`ttl\` must be a number of milliseconds; got ${kindOf(ttl)}.`);
+    throw wrongType(`\`ttl\` must be a number of milliseconds; got ${shown(ttl)}.`);
   if (!(ttl > 0 && ttl < Number.POSITIVE_INFINITY))
-    throw outOfRange(`\`ttl\` must be a number of milliseconds above 0; got ${ttl}.`);
+    throw outOfRange(`\`ttl\` must be a number of milliseconds above 0; got ${shown(ttl)}.`);
   return ttl;
 }
 
@@ -316,15 +318,12 @@ export function createSharedMap<V = unknown>(
 export async function createSharedMap(
   options: SharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMap<never>> {
-  if (options === undefined)
-    throw wrongType('The options of createSharedMap() must be an object; got undefined.');
-  checkOptionNames('createSharedMap', options);
+  checkOptionNames('createSharedMap', options, 'required');
   const { name, port, host = 'localhost', entries: capacity, bytes = BYTES, counters = COUNTERS } = options;
   const codec = codecOf(options.codec);
   const sizes = { entries: capacity, bytes, counters };
   checkMapSizes(sizes);
-  if (name === undefined && port === undefined)
-    throw wrongValue('`name` or `port` of createSharedMap() must be given; got neither.');
+  checkPlace('createSharedMap()', options);
   if (name === undefined) portOf(port, 0);
   const geometry = geometryFor(sizes);
   let made: (map: SharedMap<never>) => void = () => {};

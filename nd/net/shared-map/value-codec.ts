@@ -1,6 +1,8 @@
 /** Conversion between the program's values and bytes. */
+
 import { deserialize, serialize } from 'node:v8';
-import { kindOf, wrongType, wrongValue } from '../base/checks.js';
+import { kindOf, shown } from '../../../kernel-bridge/ioctl/shown.js';
+import { wrongType, wrongValue } from '../base/checks.js';
 
 /** Converts values to bytes and back. */
 export interface Codec<V> {
@@ -68,6 +70,6 @@ export function codecOf(option: unknown): NamedCodec {
   if (typeof encode === 'function' && typeof decode === 'function')
     return { name: 'custom', codec: name as Codec<unknown> };
   throw wrongValue(
-    `\`codec\` must be ${Object.keys(codecs).join(', ')} or an object with encode() and decode(); got ${typeof name === 'string' ? `'${name}'` : kindOf(name)}.`,
+    `\`codec\` must be ${Object.keys(codecs).join(', ')} or an object with encode() and decode(); got ${typeof name === 'string' ? `'${name}'` : shown(name)}.`,
   );
 }

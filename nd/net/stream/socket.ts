@@ -2,7 +2,7 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../../index.js';
-import { checkMs, defined } from '../base/checks.js';
+import { checkFunction, checkMs, defined } from '../base/checks.js';
 import { reset, violation } from '../base/errors.js';
 import { familyOf } from '../connection/address-text.js';
 import { Frame, Kind, RING_UNIT } from '../connection/frames.js';
@@ -106,13 +106,13 @@ export class Socket extends Duplex {
       ...defined(options),
     };
     // As in net.Socket, 'close' has an argument.
+    checkSizes({ slots, slotBytes, ringBytes, highWaterMark });
     super({
       allowHalfOpen,
       emitClose: false,
       autoDestroy: true,
       ...(highWaterMark !== undefined && { highWaterMark }),
     });
-    checkSizes({ slots, slotBytes, ringBytes, highWaterMark });
     this.#options = { slots, slotBytes, ringBytes };
     this.#onRead = onRead;
     this.#user = {
@@ -250,8 +250,9 @@ export class Socket extends Duplex {
    * @category Flow
    */
   setTimeout(ms: number, callback?: () => void): this {
-    checkMs(ms);
+    checkMs('ms', ms);
     if (callback !== undefined) {
+      checkFunction('callback', callback);
       if (ms === 0) this.off('timeout', callback);
       else this.once('timeout', callback);
     }
