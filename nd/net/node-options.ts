@@ -3,7 +3,7 @@
 export interface NodeSocketOptions {
   /** No effect: data is never delayed to combine it. */
   readonly noDelay?: boolean | undefined;
-  /** No effect: the adapter has its own keep-alive. */
+  /** No effect: idle connections are always probed. */
   readonly keepAlive?: boolean | undefined;
   /** No effect, as `keepAlive`. */
   readonly keepAliveInitialDelay?: number | undefined;

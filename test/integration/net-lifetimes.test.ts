@@ -314,7 +314,7 @@ test('an adapter whose completion queue has failed is not used again', async () 
     throw new Error('The queue has failed.');
   };
   const taker = { touched: false, completed() {}, delivered() {} };
-  const failed = new Promise<void>((resolve) => again.join({ end: () => resolve() }));
+  const failed = new Promise<void>((resolve) => again.join({ probe: () => {}, end: () => resolve() }));
   poller.add(taker, 1);
   await failed;
   poller.remove(taker, 1);

@@ -412,10 +412,15 @@ export class Link {
     this.#report();
   }
 
-  /** Sends a CONTROL frame if there is something to report and a control credit for it. */
-  #report(): void {
+  /** Sends a CONTROL frame, because only a request reveals to a provider that the peer is gone. */
+  probe(): void {
+    this.#report(true);
+  }
+
+  /** Sends a CONTROL frame if there is something to report, or to `probe`, and a control credit for it. */
+  #report(probe = false): void {
     if (!this.#established || this.over) return;
-    const more = this.#read.length > 0 || this.#rings?.hasNotice === true;
+    const more = probe || this.#read.length > 0 || this.#rings?.hasNotice === true;
     if (this.#freeSends.length === 0 || !this.#credits.spendControl(more)) return;
     const slot = this.#freeSends.pop()!;
     const notice = this.#rings?.notice();

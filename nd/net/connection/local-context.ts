@@ -45,6 +45,17 @@ const BOUNCES = [
 /** Access of memory that Reads write to. iWARP requires the second flag; the others accept it. */
 const READ_SINK = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.RDMA_READ_SINK;
 
+/** A connection of a context. */
+interface ContextUser {
+  /** Called when the completion queue has failed. */
+  end(error: unknown): void;
+  /** Called at intervals if the adapter does not probe idle connections. */
+  probe(): void;
+}
+
+/** Interval at which idle connections are probed, in ms: the default of the software HCA's own probes. */
+const PROBE_MS = 10_000;
+
 /** State that all connections from one local address share. */
 export class LocalContext {
   readonly adapter: IND2Adapter;
@@ -59,7 +70,8 @@ export class LocalContext {
   readonly exposed = new Map<number, Exposed>();
   /** Lent memory by ArrayBuffer. */
   readonly lent = new Map<ArrayBufferLike, Registered[]>();
-  readonly #users = new Set<{ end(error: unknown): void }>();
+  readonly #users = new Set<ContextUser>();
+  #probes: NodeJS.Timeout | undefined;
   #references = 0;
   /** Whether the completion queue has failed. */
   #failed = false;
@@ -140,13 +152,20 @@ export class LocalContext {
     ndCleanup();
   }
 
-  /** Registers a user that is notified when the completion queue fails. */
-  join(user: { end(error: unknown): void }): void {
+  join(user: ContextUser): void {
     this.#users.add(user);
+    // The software HCA probes its connections itself. It alone has the hint.
+    if (this.poller.queue.shouldPoll !== undefined) return;
+    this.#probes ??= setInterval(() => {
+      for (const each of this.#users) each.probe();
+    }, PROBE_MS).unref();
   }
 
-  leave(user: { end(error: unknown): void }): void {
+  leave(user: ContextUser): void {
     this.#users.delete(user);
+    if (this.#users.size > 0) return;
+    clearInterval(this.#probes);
+    this.#probes = undefined;
   }
 
   /** Registers memory. @throws NdError */

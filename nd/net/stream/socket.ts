@@ -268,7 +268,7 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** No effect: the adapter has its own keep-alive. For programs written for `net.Socket`. @category Flow */
+  /** No effect: idle connections are always probed. For programs written for `net.Socket`. @category Flow */
   setKeepAlive(): this {
     return this;
   }

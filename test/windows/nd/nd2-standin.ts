@@ -31,6 +31,7 @@ export type Setting =
   | 'padding'
   | 'leaves'
   | 'removed'
+  | 'unreachable'
   | 'usb4'
   | 'default';
 

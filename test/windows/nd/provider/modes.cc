@@ -37,6 +37,7 @@ const std::map<std::string, INT64 Modes::*>& settings() {
       {"padding", &Modes::padding},
       {"leaves", &Modes::leaves},
       {"removed", &Modes::removed},
+      {"unreachable", &Modes::unreachable},
   };
   return all;
 }

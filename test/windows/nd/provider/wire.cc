@@ -4,6 +4,7 @@
 #include <map>
 #include "clock.h"
 #include "connector.h"
+#include "modes.h"
 #include "queue-pair.h"
 
 namespace nd2 {
@@ -77,7 +78,9 @@ DWORD WINAPI readFrom(void* parameter) {
       if (!readAll(pipe, frame.bytes.data(), frame.bytes.size())) break;
       soon([frame = std::move(frame)]() mutable { handle(frame); });
     }
-    soon([process] { processGone(process); });
+    soon([process] {
+      if (modes.unreachable == 0) processGone(process);
+    });
   }
   CloseHandle(pipe);
   return 0;
@@ -139,6 +142,18 @@ HANDLE pipeTo(DWORD process) {
   return INVALID_HANDLE_VALUE;
 }
 
+/// Drops a frame. The sender of a request receives IO_TIMEOUT when its retries would be exhausted.
+void lose(const Frame& frame) {
+  const FrameKind kind = frame.head.kind;
+  if (kind != FrameKind::Send && kind != FrameKind::Write && kind != FrameKind::Read) return;
+  Frame answer;
+  answer.head.kind = FrameKind::Acknowledge;
+  answer.head.to = frame.head.from;
+  answer.head.number = frame.head.number;
+  answer.head.status = IO_TIMEOUT;
+  after(modes.rnr, [answer = std::move(answer)]() mutable { handle(answer); });
+}
+
 void sectionName(char (&name)[80], int family, USHORT port) {
   snprintf(name, sizeof name, "Local\\nd2-standin-%s-%u", family == AF_INET ? "ip4" : "ip6", port);
 }
@@ -148,6 +163,7 @@ void sectionName(char (&name)[80], int family, USHORT port) {
 Place placeOf(const Object& object) { return {GetCurrentProcessId(), object.id()}; }
 
 void post(Frame frame) {
+  if (modes.unreachable != 0) return lose(frame);
   if (frame.head.to.process == GetCurrentProcessId()) {
     local().push_back(std::move(frame));
     return;
