@@ -186,13 +186,15 @@ of_older=(nd-loopback winverbs-loopback)
 # The longer tests of a vendor's provider run with one version only, and not with --quick.
 long_provider=(objects vendor-conformance vendor-ends vendor-failures vendor-modes)
 # Tests of networkdirect/net, in one process and in several, that run over the stand-in provider.
-of_provider=(net-as-node net-channel net-long-messages net-processes net-requests net-socket)
+of_provider=(net-as-node net-channel net-long-messages net-processes net-requests net-socket net-without-reads)
 [ "$quick" = 0 ] || of_provider=()
 provider_tests() {
   local name
   through='over a provider, '
-  provider=('NETWORKDIRECT_ND_PROVIDERS=C:\windows\system32\standin-nd2.dll' STANDIN_ND=leaves=1 ND_TEST_TIER=first)
   for name in "${of_provider[@]}"; do
+    provider=('NETWORKDIRECT_ND_PROVIDERS=C:\windows\system32\standin-nd2.dll' STANDIN_ND=leaves=1 ND_TEST_TIER=first)
+    # Like a provider for USB4.
+    [ "$name" != net-without-reads ] || provider[1]=STANDIN_ND=usb4=1,leaves=1
     wanted "provider/$name" && run "${nodes[-1]}" "integration/$name.test.js"
   done
   through='' provider=()

@@ -92,12 +92,12 @@ export function violation(sentence: string): NetError {
   return new NetError('EPROTO', `Protocol violation by the peer: ${sentence}`);
 }
 
-/** Error for a message that exceeds the peer's limit. */
-export function tooLong(what: string, bytes: number, most: number): NetError {
-  return new NetError(
-    'EMSGSIZE',
-    `The ${what} must have at most ${most} bytes, the peer's maxMessageBytes; got ${bytes}.`,
-  );
+/** Error for a message that exceeds the peer's limit or, without RDMA Reads, what can be copied to the peer's slots. */
+export function tooLong(what: string, bytes: number, most: number, reads: boolean): NetError {
+  const limit = reads
+    ? "the peer's maxMessageBytes"
+    : "the smaller of the peer's maxMessageBytes and a quarter of the slots, because the adapter does not support RDMA Reads";
+  return new NetError('EMSGSIZE', `The ${what} must have at most ${most} bytes, ${limit}; got ${bytes}.`);
 }
 
 /** The error with which Node.js rejects an aborted operation. */

@@ -292,7 +292,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     }
     this.handle.strong = this;
     this.broadcastBytes += charge;
-    const shared = length > most && context.windows ? message.shared(context) : undefined;
+    const shared = length > most && context.windows && context.reads ? message.shared(context) : undefined;
     const own = shared === undefined ? message.own() : undefined;
     let waits = true;
     const over = (): void => {
@@ -328,8 +328,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Rejects what exceeds the peer's announced limit, because the peer would end the connection. */
   #tooLong(what: string, { length }: Uint8Array): NetError | undefined {
-    const most = this.#link.mostMessage;
-    return length > most ? tooLong(what, length, most) : undefined;
+    const { mostMessage: most, context } = this.#link;
+    return length > most ? tooLong(what, length, most, context.reads) : undefined;
   }
 
   #sendRequest(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {

@@ -95,7 +95,8 @@ export class Outbox {
       link.send(type, 0, id, bytes);
       return undefined;
     }
-    const large = long || lent !== undefined;
+    // Without Reads, a long payload waits for credits for all its pieces.
+    const large = lent !== undefined || (long && link.context.reads);
     const entry: Entry = {
       type,
       flags: large ? LARGE : 0,
@@ -225,7 +226,9 @@ export class Outbox {
     for (;;) {
       const entry = queue.first;
       if (entry === undefined || !entry.ready) return;
-      if (!link.takes(entry.type, entry.payload === undefined ? 0 : entry.payload.length)) return;
+      const length = entry.payload === undefined ? 0 : entry.payload.length;
+      const fits = length > link.most ? link.takesPieces(entry.type, length) : link.takes(entry.type, length);
+      if (!fits) return;
       // Sending may end the connection, which rejects all entries.
       queue.shift();
       link.send(entry.type, entry.flags, entry.id, entry.payload);

@@ -63,7 +63,7 @@ export class Link {
   user: LinkUser;
   /** Maximum payload of a frame to the peer, in bytes. */
   most = 0;
-  /** Bytes of the longest message that the peer accepts. */
+  /** Maximum length of a message, in bytes: the peer's limit or, without RDMA Reads, what can be copied to its slots. */
   mostMessage = 0;
   /** Whether the connection has ended or was never established. */
   over = false;
@@ -198,7 +198,8 @@ export class Link {
   applyHello(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
     this.#mostPieces = Math.floor(Math.min(peer.slots, this.hello.slots) / PARTS_OF_SLOTS);
-    this.mostMessage = peer.maxMessageBytes;
+    const mostCopied = Math.max(1, this.#mostPieces) * this.most;
+    this.mostMessage = this.context.reads ? peer.maxMessageBytes : Math.min(peer.maxMessageBytes, mostCopied);
     this.#credits.setPeerSlots(peer.slots);
     this.#peerSlots = peer.slots;
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);

@@ -66,6 +66,8 @@ export class LocalContext {
    * on every queue pair of the adapter. Without windows, memory is registered for each grant, and lent memory for each message.
    */
   readonly windows: boolean;
+  /** Whether the adapter supports RDMA Reads. Without them, every payload is copied to the peer's slots. */
+  readonly reads: boolean;
   /** Exposed memory by token. */
   readonly exposed = new Map<number, Exposed>();
   /** Lent memory by ArrayBuffer. */
@@ -87,7 +89,9 @@ export class LocalContext {
       this.linkMemory = new LinkMemoryPool(this.adapter, () => {
         if (this.#references === 0) this.#close();
       });
-      this.windows = this.adapter.query().maxWindowSize > 0;
+      const { maxWindowSize, maxInboundReadLimit, maxOutboundReadLimit } = this.adapter.query();
+      this.windows = maxWindowSize > 0;
+      this.reads = maxInboundReadLimit > 0 && maxOutboundReadLimit > 0;
       this.poller = new Poller(this.adapter, (error) => {
         this.#failed = true;
         for (const user of [...this.#users]) user.end(error);
@@ -238,7 +242,7 @@ export class LocalContext {
 
   /** The lent memory that contains these bytes. */
   lentOf(bytes: Uint8Array): Registered | undefined {
-    if (this.lent.size === 0 || !this.windows) return undefined;
+    if (this.lent.size === 0 || !this.windows || !this.reads) return undefined;
     const end = bytes.byteOffset + bytes.length;
     return this.lent
       .get(bytes.buffer)
