@@ -11,7 +11,7 @@ import type { IND2Adapter, IND2Provider } from './spi/v2.js';
 import { NdError, refuse } from './status.js';
 import { Provider } from './v2/provider.js';
 import {
-  type CatalogueEntry,
+  type NdProviderEntry,
   readCatalogue,
   routeSource,
   VendorAdapter,
@@ -27,21 +27,7 @@ export interface RoutedProvider extends IND2Provider {
   awaitChange(known: number): Overlapped<number> | undefined;
 }
 
-/** A NetworkDirect provider of this host, from the Winsock catalogue or `NETWORKDIRECT_ND_PROVIDERS`. */
-export interface NdProviderEntry {
-  /** File name of the DLL, such as `mlx5nd.dll`. The option `hca` accepts it. */
-  readonly library: string;
-  /** Absolute path of the DLL. */
-  readonly path: string;
-  /** Name in the catalogue; empty if the entry comes from the environment. */
-  readonly protocol: string;
-  /** GUID of the provider, as text. */
-  readonly id: string;
-  /** File version, such as `24.4.26429.0`; empty if the file has none. */
-  readonly version: string;
-  /** Why the DLL is not loaded; missing if it can be. */
-  readonly refused?: string;
-}
+export type { NdProviderEntry };
 
 /**
  * Lists the NetworkDirect v2 providers of vendors on this host, in the order in which they are searched for an address,
@@ -61,7 +47,7 @@ export function ndProviderOf(adapter: IND2Adapter): NdProviderEntry | undefined 
   return adapter instanceof VendorAdapter ? adapter.entry : undefined;
 }
 
-function catalogue(): CatalogueEntry[] {
+function catalogue(): NdProviderEntry[] {
   try {
     return readCatalogue();
   } catch (error) {
@@ -74,7 +60,7 @@ const warned = new Set<string>();
 
 /** Opens the providers for `auto`. Those that cannot be loaded are omitted, and all of them if koffi is not installed. */
 function usable(): VendorProvider[] {
-  let entries: CatalogueEntry[];
+  let entries: NdProviderEntry[];
   try {
     entries = catalogue();
   } catch {

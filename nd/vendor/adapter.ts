@@ -4,10 +4,10 @@ import {
   type Address,
   adoptFile,
   argumentMemory,
-  type CatalogueEntry,
   ComObject,
   closeFile,
   decodeAdapterInfo,
+  type NdProviderEntry,
   OverlappedObject,
   type SlotOf,
   TokenTable,
@@ -96,7 +96,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   /** @param adapterId - the result of ResolveAddress */
   constructor(
     provider: ComObject<'IND2Provider'>,
-    readonly entry: CatalogueEntry,
+    readonly entry: NdProviderEntry,
     adapterId: bigint,
     options: NdAdapterOptions = {},
   ) {

@@ -2,7 +2,7 @@
 
 export { wantedProviders } from '../../kernel-bridge/door/windows-kernel.js';
 export {
-  type CatalogueEntry,
+  type NdProviderEntry,
   readCatalogue,
   routeSource,
 } from '../../kernel-bridge/windows/nd-provider/index.js';

@@ -1,8 +1,8 @@
 import {
   argumentMemory,
-  type CatalogueEntry,
   type ComObject,
   loadProvider,
+  type NdProviderEntry,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
 import { type SocketAddress, Status, StatusError } from '../../winverbs/index.js';
 import { parseAddress } from '../core/address.js';
@@ -20,11 +20,11 @@ export class VendorProvider extends NdObject implements IND2Provider {
     return ['IND2Provider'] as const;
   }
 
-  readonly entry: CatalogueEntry;
+  readonly entry: NdProviderEntry;
   readonly #com: ComObject<'IND2Provider'>;
 
   /** @throws NdError NOT_SUPPORTED if the DLL cannot be loaded or does not conform to the SPI; otherwise the DLL's result */
-  constructor(entry: CatalogueEntry) {
+  constructor(entry: NdProviderEntry) {
     super();
     this.entry = entry;
     this.#com = vendorTerms.call('Startup', () => checked(loadProvider(entry)));

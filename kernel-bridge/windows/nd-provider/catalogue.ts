@@ -8,19 +8,19 @@ import { guidText } from './slots.js';
 /** The environment variable that replaces the catalogue: absolute paths, separated by `;`. */
 export const providersVariable = 'NETWORKDIRECT_ND_PROVIDERS';
 
-/** A provider's DLL. */
-export interface CatalogueEntry {
-  /** File name, such as `mlx5nd.dll`. */
+/** A NetworkDirect provider of this host, from the Winsock catalogue or `NETWORKDIRECT_ND_PROVIDERS`. */
+export interface NdProviderEntry {
+  /** File name of the DLL, such as `mlx5nd.dll`. The option `hca` accepts it. */
   readonly library: string;
-  /** Absolute path. For a refused entry, the path as it was configured. */
+  /** Absolute path of the DLL. */
   readonly path: string;
   /** Name in the catalogue; empty if the entry comes from the environment. */
   readonly protocol: string;
   /** GUID of the provider, as text. */
   readonly id: string;
-  /** File version; empty if the file has none. */
+  /** File version, such as `24.4.26429.0`; empty if the file has none. */
   readonly version: string;
-  /** Why the DLL is not loaded. */
+  /** Why the DLL is not loaded; missing if it can be. */
   readonly refused?: string;
 }
 
@@ -114,7 +114,7 @@ export function refusalOf(path: string): string | undefined {
   return `\`path\` of a provider must be absolute, such as C:\\Windows\\System32\\mlx5nd.dll; got '${path}'.`;
 }
 
-function entry(path: string, id: string, protocol: string): CatalogueEntry {
+function entry(path: string, id: string, protocol: string): NdProviderEntry {
   const refused = refusalOf(path);
   return {
     library: win32.basename(path),
@@ -135,7 +135,7 @@ function entry(path: string, id: string, protocol: string): CatalogueEntry {
 export function readCatalogue(
   library = 'ws2_32.dll',
   environment: Readonly<Record<string, string | undefined>> = process.env,
-): CatalogueEntry[] {
+): NdProviderEntry[] {
   const named = environment[providersVariable];
   const folder = libraryLoader().systemFolder();
   const all =

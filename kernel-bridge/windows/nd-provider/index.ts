@@ -10,7 +10,7 @@ export { type TokenOwner, TokenTable } from '../../door/token-table.js';
 export { decodeSockaddr, encodeSockaddr } from '../../ioctl/sockaddr.js';
 export type { MemoryPin } from '../memory-pins.js';
 export type { Address, Handle, NativeFunction } from '../win32.js';
-export { type CatalogueEntry, providersVariable, readCatalogue } from './catalogue.js';
+export { type NdProviderEntry, providersVariable, readCatalogue } from './catalogue.js';
 export { ComObject, comFailure, iidAddress, pointerAt } from './com-object.js';
 export * from './layouts.js';
 export { loadProvider } from './load-provider.js';

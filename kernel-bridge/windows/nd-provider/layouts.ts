@@ -14,33 +14,10 @@ export const ADAPTER_INFO_BYTES = 96;
 export const sockaddrLength = (family: 4 | 6): number => (family === 4 ? 16 : SOCKADDR_BYTES);
 
 /** ND2_ADAPTER_INFO. */
-export interface AdapterInfo {
-  readonly infoVersion: number;
-  readonly vendorId: number;
-  readonly deviceId: number;
-  readonly adapterId: bigint;
-  readonly maxRegistrationSize: number;
-  readonly maxWindowSize: number;
-  readonly maxInitiatorSge: number;
-  readonly maxReceiveSge: number;
-  readonly maxReadSge: number;
-  readonly maxTransferLength: number;
-  readonly maxInlineDataSize: number;
-  readonly maxInboundReadLimit: number;
-  readonly maxOutboundReadLimit: number;
-  readonly maxReceiveQueueDepth: number;
-  readonly maxInitiatorQueueDepth: number;
-  readonly maxSharedReceiveQueueDepth: number;
-  readonly maxCompletionQueueDepth: number;
-  readonly inlineRequestThreshold: number;
-  readonly largeRequestThreshold: number;
-  readonly maxCallerData: number;
-  readonly maxCalleeData: number;
-  readonly adapterFlags: number;
-}
+export type AdapterInfo = ReturnType<typeof decodeAdapterInfo>;
 
 /** Decodes an ND2_ADAPTER_INFO. Sizes are limited to 2^53 - 1. */
-export function decodeAdapterInfo(bytes: Uint8Array): AdapterInfo {
+export function decodeAdapterInfo(bytes: Uint8Array) {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const u16 = (at: number): number => view.getUint16(at, true);
   const u32 = (at: number): number => view.getUint32(at, true);

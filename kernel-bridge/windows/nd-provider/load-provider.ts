@@ -2,7 +2,7 @@ import { Status, StatusError, statusText } from '../../ioctl/status.js';
 import { wantSteady } from '../allocate.js';
 import { libraryLoader, loadLibrary } from '../library-loader.js';
 import { nativeBytes } from '../steady-memory.js';
-import { type CatalogueEntry, refusalOf } from './catalogue.js';
+import { type NdProviderEntry, refusalOf } from './catalogue.js';
 import { ComObject, iidAddress, pointerAt } from './com-object.js';
 import { prepareRequests } from './overlapped-requests.js';
 import { guidBytes } from './slots.js';
@@ -17,7 +17,7 @@ const loaded = new Map<string, ComObject<'IND2Provider'>>();
  * @throws StatusError NOT_SUPPORTED if the path is not absolute, or the DLL cannot be loaded or is not a provider;
  *   otherwise the provider's result
  */
-export function loadProvider({ path, library, id }: CatalogueEntry): ComObject<'IND2Provider'> {
+export function loadProvider({ path, library, id }: NdProviderEntry): ComObject<'IND2Provider'> {
   const refused = refusalOf(path);
   if (refused !== undefined) throw new StatusError(Status.NOT_SUPPORTED, refused);
   prepareRequests();
