@@ -15,6 +15,8 @@ const HEADER = 16;
 const PIECE = 4096 - HEADER;
 const LONGEST = 32 * PIECE;
 const regions = (): number => readCounters().objects.mr!;
+/** A test of the soft kernel's counters, which do not include the objects of a vendor's provider (scripts/test-windows.sh). */
+const counted = process.env.NETWORKDIRECT_ND_PROVIDERS === undefined ? test : test.skip;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 for (const [slots, slotBytes] of [
@@ -44,7 +46,7 @@ for (const [slots, slotBytes] of [
   });
 }
 
-test('messages up to a quarter of the slots are not registered, and longer ones are', async () => {
+counted('messages up to a quarter of the slots are not registered, and longer ones are', async () => {
   const [client, server] = await channels();
   let seen = 0;
   server.onRequest((bytes) => {
