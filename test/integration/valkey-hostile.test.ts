@@ -5,10 +5,10 @@ import { connectValkey } from '../../examples/valkey/connect.js';
 import { TransferStream } from '../../examples/valkey/transfer-stream.js';
 import { ValkeyServer } from '../../examples/valkey/valkey-server.js';
 import { readCounters } from '../../kernel-bridge/index.js';
-import { WcStatus, WvOpcode } from '../../winverbs/index.js';
+import { DeviceType, WcStatus, WvOpcode } from '../../winverbs/index.js';
 import { RespClient } from '../helpers/resp-client.js';
 import { command, Opcode, ValkeyPeer } from '../helpers/valkey-peer.js';
-import { until } from '../helpers/valkey-scene.js';
+import { failure, until } from '../helpers/valkey-scene.js';
 import { HANG_MS, within } from '../helpers/within.js';
 
 const test = suite('valkey hostile');
@@ -136,6 +136,7 @@ test('a flood does not block the event loop', async () => {
     registerMemory: () => ({ address: 1, rkey: 1 }),
   };
   const device = {
+    query: () => ({ deviceType: DeviceType.INFINIBAND }),
     createCompletionQueue: () => cq,
     allocateProtectionDomain: () => pd,
     [Symbol.asyncDispose]: async () => {},
@@ -157,6 +158,29 @@ test('a flood does not block the event loop', async () => {
   assert.equal(failed, []);
   assert.ok(polls > 0);
   stream.destroy();
+});
+
+test('an iWARP device, which has no immediate data, is refused before anything is connected', async () => {
+  let released = 0;
+  const release = () => {
+    released += 1;
+  };
+  const device = {
+    query: () => ({ deviceType: DeviceType.IWARP }),
+    [Symbol.asyncDispose]: async () => release(),
+  };
+  const endpoint = { disconnect: async () => {}, release };
+  const stream = new TransferStream({});
+  const failed = failure(stream);
+  let connects = 0;
+  await stream.open(endpoint as never, device as never, async () => {
+    connects += 1;
+  });
+  const error = await failed;
+  assert.is(error.code, 'ENOTSUP');
+  assert.match(error.message, /iWARP/);
+  assert.is(connects, 0);
+  await until(() => released === 2);
 });
 
 test('clients that violate the protocol lose their connections, and others continue', async () => {

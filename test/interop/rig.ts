@@ -46,8 +46,9 @@ export interface RigOptions {
 /** A server of the examples, below dist. */
 export const VALKEY_SERVER = 'examples/valkey/server.js';
 
-/** Memory of a guest with Node.js, in megabytes. */
+/** Memory of a guest with Node.js, in megabytes, and its nice value. */
 const NODE_MEMORY = '1024';
+const NODE_NICE = '-10';
 /** Path of this library in such a guest. */
 const APP = '/app';
 
@@ -90,7 +91,7 @@ export class Rig {
     this.cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
     const suffix = [node ? 'node' : undefined, kernel].filter((part) => part !== undefined);
     if (kernel !== undefined) this.env.KERNEL_PKG = kernel;
-    if (node) Object.assign(this.env, { ROCE_MEM: NODE_MEMORY, ROCE_LINKS: '2' });
+    if (node) Object.assign(this.env, { ROCE_MEM: NODE_MEMORY, ROCE_NICE: NODE_NICE, ROCE_LINKS: '2' });
     if (suffix.length > 0) this.env.ROCE_CACHE = [this.cache, ...suffix].join('-');
   }
 

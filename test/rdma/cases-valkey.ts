@@ -47,9 +47,14 @@ export const valkeyCases: readonly RdmaCase[] = [
   ),
   { name: 'rxe0: valkey-server, killed and started again', run: (rig) => survives(ends(rig, rxe)) },
   {
-    // An emulated guest cannot accept eight connections within the second that rdma-test waits.
+    // An emulated guest takes 0.2 s and more to accept one, so eight do not fit into the second that rdma-test waits.
     name: 'rxe0: rdma-test of valkey, one thread, 10 times (idle machine)',
-    run: (rig) => judged(rig, THEIRS, rxe.at(OURS), serverOn(rig, rxe), { threads: 1, runs: 10 }),
+    run: async (rig) => {
+      const server = serverOn(rig, rxe);
+      // The first connection of a process takes twice as long, because V8 has compiled nothing.
+      await pipelines(rig, server, (...args) => rig.ours('valkey', ...args), rxe.at(OURS));
+      await judged(rig, THEIRS, rxe.at(OURS), server, { threads: 1, runs: 10 });
+    },
   },
   {
     // iWARP lacks Write with immediate data, which the protocol requires.

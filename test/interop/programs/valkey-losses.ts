@@ -3,9 +3,8 @@
  * support. Also many clients at once.
  */
 import { once } from 'node:events';
-import { Status, StatusError } from '../../../winverbs/index.js';
-import { requestOf } from '../../helpers/resp-client.js';
-import { check, inOnePipeline, openStream, openValkey, type Target, type Valkey } from './iovalkey.js';
+import { connectValkey } from '../../../examples/valkey/connect.js';
+import { check, inOnePipeline, openValkey, type Target, type Valkey } from './iovalkey.js';
 
 const CLIENTS = 100;
 const COUNTS = 100;
@@ -99,11 +98,11 @@ export async function killedClients(target: Target): Promise<void> {
   console.log(`${KILLED} clients came back`);
 }
 
-/** The HCA does not support Write with immediate data. The stream fails at its first Write and reports the reason. */
-export async function refused(target: Target): Promise<void> {
-  const stream = await openStream(target, 65_536);
-  stream.write(requestOf('PING'));
-  const [error] = (await once(stream, 'error')) as [Error];
-  check(error instanceof StatusError && error.status === Status.NOT_SUPPORTED, `It has failed by: ${error}`);
+/** The device has no Write with immediate data: the stream fails before it connects, and says why. */
+export async function refused({ host, port }: Target): Promise<void> {
+  const stream = connectValkey({ host, port });
+  stream.once('connect', () => console.log('connected'));
+  const [error] = (await once(stream, 'error')) as [Error & { code?: string }];
+  check(error.code === 'ENOTSUP', `It has failed by: ${error}`);
   console.log(error.message);
 }
