@@ -270,6 +270,7 @@ export {
   addressOfGid,
   allocate,
   asAddress,
+  checkedSignal,
   claimLocalName,
   firstCompletion,
   firstTaken,
@@ -286,6 +287,7 @@ export {
   replyAddressVector,
   requireUserVerbs,
   scopeIdOfAddress,
+  socketAddress,
   statusHex,
   statusName,
   statusText,
@@ -800,7 +802,7 @@ declare abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     modify(path: WvPathRecord): void;
     listen(backlog: number, pkey?: number): void;
     reject(privateData?: Uint8Array): void;
-    protected nextRequest(endpoint: WVEndpoint | undefined): Overlapped<void>;
+    protected nextRequest(endpoint: WVEndpoint | undefined, given: unknown): Overlapped<void>;
     protected unused(): void;
     protected destroy(): void;
 }
@@ -1235,7 +1237,8 @@ declare class RemoteMemory {
     fetchAdd(offset: number, value: bigint, options?: RemoteOptions): Promise<bigint>;
 }
 declare class Server extends EventEmitter implements AsyncDisposable {
-    maxConnections: number | undefined;
+    get maxConnections(): number | undefined;
+    set maxConnections(most: number | undefined);
     dropMaxConnection: boolean;
     get listening(): boolean;
     get connections(): number;
@@ -2794,6 +2797,7 @@ declare function asAddress(address: unknown): bigint | undefined;
 declare function bits(width: number): UintType;
 declare function bytes(size: number, align?: number): BytesType;
 declare function checkSocketAddress({ family, address, port }: SocketAddress): void;
+declare function checkedSignal<O extends WaitOptions>(options: O): O;
 declare function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number;
 declare function ciCancelCaEvents(ca: IbCa): void;
 declare function ciCancelCqEvents(cq: IbCq): void;
@@ -2842,7 +2846,7 @@ declare function decodeProviderData<F extends Fields>(whole: Uint8Array, head: {
 }, type: Struct<F>): FieldsValue<F>;
 declare function decodeSockaddr(bytes: Uint8Array): SocketAddress;
 declare function encodeSockaddr(address: SocketAddress): Uint8Array;
-declare function firstCompletion(cqs: readonly IWVCompletionQueue[], { signal }?: WaitOptions): Promise<{
+declare function firstCompletion(cqs: readonly IWVCompletionQueue[], options?: WaitOptions): Promise<{
     cq: IWVCompletionQueue;
     completion: WvCompletion;
 }>;
@@ -2854,7 +2858,7 @@ declare function firstResult(queues: readonly INDCompletionQueue[], options?: Wa
     queue: INDCompletionQueue;
     result: NdResult;
 }>;
-declare function firstTaken<Q extends Notifying, R>(queues: readonly Q[], take: (queue: Q) => R | undefined, signal?: AbortSignal): Promise<{
+declare function firstTaken<Q extends Notifying, R>(queues: readonly Q[], take: (queue: Q) => R | undefined, options: WaitOptions, name: string): Promise<{
     queue: Q;
     result: R;
 }>;
@@ -2929,6 +2933,7 @@ declare function sockaddrData(address: SocketAddress | undefined): {
     sockAddr: Uint8Array;
 };
 declare function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): Uint8Array;
+declare function socketAddress(address: string | SocketAddress, name?: string): SocketAddress;
 declare function statusHex(status: number): string;
 declare function statusName(status: number): string;
 declare function statusText(status: number): string;
@@ -2937,7 +2942,7 @@ declare function tableMark(table: Fields): number;
 declare function union<const F extends Fields>(name: string, table: F): Struct<F>;
 declare function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void>;
 declare function widen<T extends object>(object: T, fields: readonly (keyof T)[]): T;
-declare function wireView(bytes: Uint8Array, offset: number, size: number): DataView;
+declare function wireView(bytes: Uint8Array, offset: number, size: number, name?: string): DataView;
 declare function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array;
 interface AbortOptions {
     readonly signal?: AbortSignal | undefined;
