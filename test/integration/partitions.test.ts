@@ -85,7 +85,10 @@ test('invalid tables have no effect', () => {
     'a',
   ];
   for (const tables of wrong) {
-    assert.throws(() => setPartitions(tables as number[]), /setPartitions: `pkeys[^`]*` must be 1 to 64 P_Keys/);
+    assert.throws(
+      () => setPartitions(tables as number[]),
+      /setPartitions: `pkeys[^`]*` must be 1 to 64 P_Keys/,
+    );
   }
   assert.equal(tableOf(side), [0xffff, 0x8001, 0x8002]);
   side.release();
