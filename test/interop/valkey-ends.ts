@@ -136,13 +136,13 @@ export async function judged(
   guest: number,
   address: string,
   server: Program,
-  { threads, runs }: { readonly threads: number; readonly runs: number },
+  { threads, runs, keys = '' }: { readonly threads: number; readonly runs: number; readonly keys?: string },
 ): Promise<void> {
   await rig.addValkey(guest);
   await server.line(/^port/);
   const begun = performance.now();
   for (let run = 1; run <= runs; run += 1) {
-    const test = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT} -t ${threads}`, LONG);
+    const test = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT} -t ${threads} ${keys}`, LONG);
     try {
       await test.ok(LONG);
     } catch (error) {
