@@ -271,7 +271,9 @@ export function collectReport(
     udpPort4791: openFamilies(roots.proc),
     namespaces: mode === 'Y' ? 'shared' : mode === 'N' ? 'exclusive' : 'unknown',
   };
-  const report = { ...facts, advice: adviceOf(facts), providers: reportProviders() };
+  // The problems and cures are those of Linux.
+  const advice = process.platform === 'win32' ? [] : adviceOf(facts);
+  const report = { ...facts, advice, providers: reportProviders() };
   try {
     return { ...report, opened: anonymous(open()) };
   } catch (error) {
