@@ -56,13 +56,13 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   ],
   conformance: [
     [
-      'conformance --spi 3 --address x --processes 0 --port 0 --patience x --memory disk',
+      'conformance --spi 3 --address x --processes 0 --port 0 --step-timeout x --memory disk',
       2,
       'nd conformance: --spi must be v1 or v2',
       'nd conformance: --address must be an IP address such as 192.0.2.1',
       'nd conformance: --processes must be 1 or 2',
       'nd conformance: --memory must be any or allocate',
-      'nd conformance: --patience must be a number of seconds',
+      'nd conformance: --step-timeout must be a number of seconds',
     ],
     ['conformance --only nope', 1, "nd: No case of SPI v1 matches 'nope'."],
     ['conformance --serve --peer x', 2, 'nd conformance: --serve and --peer are mutually exclusive'],
@@ -135,7 +135,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [
       'adapterinfo 300.1.1.1',
       2,
-      "nd adapterinfo: Bad address '300.1.1.1': an IP address is wanted, as 192.0.2.1 or 2001:db8::1, or the name of a host",
+      "nd adapterinfo: the address must be an IP address such as 192.0.2.1 or 2001:db8::1, or a host name; got '300.1.1.1'",
     ],
   ],
   cat: [
@@ -216,7 +216,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
       'mrrate 127.0.0.1 --sizes x --iterations x -t 0 --threads 0 --spi 3',
       2,
       'nd mrrate: --spi must be v1 or v2',
-      'nd mrrate: --sizes must be sizes in bytes, as in 1,64,4096',
+      'nd mrrate: --sizes must be sizes in bytes such as 1,64,4096',
       'nd mrrate: --iterations must be a number',
       'nd mrrate: --threads must be 1 or more',
     ],

@@ -75,19 +75,19 @@ const rows: ErrorRows = {
     [
       () => api.openNetworkDirect!(5),
       'INVALID_PARAMETER',
-      'Startup: \\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 5.',
+      'Startup: \\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 5.',
     ],
   ],
   openNetworkDirect2: [
     [
       () => api.openNetworkDirect2!(null),
       'INVALID_PARAMETER',
-      'Startup: \\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got null.',
+      'Startup: \\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got null.',
     ],
     [
       () => api.openNetworkDirect2!({ windows: 5 }),
       'INVALID_PARAMETER',
-      "Startup: \\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'windows'.",
+      "Startup: \\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'windows'.",
     ],
     [
       () => api.openNetworkDirect2!({ window: 0, cm: { maxRetries: 'x' } }),
@@ -1519,6 +1519,8 @@ provoke(test, rows);
 test('each function, method and option has rows', () => {
   complete(doorsOf('networkdirect'), rows, [
     [/^(?:NdUnknown|LocalNameClaim)\.release$/, 'without arguments, and releasing twice is permitted'],
+    [/^readNdProviders$/, 'without arguments'],
+    [/^ndProviderOf$/, 'undefined for anything but an adapter of a provider'],
     [/\.(?:queryAddressList|createOverlappedFile|getFileHandle|shouldPoll|flush)$/, 'without arguments'],
     [
       /^IND2Adapter\.createMemoryWindow$|^INDAdapter\.createConnector$|\.getNotifyAffinity$|BatchRequest$|RequestBatch$/,

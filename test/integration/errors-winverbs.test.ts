@@ -52,12 +52,12 @@ const rows: ErrorRows = {
     [
       () => api.openProvider!('x'),
       'INVALID_PARAMETER',
-      "\\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'x'.",
+      "\\\\.\\WinVerbs: `options` must be an object with cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'x'.",
     ],
     [
       () => api.openProvider!({ keepalive: 5 }),
       'INVALID_PARAMETER',
-      "\\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepalive'.",
+      "\\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepalive'.",
     ],
   ],
   'KernelOptionsInput.cm': [

@@ -224,7 +224,8 @@ test('invalid requests are rejected with the reason, and nothing is queued', asy
   throwsWv(post({ part: { ...part, length: 2 ** 60 } }), Status.INVALID_PARAMETER, /length/);
   throwsWv(post({ access: -1 }), Status.INVALID_PARAMETER, /`access` must be .*; got -1/);
   throwsWv(post({ flags: WvSend.IMMEDIATE }), Status.INVALID_PARAMETER, /0x1/);
-  for (const keyByte of [256, 0.5, -2]) throwsWv(post({ keyByte }), Status.INVALID_PARAMETER, /low byte/);
+  for (const keyByte of [256, 0.5, -2])
+    throwsWv(post({ keyByte }), Status.INVALID_PARAMETER, /`keyByte` must be from 0 to 255/);
   const list = (request: object) => () => b.qp.postSend([request]);
   throwsWv(list({ opcode: FAST_REGISTER, sgl: [part] }), Status.INVALID_PARAMETER, /allocateFastRegion/);
   throwsWv(list({ opcode: FAST_REGISTER, fastRegion: region, sgl: [] }), Status.INVALID_PARAMETER, /one SGE/);

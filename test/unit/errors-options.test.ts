@@ -166,11 +166,11 @@ const rows: ErrorRows = {
       "`keepAliveMs` must be an integer from 0 to 3600000; got 'soon'.",
     ],
   ],
-  'KernelOptions.rnrPatienceMs': [
+  'KernelOptions.rnrTimeoutMs': [
     [
-      () => options({ rnrPatienceMs: 600_001 }),
+      () => options({ rnrTimeoutMs: 600_001 }),
       'INVALID_PARAMETER',
-      '`rnrPatienceMs` must be an integer from 0 to 600000; got 600001.',
+      '`rnrTimeoutMs` must be an integer from 0 to 600000; got 600001.',
     ],
   ],
   'KernelOptions.ecn': [
@@ -277,12 +277,12 @@ provoke(test, {
     [
       () => options(5),
       'INVALID_PARAMETER',
-      '`options` must be an object with cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 5.',
+      '`options` must be an object with cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 5.',
     ],
     [
       () => options({ keepaliveMs: 5, cm: { retries: 3 } }),
       'INVALID_PARAMETER',
-      "`cm` must have only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'. `options` must have only cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepaliveMs'.",
+      "`cm` must have only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'. `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepaliveMs'.",
     ],
     [
       () => options({ ecn: 3, window: 0 }),
@@ -299,12 +299,12 @@ provoke(test, {
     [
       () => ND_OPTIONS('7'),
       'INVALID_PARAMETER',
-      'ND_OPTIONS must be an object with cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 7.',
+      'ND_OPTIONS must be an object with cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 7.',
     ],
     [
       () => ND_OPTIONS('{"window":0,"nope":1}'),
       'INVALID_PARAMETER',
-      "ND_OPTIONS: `window` must be an integer from 1 to 4096; got 0. ND_OPTIONS must have only cm, rc, keepAliveMs, rnrPatienceMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'nope'.",
+      "ND_OPTIONS: `window` must be an integer from 1 to 4096; got 0. ND_OPTIONS must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'nope'.",
     ],
   ],
   setPartitions: [
@@ -381,6 +381,8 @@ test('each environment variable has a row', () => {
   const others = ['ND_DEBUG', 'ND_CONFORMANCE_TOKEN', 'UV_THREADPOOL_SIZE'];
   // It is loaded on hosts with RDMA devices only, as the other addon is.
   others.push('NETWORKDIRECT_VERBS_ADDON');
+  // It is read on Windows only (test/windows/nd/vendor-choice).
+  others.push('NETWORKDIRECT_ND_PROVIDERS');
   assert.ok(found.length > 2 && documented.length > 4);
   for (const name of [...found, ...documented]) assert.ok(name in variables || others.includes(name), name);
 });
