@@ -102,6 +102,7 @@ function scopeIdOf(scope: string, text: string): number {
 
 /** Splits off the scope: `fe80::1%2` → the address's bytes and 2. */
 function parseV6(text: string): { raw: Uint8Array; scopeId: number } {
+  if (typeof text !== 'string') return notText(text);
   const [address, scope, ...rest] = text.split('%');
   const raw = rest.length === 0 ? bytesOfV6(address!) : undefined;
   if (!raw) return invalid(text, 'it is neither IPv4 (192.0.2.1) nor IPv6 (2001:db8::1)');
