@@ -14,8 +14,8 @@ Exit status:
   1    failure
   2    wrong arguments
   3    the peer was lost
-  130  Ctrl-C cut the job short; those that run until Ctrl-C (top, nvme serve,
-       conformance --serve) exit with 0
+  130  interrupted with Ctrl-C; commands that run until they are stopped (top,
+       nvme serve, conformance --serve) exit with 0
 `;
 
 /** The error of a job that the user has interrupted. */

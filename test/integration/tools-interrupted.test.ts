@@ -268,17 +268,17 @@ test('every command has its test here; its help, the README and the docs documen
   const reference = page('docs/reference/cli.md');
   for (const name of names.filter((one) => one !== 'help'))
     assert.match(reference, new RegExp(`^\\|.*\`${name}[\` ].*\\|$`, 'm'));
-  for (const words of ['| 130 | Ctrl-C cut the job short |', '`top`, `nvme serve` and `conformance --serve`'])
+  for (const words of ['| 130 | interrupted with Ctrl-C |', '`top`, `nvme serve` and `conformance --serve`'])
     assert.match(reference.replaceAll('\n', ' '), words);
   assert.match(
     page('README.md').replaceAll('\n', ' '),
-    'exit status 130 for a job that it cuts short, 0 for a command that runs until then',
+    'a job exits with status 130, and a command that runs until it is stopped exits with 0',
   );
   const helps = await Promise.all(
     [['top'], ['ping'], ['nvme', 'serve']].map((one) => runNd(...one, '--help')),
   );
   for (const help of helps) {
-    assert.match(help.stdout, /\nExit status:\n {2}0 +success\n(.*\n)* {2}130 +Ctrl-C cut the job short;/);
+    assert.match(help.stdout, /\nExit status:\n {2}0 +success\n(.*\n)* {2}130 +interrupted with Ctrl-C;/);
   }
 });
 
