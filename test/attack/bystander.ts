@@ -64,7 +64,7 @@ class End {
     return this.side.memory.subarray(at, at + sizeOf(round));
   }
 
-  /** Waits for the next completions, all of which must succeed. */
+  /** Waits for the next completions, which must all succeed. */
   async good(count: number): Promise<WvCompletion[]> {
     const completions = await take(this.side.cq, count);
     for (const { status } of completions) {

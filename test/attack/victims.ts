@@ -16,7 +16,7 @@ export interface VictimOptions {
   readonly kernel: KernelOptionsInput;
   readonly connections: number;
   readonly datagrams: number;
-  /** The hosts of both; default: the loopback interface. */
+  /** The hosts of both. Default: the loopback interface. */
   readonly place?: Place;
   /** Whether there are short-lived connections between them, and whether one looks up the other's services. */
   readonly churn?: boolean;

@@ -89,7 +89,7 @@ interface Attempt {
   valid: boolean;
   bytes: Uint8Array;
   changed: number[];
-  /** Length of the input; null: no buffer at all; undefined: that of a valid request. */
+  /** Length of the input, null for no buffer at all, or undefined for that of a valid request. */
   inputLength: number | null | undefined;
   outputLength: number;
   /** Indexes of the 8-byte words that get an existing id, and the number of that id. */

@@ -14,7 +14,7 @@ export type Untyped = Readonly<Record<string, (...values: readonly unknown[]) =>
 
 export const untyped = (object: unknown): Untyped => object as Untyped;
 
-/** What must not be in a text of an error: engine's words, zod's, and values without quotes or names. */
+/** Parts that an error text must not contain: the engine's words, zod's, and values without quotes or names. */
 const LEAKED =
   /Cannot (?:read|convert|mix|destructure)|is not a function|Invalid input|Too (?:big|small)|\[object |Received |expected \w+, received|got (?:\.|,|$)/;
 
@@ -104,7 +104,7 @@ function* membersOf(name: string, statement: ts.Statement, classes: ReadonlySet<
   }
 }
 
-/** What a program can call or give as an option in a module, as in docs/api.d.ts. */
+/** The calls and options of a module for programs, as in docs/api.d.ts. */
 export function doorsOf(module: string, only: RegExp = /./): ReadonlySet<string> {
   const { named, exported } = declarations();
   const names = exported(module).filter((name) => only.test(name));

@@ -50,7 +50,7 @@ function pairOf(adapter: IND2Adapter, file?: NdOverlappedFile) {
   return { cq, pair, connector: adapter.createConnector(file) };
 }
 
-test('QueryInterface: every object returns only its own interfaces, with a reference', () => {
+test('QueryInterface of every object returns only its own interfaces, with a reference', () => {
   const [one, two] = [openNetworkDirect(), openNetworkDirect2()];
   const [v1, v2] = [openV1(), openV2()];
   const [a, b] = [endpointOf(v1), pairOf(v2)];

@@ -95,7 +95,7 @@ test('invalid tables have no effect', () => {
   provider.release();
 });
 
-test('a connection whose entry is removed ends on both sides; one of another partition continues', async () => {
+test('a connection whose entry is removed ends on both sides, and one of another partition continues', async () => {
   const provider = openProvider();
   const [a, b] = [inPartition(openSide(provider), 1), inPartition(openSide(provider), 1)];
   const [c, d] = [inPartition(openSide(provider), 2), inPartition(openSide(provider), 2)];

@@ -1,4 +1,4 @@
-/** What clients make the Valkey server of examples/valkey hold: requests that are not whole, and replies that are not read. */
+/** Memory of the Valkey server of examples/valkey for incomplete requests and unread replies of clients. */
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -54,7 +54,7 @@ test('a parser tells what memory it holds', () => {
   assert.equal(two.next(), [Buffer.from(key), Buffer.from(key)]);
   assert.is(two.next(), undefined);
   assert.is(two.heldBytes, 0);
-  // Strings of no bytes cost memory, too.
+  // Empty strings also cost memory.
   two.push(Buffer.from(`*1000\r\n${'$0\r\n\r\n'.repeat(999)}`));
   assert.is(two.next(), undefined);
   assert.ok(two.heldBytes >= 100_000);

@@ -11,7 +11,7 @@ export interface InteropCase {
   readonly operation: string;
   readonly role: Role;
   readonly family: 4 | 6;
-  /** Path MTU in bytes that the case sets; undefined: that of the link. */
+  /** Path MTU in bytes that the case sets, or undefined for that of the link. */
   readonly mtu?: number;
   /** Percentage of the guest's packets that netem drops, or another disturbance. */
   readonly loss?: string;

@@ -37,7 +37,7 @@ const GATEWAY = { 4: '10.78.0.1', 6: 'fd78::1' } as const;
 export interface RigOptions {
   /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
   readonly linkMtu: number;
-  /** Debian package of the guest's kernel; undefined: Debian's current one. */
+  /** Debian package of the guest's kernel, or undefined for Debian's current one. */
   readonly kernel?: string | undefined;
   /** Whether guests have Node.js instead of Python, to run this library on their devices, and a second link. */
   readonly node?: boolean;
@@ -199,7 +199,7 @@ export class Rig {
   /**
    * Begins a case. From now on, each process of this side writes its packets to a file.
    *
-   * @param files - Common prefix of the files' names; undefined: no files
+   * @param files - Common prefix of the files' names, or undefined for no files
    */
   begin(files: string | undefined): void {
     this.captureFiles = files;

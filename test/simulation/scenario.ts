@@ -5,7 +5,7 @@ import type { World } from './world.js';
 export interface Range {
   readonly simplest: number;
   readonly most: number;
-  /** Share of runs with the simplest value; default: only by chance. */
+  /** Share of runs with the simplest value. Default: only by chance. */
   readonly absent?: number;
   readonly whole?: boolean;
   /** Whether the first run uses the other end of the range. */

@@ -5,7 +5,7 @@ const FAULT_VALUES = 3;
 /** Smallest step, relative to the range. */
 const CLOSE = 1e-4;
 
-/** A failing run. `faults`: those that occur; default: those of the seed. */
+/** A failing run. `faults`: those that occur. Default: those of the seed. */
 export interface Failing {
   readonly plan: Plan;
   readonly faults: Float64Array | undefined;

@@ -49,7 +49,7 @@ function perform(side: Side | undefined, what: string): void {
   else if (what === 'abandon') connection.abandon();
 }
 
-/** Final events, of which a connection has at most one. */
+/** Final events: a connection has at most one. */
 const finals = /^(rejected|timedOut|disconnected)/;
 
 test('after loss, duplicates and reordering, both sides are in matching states, and nothing is left', () => {

@@ -50,7 +50,7 @@ function library(rig: KernelRig, guid: bigint): string {
   return Buffer.from(output).toString('latin1');
 }
 
-/** WinVerbs on both HCAs, of which only the second has a provider. */
+/** WinVerbs on both HCAs. Only the second has a provider. */
 function winVerbs(): { rig: KernelRig; second: SecondHca; provider: WVProvider } {
   const { rig, second } = withSecond();
   const registry = new UserVerbsRegistry();

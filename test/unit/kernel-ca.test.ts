@@ -112,7 +112,7 @@ test('event requests can be cancelled one by one, and all end in CANCELED when t
   assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELED', 'CANCELED']);
 });
 
-test('CiQueryCa: complete output, truncated output with the required size, or too small even for that', () => {
+test('CiQueryCa returns complete output, truncated output with the required size, or an error for even less room', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const query = (bytes: number) => {

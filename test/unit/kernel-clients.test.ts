@@ -371,7 +371,7 @@ test('slow verbs pend: a large registration and a join complete later, or can be
   assert.equal(rig.faults, []);
 });
 
-test('requests that read the host’s interfaces pend and can be cancelled; closing the file ends them', () => {
+test('requests that read the host’s interfaces pend, can be cancelled, and end when the file is closed', () => {
   const rig = new KernelRig();
   const { io } = rig.kernel;
   const file = io.openFile('\\\\.\\WinVerbs') as FileObject;

@@ -112,7 +112,7 @@ test('a callback that throws is a fault of its client: it is counted, and later 
   assert.equal(rig.faults.map(String), ['DriverFault: Error: broken client']);
 });
 
-test('requests of kernel clients pend in the driver: an event completes all of its kind, and one event is kept', () => {
+test('an event completes all pending requests of kernel clients for its kind, and one event is kept', () => {
   const rig = new KernelRig();
   const cq = createCq(openedCa(rig), {}).information!;
   const [any, solicited, error] = [wait(cq, NEXT_COMPLETION), wait(cq, SOLICITED), wait(cq, ERROR)];

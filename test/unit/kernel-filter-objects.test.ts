@@ -246,7 +246,7 @@ test('K15: QP creation rejects unsupported flags, depths, types, SRQs, and CQs o
   sound(rig);
 });
 
-test('QP_MODIFY: INIT sets its attributes, the output is the state, and options take effect', () => {
+test('QP_MODIFY to INIT sets its attributes, the output is the state, and options take effect', () => {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
   const modify = (more: object, outputLength = 4) =>

@@ -291,7 +291,7 @@ test('names: case does not matter, links are followed, the longest device name w
   assert.throws(() => names.add(new DeviceObject(driver, '\\DEVICE\\IBAL', undefined)), /already in use/);
 });
 
-test('a request whose work item throws ends in INTERNAL_ERROR, or with the status it was completed with; the fault is reported', () => {
+test('a request whose work item throws ends in INTERNAL_ERROR, or with the status it was completed with, and the fault is reported', () => {
   const faults: string[] = [];
   const work = new WorkItems((item) => {
     try {

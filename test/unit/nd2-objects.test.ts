@@ -89,7 +89,7 @@ test('a Read with more entries than maxReadSge is DATA_OVERRUN; other requests h
   endsIn(() => queuePair.send(6, sgl(1), 0), Status.NO_MORE_ENTRIES);
 });
 
-test('largeRequestThreshold is the size from which registering memory is not slower than copying it', () => {
+test('registering memory of largeRequestThreshold bytes is not slower than copying it', () => {
   let time = 0;
   const measured = (register: (bytes: number) => number, most = Infinity): number => {
     const costs = {

@@ -31,7 +31,7 @@ test('a connection holds at most as much as it leaves to the others', () => {
   assert.is(budget.free, 16 * MIB);
 });
 
-test('a connection that holds nothing makes progress: one payload of each class may exceed the limit, round-robin', async () => {
+test('a connection that holds nothing makes progress, because one payload of each class may exceed the limit, round-robin', async () => {
   const budget = new Budget(64 * MIB);
   const admissions = Array.from({ length: 4 }, () => new Admission(budget, Class.MESSAGES));
   const charges = admissions.map((admission) => entering(admission, 40));

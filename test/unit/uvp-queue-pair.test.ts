@@ -342,7 +342,7 @@ test('depth: a signaled completion frees the unsignaled requests before it', () 
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
 });
 
-test('Receives: depth, contexts and the words of the WQE', () => {
+test('depth and contexts of Receives, and the words of their WQEs', () => {
   const { qp, cqRing, receiveWqe, words, poll } = setUp();
   for (const context of ['r0', 'r1', 'r2']) qp.postReceive(context, [sge(8, 64)]);
   throwsStatus(() => qp.postReceive('r3', []), Status.NO_MORE_ENTRIES, /receive/);

@@ -120,7 +120,7 @@ async function ownerOf(peers: readonly Peer[]): Promise<Peer> {
   throw new Error('no process has taken over the port');
 }
 
-/** Starts three processes, the first of which owns the port. */
+/** Starts three processes. The first owns the port. */
 async function threePeers(): Promise<Peer[]> {
   const [first, ...others] = [new Peer(), new Peer(), new Peer()] as const;
   await first.open();

@@ -32,7 +32,7 @@ export interface PeerOptions {
   readonly kernel?: KernelOptionsInput;
   /** The command that starts the process, such as `unshare -n`. */
   readonly by?: readonly string[];
-  /** The program of another build of this package; default: that of this build. */
+  /** The program of another build of this package. Default: that of this build. */
   readonly program?: string;
 }
 
@@ -264,9 +264,9 @@ export interface Joining {
   readonly reply?: string;
   /** A Worker of the connecting process. */
   readonly worker?: string;
-  /** The address to connect to; default: the listener's. */
+  /** The address to connect to. Default: the listener's. */
   readonly to?: string;
-  /** The connecting side's address; default: the same. */
+  /** The connecting side's address. Default: the same. */
   readonly from?: string;
 }
 

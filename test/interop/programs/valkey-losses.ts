@@ -9,7 +9,7 @@ import { check, inOnePipeline, openValkey, type Target, type Valkey } from './io
 const CLIENTS = 100;
 const COUNTS = 100;
 
-/** Bytes of each client's buffers, and so of the server's buffers for it, of which there are a hundred. */
+/** Bytes of each client's buffers, and so of the server's buffers for it. A hundred clients connect. */
 const small = { receiveBytes: 65_536, sendBytes: 65_536 };
 
 const clientsOf = async (valkey: Valkey): Promise<number> =>
