@@ -12,7 +12,7 @@ export interface Machine {
   readonly node: string;
   /** The measured modules of this library: those of the package or, with plain `node`, of the clone. */
   readonly library: string;
-  /** CPUs of the two processes; undefined: not pinned. */
+  /** CPUs of the two processes, or undefined if they are not pinned. */
   readonly pinned?: readonly number[];
   readonly realtime?: boolean;
   /** Load average before the measurement. */

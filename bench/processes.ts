@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The placement of the two processes of a measurement. */
 export interface Placement {
-  /** CPU numbers; undefined: not pinned. */
+  /** CPU numbers, or undefined if the process is not pinned. */
   readonly cpus: readonly [client: number, server: number] | undefined;
   /** Whether the processes get real-time priority, above all other programs of the machine. */
   readonly realtime?: boolean;

@@ -48,7 +48,7 @@ export interface Target {
   readonly factor: number;
   /** The label of another contestant. */
   readonly against?: string;
-  /** For a limit in units: the label of our contestant to which it applies; default: the first. */
+  /** The label of our contestant to which a limit in units applies. Default: the first. */
   readonly of?: string;
   /** Whether it is a stretch goal. */
   readonly stretch?: boolean;

@@ -34,7 +34,7 @@ export interface CrowdFigures {
   readonly slowest: number;
   /** The same among connections over the same link, divided by the mean of that link; the lower of both links. */
   readonly slowestOfLink: number;
-  /** Mean requests of the connections over the wire, divided by the mean of all connections. */
+  /** Mean requests of the connections over UDP, divided by the mean of all connections. */
   readonly wire: number;
   /** CPU time of all processes per request, in µs. */
   readonly processor: number;

@@ -13,7 +13,7 @@ export interface LinkShape {
   readonly lossPerMille: number;
   /** Maximum packets that wait because of the rate. */
   readonly queue: number;
-  /** TCP congestion control; default: that of the OS. */
+  /** TCP congestion control. The default is that of the OS. */
   readonly tcp?: 'cubic' | undefined;
 }
 

@@ -12,7 +12,7 @@ export interface DistanceJob {
   readonly size: number;
   readonly inFlight: number;
   readonly seconds: number;
-  /** TCP congestion control; default: that of the OS. */
+  /** TCP congestion control. The default is that of the OS. */
   readonly tcp?: 'cubic' | undefined;
   /**
    * The senders. The figure of a single one is in bytes per second. If both send at once, it is the share of one in the link's rate, in %.

@@ -6,7 +6,7 @@
  *
  * pingpong  Both sides spin on a non-blocking receive. `median`, `p99`: half a round trip in µs.
  * stream    One side sends with UDP_SEGMENT, the other receives with UDP_GRO. `bandwidth`: bytes per second.
- *           --bytes: bytes of one send call (at most 65000); --segment: payload of one packet, 0: neither GSO nor GRO;
+ *           --bytes: bytes of one send call (at most 65000). --segment: payload of a packet, or 0 without GSO and GRO.
  *           --window: limit of bytes in flight.
  * Both over IPv4 loopback, each process on its own CPU. Prints one line of JSON. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* A copy between two processes by the kernel: repeated process_vm_writev or process_vm_readv of one buffer.
- * `median`, `mean`: bytes per second; with a pause before each copy, its time in µs.
+ * `median` and `mean` are bytes per second, or with a pause before each copy its time in µs.
  *
  *   vm writev|readv [--bytes N] [--count N] [--pause US] [--cpus A,B] [--no-pin] */
 #include "bench.h"

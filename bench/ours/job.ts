@@ -58,7 +58,7 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** A stream of messages in one direction on one queue pair, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),
-  /** Connections per second, after `warmUp` connections (0: including the first); default: the same number. */
+  /** Connections per second, after `warmUp` connections (0 includes the first). Default: the same number. */
   z.strictObject({
     kind: z.literal('connect'),
     link,

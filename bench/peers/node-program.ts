@@ -1,5 +1,5 @@
 /**
- * The baselines in Node.js itself: TCP with `node:net` between two processes, CRC-32 with `node:zlib`, and a bare worker thread. Command
+ * The baselines in Node.js itself are TCP with `node:net` between two processes, CRC-32 with `node:zlib`, and a bare worker thread. Command
  * line: `node-program.js server JOB`, `node-program.js client JOB PORT`, as for the library's own program.
  */
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('connect'),
     count: z.int().min(1).max(100_000),
-    /** Connections before the timed ones; default: `count`. */
+    /** Connections before the timed ones. Default: `count`. */
     warmUp: z.int().min(0).max(100_000).optional(),
     inFlight: z.int().min(1).max(1000),
   }),
