@@ -12,7 +12,7 @@ export interface ValkeyOptions extends TransferOptions {
   readonly port?: number | undefined;
   /** Destroys the stream with an AbortError. */
   readonly signal?: AbortSignal | undefined;
-  /** Options of `openProvider`, as `{ hca: 'rdma' }` for RDMA NICs alone; default: those of ND_OPTIONS. */
+  /** Options of `openProvider`, as `{ hca: 'rdma' }` for RDMA NICs alone. The default is those of ND_OPTIONS. */
   readonly kernel?: KernelOptionsInput | undefined;
 }
 
@@ -29,7 +29,7 @@ async function dial(stream: TransferStream, options: ValkeyOptions): Promise<voi
   const { address, family } = await lookup(host);
   if (stream.destroyed) return;
   const peer = { address, port, family: family === 6 ? 6 : 4 } as const;
-  // What is made from it keeps it.
+  // Objects created from it keep it.
   using provider = openProvider(kernel);
   const { device, addressVector } = provider.resolvePath(peer);
   const local = { ...peer, address: addressOf(gidOf(addressVector.sourceGid)), port: 0 };

@@ -2,7 +2,7 @@
 import { connectValkey, type ValkeyOptions } from './connect.js';
 import type { TransferStream } from './transfer-stream.js';
 
-/** These libraries make one for each client, from its options, and ask it for a stream whenever the client connects. */
+/** The libraries create one for each client, from its options, and request a stream from it whenever the client connects. */
 export class ValkeyConnector {
   #stream: TransferStream | undefined;
 

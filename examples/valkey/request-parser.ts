@@ -9,11 +9,11 @@ export const STRING_BYTES = 200;
 const [STAR, DOLLAR, CR, LF] = Buffer.from('*$\r\n');
 const NOTHING = Buffer.alloc(0);
 
-/** What has come is no request. The connection must end, because nobody can find the next one. */
+/** The received bytes are not a request. The connection must end, because the next request cannot be found. */
 export class RequestError extends Error {}
 
 export class RequestParser {
-  /** What has come and is not parsed: #bytes from #at on, then #more. Together #size bytes. */
+  /** Bytes that are not parsed yet: #bytes from #at on, then #more. Together #size bytes. */
   #bytes: Buffer = NOTHING;
   #at = 0;
   #more: Uint8Array[] = [];
@@ -45,7 +45,7 @@ export class RequestParser {
     this.#more.push(last);
   }
 
-  /** The next request, whose strings share memory with what was pushed; undefined: it is not whole yet. @throws RequestError */
+  /** The next request, whose strings share memory with what was pushed, or undefined if it is not whole yet. @throws RequestError */
   next(): Buffer[] | undefined {
     while (this.#size >= this.#needed) {
       if (this.#more.length > 0) {

@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { RequestError, RequestParser, STRING_BYTES } from './request-parser.js';
 
-/** What clients may make the service keep. */
+/** Bounds of the memory that clients can make the service keep. */
 export interface RespLimits {
   /** Bytes of one request; default 16 MiB. */
   readonly requestBytes?: number | undefined;
@@ -24,7 +24,7 @@ const INFO = Buffer.from(
   '# Server\r\nserver_name:networkdirect-example\r\nredis_version:7.2.4\r\nredis_mode:standalone\r\nloading:0\r\n',
 );
 
-/** A reply as it is sent, or the bytes of a string, of which null is none. */
+/** A reply as it is sent, the bytes of a string, or null for no string. */
 type Reply = string | Buffer | null;
 
 interface Client {
@@ -66,7 +66,7 @@ export class RespService {
       ['INCR', { least: 1, most: 1, run: ([key]) => this.#increment(keyOf(key!)) }],
       ['BGSAVE', { least: 0, most: 1, run: () => '+Background saving started\r\n' }],
       ['QUIT', { least: 0, most: Infinity, run: () => OK }],
-      // What client libraries send before anything else.
+      // Client libraries send these before anything else.
       ['HELLO', { least: 0, most: Infinity, run: ([version], client) => hello(version, client) }],
       ['CLIENT', { least: 1, most: Infinity, run: ([command], client) => aboutClient(command!, client) }],
       ['INFO', { least: 0, most: Infinity, run: () => INFO }],

@@ -31,7 +31,7 @@ import {
 export const Opcode = { GET_FEATURE: 0, SET_FEATURE: 1, KEEPALIVE: 2, REGISTER_XFER_MEMORY: 3 } as const;
 export const Field = { SELECT: 2, ADDRESS: 16, LENGTH: 24, FEATURES: 24, RKEY: 28 } as const;
 const COMMAND_BYTES = 32;
-/** Receives that are posted at any time, each of which takes a command or the immediate of a Write. */
+/** Receives that are posted at any time, each for a command or the immediate of a Write. */
 const RECEIVES = 1024;
 /** Requests that may be outstanding: Writes, and commands. */
 const WRITES = 1008;
@@ -62,13 +62,13 @@ export interface TransferOptions {
 
 /** Has the members of `net.Socket` that client libraries use. `end` ends both directions, once all was acknowledged. */
 export class TransferStream extends Duplex {
-  /** Until 'connect' is emitted. What is written meanwhile waits. */
+  /** Until 'connect' is emitted. Data written meanwhile waits. */
   connecting = true;
   #endpoint: IWVConnectEndpoint | undefined;
   #device: IWVDevice | undefined;
   #cq!: IWVCompletionQueue;
   #qp!: IWVConnectQueuePair;
-  /** The connection is over. What has arrived can still be read. */
+  /** The connection is over. Data that has arrived can still be read. */
   #over = false;
   // The receive buffer: bytes from #taken to #arrived wait for the reader.
   #received!: Buffer;
@@ -79,7 +79,7 @@ export class TransferStream extends Duplex {
   #remote!: RemoteMemory;
   #remoteLength = 0;
   #remoteAt = 0;
-  // The send buffer, used in a circle, by positions in the stream: posted, the last Mark, acknowledged. What waits for room.
+  // The send buffer, used in a circle, by positions in the stream: posted, the last Mark, acknowledged. Then the data that waits for room.
   #sending!: Buffer;
   #sendingSge!: [WvSge];
   #posted = 0;
@@ -117,7 +117,7 @@ export class TransferStream extends Duplex {
       void this.#pump();
       await establish(this.#qp);
       if (this.#over) return;
-      // What has come before the peer's disconnect can be read after it.
+      // Data that came before the peer's disconnect can be read after it.
       endpoint.keepQueuePairOnDisconnect(true);
       endpoint.notifyDisconnect().then(undefined, (error) => this.#attempt(() => this.#disconnected(error)));
       this.command(Opcode.REGISTER_XFER_MEMORY);
@@ -252,7 +252,7 @@ export class TransferStream extends Duplex {
     this.#attempt(this.#flush);
   }
 
-  /** What a program has written while `_write` was not done. */
+  /** Sends the data that a program has written while `_write` was not done. */
   override _writev(chunks: readonly { readonly chunk: Uint8Array }[], written: Callback): void {
     this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'utf8', written);
   }
@@ -323,7 +323,7 @@ export class TransferStream extends Duplex {
   };
 
   #disconnected(error: unknown): void {
-    // What has come before.
+    // Completions from before the end.
     if (!this.#over) this.#poll(RECEIVES + WRITES + COMMANDS);
     if (this.#over) return;
     const ended = (error as StatusError).status === Status.CONNECTION_DISCONNECTED;
@@ -332,7 +332,7 @@ export class TransferStream extends Duplex {
     this.#deliver();
   }
 
-  /** What fails outside of a promise destroys the stream. */
+  /** Destroys the stream after a failure outside of a promise. */
   readonly #attempt = (run: () => void): void => {
     try {
       run();
@@ -354,7 +354,7 @@ export class TransferStream extends Duplex {
     this.#device = undefined;
     this.#over = true;
     clearInterval(this.#keepAlive);
-    // Ends the queue pair at once. It fails if there was no connection, or the peer does not confirm, which can take long.
+    // Ends the queue pair at once. It fails without a connection, or if the peer does not confirm, which can take long.
     const confirmed = (async () => endpoint?.disconnect())().catch(() => {});
     await device?.[Symbol.asyncDispose]();
     await confirmed;

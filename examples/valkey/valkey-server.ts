@@ -100,7 +100,7 @@ export class ValkeyServer {
     const opened = this.#provider.openDevice(device.deviceGuid);
     const stream = new ServerStream(this.options);
     this.#clients.add(stream);
-    // Whatever a client does wrong ends its own connection alone.
+    // An error of a client ends only its own connection.
     stream.on('error', () => {});
     stream.on('close', () => this.#clients.delete(stream));
     this.#service.serve(stream);
