@@ -412,7 +412,7 @@ export interface SharedWords {
   readonly bytes: Uint8Array;
 }
 
-/** Encodes a path. Returns false if there is none or an address does not have 16 bytes. */
+/** Encodes a path. Returns false without a path, or if an address does not have 16 bytes. */
 export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
   if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
   bytes.set(path.source, 0);
@@ -593,7 +593,7 @@ export function word(words: Float64Array, at: number): number {
   return words[at]! >>> 0;
 }
 
-/** Decodes an event of this kind from the words; undefined if there is none. \`mad\`: the bytes of a MAD. */
+/** Decodes an event of this kind from the words, or returns undefined without one. \`mad\`: the bytes of a MAD. */
 export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8Array): HcaEvent | undefined {
   switch (kind) {
 ${reads.join('')}    default:

@@ -66,7 +66,7 @@ export class UvpSendRequest {
   /** The caller's value, returned in the completion. @category Post */
   context: unknown = undefined;
   /**
-   * WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register.
+   * WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add, 6 invalidate, 7 fast-register.
    * @category Post
    */
   opcode = 0;
@@ -393,7 +393,7 @@ export interface UserVerbs {
   invalidateMw?(mw: UvpHandle, qp: UvpHandle, context: unknown, flags: number): void;
 
   // ── Hooks around the IOCTLs of the same names.
-  /** `pre_open_ca`: fills the input of the IOCTL; returns the provider's object. @category Devices */
+  /** `pre_open_ca`: fills the input of the IOCTL and returns the provider's object. @category Devices */
   preOpenCa?(guid: bigint, umv: UmvBuffer): UvpHandle;
   /** `post_open_ca`: after the IOCTL, with its status and the HCA's output. @category Devices */
   postOpenCa?(guid: bigint, status: number, ca: UvpHandle, umv: UmvBuffer): void;
@@ -401,7 +401,7 @@ export interface UserVerbs {
   preCloseCa?(ca: UvpHandle): void;
   /** `post_close_ca`: after the IOCTL, with its status. @category Devices */
   postCloseCa?(ca: UvpHandle, status: number): void;
-  /** `pre_allocate_pd`: fills the input of the IOCTL; returns the provider's object. @category Devices */
+  /** `pre_allocate_pd`: fills the input of the IOCTL and returns the provider's object. @category Devices */
   preAllocatePd?(ca: UvpHandle, umv: UmvBuffer): UvpHandle;
   /** `post_allocate_pd`: after the IOCTL, with its status and the HCA's output. @category Devices */
   postAllocatePd?(ca: UvpHandle, status: number, pd: UvpHandle, umv: UmvBuffer): void;
@@ -421,7 +421,7 @@ export interface UserVerbs {
   preDestroyCq?(cq: UvpHandle): void;
   /** `post_destroy_cq`: after the IOCTL, with its status. @category Queues */
   postDestroyCq?(cq: UvpHandle, status: number): void;
-  /** `pre_create_srq`: fills the input of the IOCTL; returns the provider's object. @category Queues */
+  /** `pre_create_srq`: fills the input of the IOCTL and returns the provider's object. @category Queues */
   preCreateSrq?(pd: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): UvpHandle;
   /** `post_create_srq`: after the IOCTL, with its status and the HCA's output. @category Queues */
   postCreateSrq?(pd: UvpHandle, status: number, srq: UvpHandle, umv: UmvBuffer): void;
@@ -443,7 +443,7 @@ export interface UserVerbs {
   preDestroyQp?(qp: UvpHandle): void;
   /** `post_destroy_qp`: after the IOCTL, with its status. @category Queues */
   postDestroyQp?(qp: UvpHandle, status: number): void;
-  /** `pre_create_mw`: fills the input of the IOCTL; returns the provider's object. @category Memory */
+  /** `pre_create_mw`: fills the input of the IOCTL and returns the provider's object. @category Memory */
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
   /** `post_create_mw`: after the IOCTL, with its status and the HCA's output. @category Memory */
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;

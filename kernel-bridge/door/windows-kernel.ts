@@ -44,7 +44,7 @@ function kernelOf(options: KernelOptionsInput | undefined): 'driver' | 'soft' {
   return chosen;
 }
 
-/** Returns the NetworkDirect providers that the options select: `auto`, `rdma`, or the name of a DLL; undefined for none. */
+/** Returns the NetworkDirect providers that the options select: `auto`, `rdma`, the name of a DLL, or undefined for none. */
 export function wantedProviders(options?: KernelOptionsInput): string | undefined {
   const { kernel, link, hca } = resolveKernelOptions(options);
   return kernel !== 'auto' || link === 'local' || hca === 'soft' ? undefined : hca;

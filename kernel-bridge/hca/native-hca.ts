@@ -45,8 +45,8 @@ export interface CqWaiters {
 }
 
 /**
- * UDP port 4791 in a process: `never` opened because of the option `link: 'local'`; `unused`: not needed yet; `open`;
- * `held` by another process, user or driver, or given up to one.
+ * UDP port 4791 in a process: `never` opened because of the option `link: 'local'`, `unused` because not needed yet,
+ * `open`, or `held` by another process, user or driver, or given up to one.
  */
 export type WireState = 'never' | 'unused' | 'open' | 'held';
 

@@ -80,8 +80,8 @@ export interface NativeChannel {
 /**
  * A request on the kernel side. `input` is the kernel's own copy, valid only until the next `take`.
  *
- * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`: the user side is gone (its isolate has
- * ended, or has closed the channel), and every file is closed; it needs no completion.
+ * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`. The user side is gone (its isolate has
+ * ended, or has closed the channel), and every file is closed. It needs no completion.
  */
 export interface ChannelRequest {
   /** -1: needs no completion. */

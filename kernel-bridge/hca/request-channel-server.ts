@@ -9,7 +9,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   next(): number;
   /** Makes next() report events from now on. */
   acceptNotifications(): void;
-  /** The latest request as slot (all bits set if there is no request), serial, major, file id, code, length of the output. */
+  /** The latest request as slot (all bits set without a request), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
   /** Its input, up to the length of this memory. */
   readonly requestBytes: Uint8Array;

@@ -1,6 +1,6 @@
 /**
  * The user side of an HCA: the functions that the user-mode verbs provider (`uvp/`) needs. They are called on the
- * program's threads, each of which has its own instance, and do not involve the kernel. Posting writes a WQE into a
+ * program's threads (each has its own instance), and do not involve the kernel. Posting writes a WQE into a
  * ring and polling reads a CQE from one; in between are these calls, native code of a few nanoseconds that allocates
  * nothing. Handles are those returned by the kernel side's create commands.
  *

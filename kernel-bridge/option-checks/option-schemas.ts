@@ -100,7 +100,7 @@ function alternatives(values: readonly string[]): string {
   return [quoted.slice(0, -1).join(', '), quoted.at(-1)].filter(Boolean).join(' or ');
 }
 
-/** What an error reads of a schema. */
+/** The parts of a schema that an error reads. */
 interface Described {
   readonly def: {
     readonly type: string;
@@ -123,7 +123,7 @@ function schemaAt(outer: Described, path: readonly PropertyKey[]): Described {
   return inner === undefined ? outer : schemaAt(inner, rest);
 }
 
-/** What the value at the path of a mistake must be, in place of zod's text. Checks with a text of their own keep it. */
+/** The expected value at the path of a mistake, in place of zod's text. Checks with a text of their own keep it. */
 function expectedOf(
   schema: unknown,
   { path = [] }: { readonly path?: readonly PropertyKey[] | undefined },

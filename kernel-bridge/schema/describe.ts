@@ -1,4 +1,4 @@
-/** The forms in which the schema describes what TypeScript and C++ share. `scripts/generate-schema.mjs` writes both sides. */
+/** The forms that the schema uses to describe what TypeScript and C++ share. `scripts/generate-schema.mjs` writes both sides. */
 
 /** A constant and its meaning. */
 export type Constant = number | readonly [value: number, meaning: string];
@@ -103,7 +103,7 @@ export interface Statistic {
   readonly about: string;
   /** The type reported by the HCA. Default: an unsigned 32-bit number. */
   readonly type?: 'u64' | 'flag';
-  /** The form in which it is reported: a type, one of several strings, or not at all. Default: as reported by the HCA. */
+  /** How it is reported: as a type, as one of several strings, or not at all. Default: as reported by the HCA. */
   readonly shown?: string | readonly string[] | false;
   /** Not a number of the HCA. */
   readonly native?: false;

@@ -65,7 +65,7 @@ export const events: Readonly<Record<string, EventForm>> = {
     words: { errno: { about: 'The errno value of the failure; 0: none.' } },
     more: {
       device: {
-        about: 'The device; undefined: all devices of the HCA.',
+        about: 'The device, or undefined for all devices of the HCA.',
         ts: 'bigint | undefined',
         from: 'undefined',
       },

@@ -28,8 +28,8 @@ export const options: OptionGroup = {
     faults: { about: 'Faults injected into the link, for tests.', group: faultOptions, cpp: 'LinkOptions' },
     pkeys: {
       about:
-        'P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other interfaces have only the default ' +
-        "partition. Connections use the first entry unless a queue pair's `pkeyIndex` or a path record selects another. `setPartitions` " +
+        'P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface, with only the default partition ' +
+        "on others. Connections use the first entry unless a queue pair's `pkeyIndex` or a path record selects another. `setPartitions` " +
         'replaces the tables while the kernel is running.',
       checked: 'number[] | Record<string, number[]>',
       default: [DEFAULT_PKEY],

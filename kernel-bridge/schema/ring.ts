@@ -86,12 +86,12 @@ export const ring: readonly ConstantGroup[] = [
       swImmediate: [3, "Immediate data, or the peer's rkey to invalidate, as the number in packets."],
       swRemoteLo: [
         4,
-        'Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey.',
+        'Remote address. BIND, FAST_REGISTER: start of the window or region within the region of swRkey.',
       ],
       swRemoteHi: 5,
       swRkey: [
         6,
-        'Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key.',
+        'Remote key. BIND, FAST_REGISTER: lkey of the region with the memory. LOCAL_INVALIDATE: the key.',
       ],
       swAccess: [7, 'BIND, FAST_REGISTER: WV_ACCESS_* bits.'],
       swCompareLo: [8, 'Compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length.'],
@@ -99,7 +99,7 @@ export const ring: readonly ConstantGroup[] = [
       swSwapLo: [10, "Swap operand; BIND: the window's current rkey."],
       swSwapHi: [
         11,
-        "BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).",
+        "BIND: the window's next rkey (same index, other low byte). FAST_REGISTER: the region's (any low byte).",
       ],
       swAh: [12, 'UD: address handle.'],
       swRemoteQpn: 13,

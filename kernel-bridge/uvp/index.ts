@@ -19,7 +19,7 @@ export const userVerbsRegistry = new UserVerbsRegistry(
 userVerbsRegistry.register(SOFT_USER_LIBRARY, () => new SoftUserVerbs(loadAddon()));
 userVerbsRegistry.register(VERBS_USER_LIBRARY, () => new SoftUserVerbs(loadVerbsAddon()));
 
-/** Returns the provider of a device. @throws StatusError NOT_SUPPORTED if there is none, or it lacks a mandatory function */
+/** Returns the provider of a device. @throws StatusError NOT_SUPPORTED if it is missing, or lacks a mandatory function */
 export function loadUserVerbs(library: string): UserVerbs {
   return userVerbsRegistry.load(library);
 }

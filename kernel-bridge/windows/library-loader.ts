@@ -12,7 +12,7 @@ export interface Loader {
   /** Returns the module handle; 0 if the DLL cannot be loaded. */
   load(path: string): number;
   lastError(): number;
-  /** Returns the address of an exported function; 0 if there is none. */
+  /** Returns the address of an exported function, or 0 if it is not exported. */
   find(module: number, name: string): Address;
   /** The system folder as Windows reports it, not as the environment does. */
   systemFolder(): string;

@@ -32,7 +32,7 @@ export function openWindowsFile(name: string): DeviceFile {
   }
 }
 
-/** Converts a name to the NT namespace, in which `\\.\` is the folder `\??\`. */
+/** Converts a name to the NT namespace, where `\\.\` is the folder `\??\`. */
 function nativeName(name: string): string {
   if (/^\\\\\.\\[^\\]/.test(name)) return `\\??\\${name.slice(4)}`;
   if (/^\\[^\\]/.test(name)) return name;

@@ -29,7 +29,7 @@ void drain(CqObject& cq, Handle handle, bool event = false);
 void drainOf(QpObject& qp);
 // Called with neither the CQ nor a queue pair locked.
 void settleLater(CqObject& cq);
-// In ERROR: completes the requests that the device does not have; with `force`, also those that it should have flushed.
+// In ERROR, completes the requests that the device does not have; with `force`, also those that it should have flushed.
 // The queue pair is locked.
 void flushHeld(QpObject& qp, bool force = false);
 // Arms the device for the event that the CQ, which is locked, needs.

@@ -39,7 +39,7 @@ class Events {
     events_.pop_front();
     return true;
   }
-  // The kernel takes no more events.
+  // The kernel does not accept further events.
   void close() {
     std::lock_guard<std::mutex> lock(mutex_);
     waker_ = nullptr;

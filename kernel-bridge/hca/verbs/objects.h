@@ -1,8 +1,8 @@
-// The objects of devices. Those that programs' threads reach by a handle stay allocated when they end (slot_table.h),
+// The objects of devices. Objects that programs' threads reach by a handle stay allocated when they end (slot_table.h),
 // and so do devices.
 //
 // Lock order within one thread: QpObject or SrqObject, Device::keys, CqObject, then any of Device::qpns,
-// Device::bounds, SrqObject::consumer and Events. A call into a device is made with the lock of the object concerned.
+// Device::bounds, SrqObject::consumer and Events. A call into a device needs the lock of the object concerned.
 #pragma once
 #include <shared_mutex>
 #include <unordered_map>

@@ -1,5 +1,5 @@
 /**
- * The verbs for kernel clients, first half: instances of an HCA, protection domains, memory; and the creation and
+ * The verbs for kernel clients, first half: instances of an HCA, protection domains, memory, and the creation and
  * destruction of a client's objects by verbs with an IRP.
  */
 

@@ -31,7 +31,7 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
 /**
  * Waits for a change of a port.
  *
- * @returns PENDING; ends in SUCCESS (Information: the event, one WV_EVENT_* value), CANCELED (also when the instance is
+ * @returns PENDING; ends in SUCCESS (Information is the event, one WV_EVENT_* value), CANCELED (also when the instance is
  * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that does not exist.
  */
 export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number {
@@ -97,7 +97,7 @@ export function raisePortEvents(hca: Hca, flags: number): void {
 /**
  * Waits for an event of a queue pair. A queue pair with a callback stores no events.
  *
- * @returns PENDING; ends in SUCCESS (Information: the event, as in QpEventType), CANCELED (also when the queue pair is
+ * @returns PENDING; ends in SUCCESS (Information is the event, as in QpEventType), CANCELED (also when the queue pair is
  * destroyed), DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
  */
 export function ciGetQpEvent(qp: IbQp, irp: Irp): number {

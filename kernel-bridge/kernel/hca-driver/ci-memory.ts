@@ -21,7 +21,7 @@ const regionAccess =
   WvAccess.ZERO_BASED |
   WvAccess.REMOTE_VIEW;
 
-/** Size in bytes from which a registration, which accesses each page, takes too long for DISPATCH_LEVEL. */
+/** Smallest size in bytes of a registration that takes too long for DISPATCH_LEVEL, because it accesses each page. */
 export const largeRegistration = 1n << 24n;
 
 /**

@@ -80,7 +80,7 @@ export function ciCreateSrq<C>(
  * provider, to which the posted receives are moved; without one the size is unchanged and must be sufficient. A limit
  * above 0 is armed again: if fewer receives are already left, its event follows at once.
  *
- * @returns SUCCESS; BUFFER_OVERFLOW: the posted receives do not fit into the new ring; INVALID_PARAMETER, and the
+ * @returns SUCCESS, BUFFER_OVERFLOW (the posted receives do not fit into the new ring), INVALID_PARAMETER, and the
  * others of {@link ciCreateSrq}. On failure nothing has changed.
  */
 export function ciModifySrq(

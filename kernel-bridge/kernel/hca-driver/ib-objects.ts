@@ -196,7 +196,7 @@ export class IbPd implements WithProvider {
 /** A memory region, identified by its keys. */
 export class IbMr {
   constructor(
-    /** The protection domain in which the keys are valid. */
+    /** The protection domain of the keys. */
     readonly pd: IbPd,
     /** The key for local SGEs. */
     readonly lkey: number,
@@ -209,7 +209,7 @@ export class IbMr {
 export class IbMw implements WithProvider {
   provider: object | null | undefined = undefined;
   constructor(
-    /** The protection domain in which the window may be bound. */
+    /** The window can be bound in this protection domain. */
     readonly pd: IbPd,
     /** The HCA's handle. */
     readonly handle: number,

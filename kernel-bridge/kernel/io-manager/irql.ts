@@ -1,5 +1,5 @@
 /**
- * The level at which kernel code runs. At DISPATCH_LEVEL nothing may block: verbs, the filter's requests, events of
+ * The interrupt request level of running kernel code. At DISPATCH_LEVEL nothing may block: verbs, the filter's requests, events of
  * HCAs, connection management, callbacks. Code that could block, such as reading files, is guarded by {@link
  * assertPassive}; callers at DISPATCH_LEVEL queue it as a work item.
  */

@@ -84,7 +84,7 @@ export class PortClaims {
       for (const address of addresses) {
         const id = this.ids.create(claim.service === EpType.DATAGRAM, claim);
         claim.ids.push(id);
-        // A claim of a free port is also for connectors, each of which is bound to it.
+        // A claim of a free port is also for connectors, which are all bound to it.
         const { status, port: granted } = this.ids.bind(id, address, claim.port, scopeId, port === 0);
         if (status === Status.SUCCESS) claim.port = granted;
         else if (address === everyIpv6 && status === Status.INVALID_ADDRESS) {

@@ -220,7 +220,7 @@ export interface SharedWords {
   readonly bytes: Uint8Array;
 }
 
-/** Encodes a path. Returns false if there is none or an address does not have 16 bytes. */
+/** Encodes a path. Returns false without a path, or if an address does not have 16 bytes. */
 export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
   if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
   bytes.set(path.source, 0);

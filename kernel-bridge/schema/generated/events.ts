@@ -60,7 +60,7 @@ export type HcaEvent =
    */
   | {
       type: 'fatal';
-      /** The device; undefined: all devices of the HCA. */
+      /** The device, or undefined for all devices of the HCA. */
       device: bigint | undefined;
       /** The errno value of the failure; 0: none. */
       errno: number;
@@ -115,7 +115,7 @@ export function word(words: Float64Array, at: number): number {
   return words[at]! >>> 0;
 }
 
-/** Decodes an event of this kind from the words; undefined if there is none. `mad`: the bytes of a MAD. */
+/** Decodes an event of this kind from the words, or returns undefined without one. `mad`: the bytes of a MAD. */
 export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8Array): HcaEvent | undefined {
   switch (kind) {
     case 1:

@@ -94,7 +94,7 @@ export interface KernelOptions {
   /**
    * The link for connections between processes of this host. `auto`: shared memory if both processes belong
    * to the same user and neither requires UDP; UDP port 4791 is opened when it is needed. `wire`: UDP.
-   * `local`: shared memory only: the process has the software HCA and no UDP socket; addresses other than
+   * `local`: shared memory only. The process has the software HCA and no UDP socket; addresses other than
    * loopback, datagram queue pairs and peers on other hosts end in NOT_SUPPORTED, and connections to a
    * process with `wire` are refused. The HCA's counters `local_link_*` show which link is used.
    */
@@ -130,10 +130,9 @@ export interface KernelOptions {
   /** Faults injected into the link, for tests. */
   faults: FaultOptions;
   /**
-   * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other
-   * interfaces have only the default partition. Connections use the first entry unless a queue pair's
-   * `pkeyIndex` or a path record selects another. `setPartitions` replaces the tables while the kernel is
-   * running.
+   * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface, with only
+   * the default partition on others. Connections use the first entry unless a queue pair's `pkeyIndex` or a
+   * path record selects another. `setPartitions` replaces the tables while the kernel is running.
    */
   pkeys: number[] | Record<string, number[]>;
   /**

@@ -68,10 +68,10 @@ export const abi = {
   swSgeCount: 2,
   /** Immediate data, or the peer's rkey to invalidate, as the number in packets. */
   swImmediate: 3,
-  /** Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey. */
+  /** Remote address. BIND, FAST_REGISTER: start of the window or region within the region of swRkey. */
   swRemoteLo: 4,
   swRemoteHi: 5,
-  /** Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key. */
+  /** Remote key. BIND, FAST_REGISTER: lkey of the region with the memory. LOCAL_INVALIDATE: the key. */
   swRkey: 6,
   /** BIND, FAST_REGISTER: WV_ACCESS_* bits. */
   swAccess: 7,
@@ -81,7 +81,7 @@ export const abi = {
   /** Swap operand; BIND: the window's current rkey. */
   swSwapLo: 10,
   /**
-   * BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).
+   * BIND: the window's next rkey (same index, other low byte). FAST_REGISTER: the region's (any low byte).
    */
   swSwapHi: 11,
   /** UD: address handle. */

@@ -6,7 +6,7 @@ import { VendorUserVerbs } from './vendor-user-verbs.js';
 /**
  * Loads a user-mode verbs provider from a vendor's DLL by the name that the device returns.
  *
- * @throws StatusError NOT_SUPPORTED if there is none in the searched folders, or it lacks a mandatory function
+ * @throws StatusError NOT_SUPPORTED if it is not in the searched folders, or lacks a mandatory function
  */
 export function loadVendorVerbs(library: string): UserVerbs {
   return new VendorUserVerbs(nativeBytes(), loadUvpTable(library));

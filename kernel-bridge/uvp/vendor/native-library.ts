@@ -108,7 +108,7 @@ const pointerBytes = process.arch === 'ia32' ? 4 : 8;
 /**
  * Loads a provider and returns its functions. The DLL stays loaded until the process ends.
  *
- * @throws StatusError NOT_SUPPORTED if there is none, it cannot be loaded, or it lacks a mandatory function
+ * @throws StatusError NOT_SUPPORTED if it is missing, cannot be loaded, or lacks a mandatory function
  */
 export function loadUvpTable(library: string): UvpTable {
   const windows = libraryLoader();

@@ -1,4 +1,4 @@
-/** The functions of a user-mode verbs provider, in the order in which `uvp_get_interface` fills them in. */
+/** The functions of a user-mode verbs provider, in the order of the table that `uvp_get_interface` fills. */
 
 /** Types of arguments and results in koffi: handle, address, 32-bit integer, 64-bit integer. */
 const h = 'uintptr_t';

@@ -141,7 +141,7 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
     this.#release(this.address);
   }
 
-  /** Moves the object to the front of the order in which the end of the thread releases references. */
+  /** Moves the object to the front of the order of releases at the end of the thread. */
   endFirst(): void {
     const native = loadNative();
     native.notAtEnd(this.#releaseAt, this.address);

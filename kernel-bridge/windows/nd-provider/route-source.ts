@@ -28,7 +28,7 @@ function socketsOf(): Sockets {
   return sockets;
 }
 
-/** Returns the source address of the route to a remote address; undefined if there is no route or Windows does not report it. */
+/** Returns the source address of the route to a remote address; undefined without a route, or if Windows does not report it. */
 export function routeSource(remote: SocketAddress): SocketAddress | undefined {
   const { open, control, close } = socketsOf();
   const to = encodeSockaddr({ ...remote, port: 0 });

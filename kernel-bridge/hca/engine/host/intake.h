@@ -1,5 +1,5 @@
 // Every received packet passes through here, whichever link it used: its length is checked, it is counted and shown to
-// the capture, and it is passed to the transport. Called by the wire receivers, the local delivery and the local link
+// the capture, and it is passed to the transport. Called by the UDP receivers, the local delivery and the local link
 // in a step of the host, with the engine's lock held.
 #pragma once
 #include "base/host_counters.h"

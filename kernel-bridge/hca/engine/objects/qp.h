@@ -214,7 +214,7 @@ struct ReceiveState : RingPlace {
   bool unpulledLasting = false;  // with kPullFailed: a retry would also fail
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
-  uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE; 0 if none is affected
+  uint32_t failStatus = 0;  // with kNakFatal: status of the receive WQE, 0 if none is affected
   uint32_t failReason = 0;
   std::unique_ptr<KeptPackets> kept;
 };

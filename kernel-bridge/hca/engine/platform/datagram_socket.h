@@ -106,7 +106,7 @@ class DatagramsOut {
            const DatagramSocket& by);
   // takeId() will return its ID.
   void requestId(uint32_t index);
-  // The message has `length` bytes and is sent as datagrams of `segment` bytes, the last of which may be shorter. Call
+  // The message has `length` bytes and is sent as datagrams of `segment` bytes (the last may be shorter). Call
   // once.
   void cutUp(uint32_t index, uint32_t length, uint32_t segment);
   // The message is a single datagram of these bytes after all.

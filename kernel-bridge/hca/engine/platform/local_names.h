@@ -1,4 +1,4 @@
-// The names by which processes of one user and one dialect (kDialect) find each other: abstract UNIX listeners,
+// The names that processes of one user and one dialect (kDialect) use to find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
 // Abstract names have no permissions, so another user may hold one of our names. A claimant then listens at
@@ -26,7 +26,7 @@ std::string userName(const std::string& what);
 
 class LocalNames {
  public:
-  // Listens there. Returns 0; EADDRINUSE: another process of this user has the name, or is claiming it; or another
+  // Listens there. Returns 0, EADDRINUSE if another process of this user has the name or is claiming it, or another
   // errno. `others`: all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
   int claim(const std::string& what, const std::string& listed, UniqueFd* listener, std::vector<std::string>* others);
   int claim(const std::string& what, UniqueFd* listener) {
@@ -36,8 +36,8 @@ class LocalNames {
   // The same without reading the list, for a name that only this process can claim.
   int listenAt(const std::string& what, UniqueFd* listener);
 
-  // Connects to the process of this user that has the name. Returns 0; ECONNREFUSED or EACCES: none has it (EACCES: but
-  // another user does); EAGAIN: it has too many unaccepted connections; or another errno.
+  // Connects to the process of this user that has the name. Returns 0, or an errno. ECONNREFUSED or EACCES:
+  // none has it (EACCES: but another user does). EAGAIN: it has too many unaccepted connections.
   enum class Lookup {
     kNow,
     kUsual,   // the usual name now; variants from the recent list

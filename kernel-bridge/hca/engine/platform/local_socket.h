@@ -37,8 +37,8 @@ constexpr uint32_t kMostPassed = 3;
 // Sends one message of these pieces. Returns 0 or an errno (EAGAIN, ENOBUFS: no room now).
 int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed = nullptr,
               uint32_t passedCount = 0);
-// Receives one message. Returns its length, at most `room`; 0: the connection has ended; negative: an errno; -EAGAIN:
-// none is available. `passed`: the accompanying descriptors, at most kMostPassed, or null to discard them.
+// Receives one message. Returns its length, at most `room`, 0 if the connection has ended, or a negative errno
+// (-EAGAIN: none is available). `passed`: the accompanying descriptors, at most kMostPassed, or null to discard them.
 int64_t receiveLocal(Descriptor connection, void* bytes, uint64_t room, UniqueFd* passed = nullptr,
                      uint32_t* passedCount = nullptr);
 // Whether the connection has ended. Earlier messages can still be received.

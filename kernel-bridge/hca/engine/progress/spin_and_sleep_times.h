@@ -1,4 +1,4 @@
-// Every number by which threads decide whether to poll, spin, sleep, or leave the HCA to another thread.
+// Every number that threads use to decide whether to poll, spin, sleep, or leave the HCA to another thread.
 #pragma once
 #include <cstdint>
 

@@ -51,16 +51,16 @@ constexpr uint32_t kSwOpcode = 0;
 constexpr uint32_t kSwFlags = 1;
 constexpr uint32_t kSwSgeCount = 2;  // SGEs; with INLINE the number of inline bytes.
 constexpr uint32_t kSwImmediate = 3;  // Immediate data, or the peer's rkey to invalidate, as the number in packets.
-// Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey.
+// Remote address. BIND, FAST_REGISTER: start of the window or region within the region of swRkey.
 constexpr uint32_t kSwRemoteLo = 4;
 constexpr uint32_t kSwRemoteHi = 5;
-// Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key.
+// Remote key. BIND, FAST_REGISTER: lkey of the region with the memory. LOCAL_INVALIDATE: the key.
 constexpr uint32_t kSwRkey = 6;
 constexpr uint32_t kSwAccess = 7;  // BIND, FAST_REGISTER: WV_ACCESS_* bits.
 constexpr uint32_t kSwCompareLo = 8;  // Compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length.
 constexpr uint32_t kSwCompareHi = 9;
 constexpr uint32_t kSwSwapLo = 10;  // Swap operand; BIND: the window's current rkey.
-// BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).
+// BIND: the window's next rkey (same index, other low byte). FAST_REGISTER: the region's (any low byte).
 constexpr uint32_t kSwSwapHi = 11;
 constexpr uint32_t kSwAh = 12;  // UD: address handle.
 constexpr uint32_t kSwRemoteQpn = 13;

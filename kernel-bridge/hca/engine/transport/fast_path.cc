@@ -87,7 +87,7 @@ uint32_t FastPath::send(Qp& qp) {
   return n;
 }
 
-// Over the wire, a single message is sent directly; several together take the slow path.
+// Over UDP, a single message is sent directly; several together take the slow path.
 inline bool FastPath::ringWire(Qp& qp) {
   SendState& rq = qp.rq;
   const uint16_t pkey = qp.pkey();
@@ -196,7 +196,7 @@ inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
     return false;
   const uint32_t answered = static_cast<uint32_t>(wire::psnDiff(psn, rq.una)) + 1;
   for (uint32_t i = 0; i < answered; i++) {
-    // Local work takes no PSN, so the acknowledged range can extend further than these entries.
+    // Local work has no PSN, so the acknowledged range can extend further than these entries.
     const SendEntry& e = qp.entry(rq.head + i);
     if (i == rq.next - rq.head || e.opcode > kOpWrite || e.packets != 1) return false;
   }

@@ -4,7 +4,7 @@
 
 namespace nd {
 
-// How a queue pair fails: the statuses of the oldest WQE of each queue (0: flushed like the rest), and the event.
+// How a queue pair fails: the statuses of the oldest WQE of each queue (0 if flushed like the rest), and the event.
 struct Failure {
   uint32_t sendStatus = 0, receiveStatus = 0, vendor = 0;
   bool report = true;

@@ -165,7 +165,7 @@ inline Requester::State Requester::keepAlive(Qp& qp, Round& round) {
   return next(qp);
 }
 
-// A WQE that has not been read: direct access and the fast path may handle it and later ones; otherwise it is parsed.
+// A WQE that has not been read. Direct access and the fast path may handle it and later ones; otherwise it is parsed.
 inline Requester::State Requester::unread(Qp& qp, Round& round) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).beginsWork) return State::kIdle;

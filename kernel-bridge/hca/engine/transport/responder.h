@@ -13,13 +13,13 @@ class Responder : public Role {
   void take(Qp& qp, const Packet& p);  // the same for a single packet, without those kept behind it
 
   // ── A message's receive, of connections and of datagrams
-  bool takeReceive(Qp& qp, const Packet& p);  // false: there is none, and the packet has been handled
+  bool takeReceive(Qp& qp, const Packet& p);  // false: none is left, and the packet has been handled
   bool beginReceive(Qp& qp);                  // false: the WQE's list is longer than its slot
   // Stores the payload at a message offset of the receive. Returns 0, a WV_WC_STATUS, or Context::kUnpulled.
   uint32_t scatterToReceive(Qp& qp, uint32_t offset, const Packet& p);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
-  // Refuses a request that cannot be executed: with a NAK, after which the queue pair fails; on an unreliable one only
-  // the message is lost.
+  // Refuses a request that cannot be executed. It sends a NAK, after which the queue pair fails. On an unreliable one
+  // only the message is lost.
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
 
   // ── duplicate_requests.cc

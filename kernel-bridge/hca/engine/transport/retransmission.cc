@@ -103,7 +103,7 @@ void Requester::onAckTimeout(Qp& qp) {
   goBack(qp);
 }
 
-// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: unknown. A loss in the middle is
+// When silence means that the newest packets, or their ACK, are lost (UINT64_MAX: unknown). A loss in the middle is
 // shown by later packets; one at the end would cost the whole ACK timeout (as in TCP, RFC 8985 §7). Without retries
 // nothing is retransmitted.
 uint64_t Requester::probeDue(const Qp& qp) const {
@@ -166,7 +166,7 @@ void Requester::requestAck(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Only the oldest packet that was not executed: if there is no receive yet, later ones would be dropped.
+// Only the oldest packet that was not executed: until a receive is posted, later ones would be dropped.
 void Requester::repeatRefused(Qp& qp) {
   const uint32_t executed = LostResponses::executed(qp);
   qp.clear(kRnrWait);

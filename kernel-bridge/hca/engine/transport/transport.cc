@@ -163,7 +163,7 @@ void Transport::onWhole(const PacketMeta& meta, const uint8_t* bth, uint32_t len
     datagrams.receive(*qp, meta, p);
     return lifecycle.settle();
   }
-  // While the pair is pending here, the peer may already know that it is refused, and send over the wire.
+  // While the pair is pending here, the peer may already know that it is refused, and send over UDP.
   if (!Context::comesFromPeer(*qp, meta) || (qp->local && !qp->has(kPairPending))) {
     context.counters.wrongAddress++;
     return;

@@ -1,5 +1,5 @@
 // The ICRC of packets that UDP sockets of one address family receive. It covers the IPv4 ID, which these hide: most
-// senders use 0, those with a connected socket use consecutive ones, and any other is solved for. Used by the wire
+// senders use 0, those with a connected socket use consecutive ones, and any other is solved for. Used by the UDP
 // receiver, with the engine's lock held.
 #pragma once
 #include "udp/peer_socket.h"
@@ -10,7 +10,7 @@ class IcrcChecker {
  public:
   IcrcChecker(HostCounters& counters, IpFamily family) : counters_(counters), v4_(family == IpFamily::kV4) {}
 
-  // Checks a packet of a datagram. `ids`: its sender's; `solves`: any ID is possible. Fills in the headers it was sent
+  // Checks a packet of a datagram. `ids`: its sender's. `solves`: any ID is possible. Fills in the headers it was sent
   // with.
   bool check(const UdpWire::Datagram& datagram, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,
              IcrcHeaders* headers);

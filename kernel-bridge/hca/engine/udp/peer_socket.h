@@ -1,5 +1,5 @@
 // Receiving sockets that are connected to single peers, in addition to the socket on port 4791, which receives from
-// all. The OS selects such a socket by addresses and ports alone; there is no group to choose from. A datagram's
+// all. The OS selects such a socket by addresses and ports alone, not from a group. A datagram's
 // addresses are known without control messages, so a short one is received by plain recv().
 //
 // A process of this host sends to each other process from a separate port (udp_flow.h). After some datagrams from one

@@ -60,7 +60,7 @@ uint8_t* UdpWire::stage() {
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
   way.sourcePort = sourcePort();
-  // The room is made first, so that the packet's run and ID are still valid when it is committed.
+  // The flush for room comes first, so that the packet's run and ID are still valid when it is committed.
   const uint32_t slot = mayRun ? bth[wire::kBthQpnAt] : 0;  // on this host, each process has its own flow
   UdpFlow* flow = flows_.readyOne(path, slot);
   if (!hasRoom() || (flow == nullptr && flows_.evicts(path, slot))) flush();
@@ -158,7 +158,7 @@ int UdpWire::flush() {
     // A flow label without a lease is refused if another socket of this host has an exclusive one. It is only a hint,
     // so the packet is sent without it.
     if ((n == -ENOENT || n == -EINVAL) && run.flow == nullptr && b.out.dropLabel(done)) continue;
-    // Affects only this message: no route, too long for the path, not our address; or the OS does not support runs.
+    // Affects only this message: no route, too long for the path, not our address, or the OS does not support runs.
     if (run.flow != nullptr) {
       if (run.count > 1 && (lastError == EINVAL || lastError == EIO)) runsWork_ = false;
       counters_.add(HostCounter::kTxErrors, run.count);
@@ -180,7 +180,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   if (flow == nullptr || flow->checkDue()) return false;
   storeIcrc(bth + length, flow->icrcOf(bth, length));
   if (const int error = flow->socket().send(bth, length + kIcrcBytes)) {
-    // If there was no room, or an earlier error was reported, the OS has not used an ID; otherwise that is unknown.
+    // If room was missing, or an earlier error was reported, the OS has not used an ID; otherwise that is unknown.
     if (error != EAGAIN && error != ECONNREFUSED) flow->failed();
     return false;
   }

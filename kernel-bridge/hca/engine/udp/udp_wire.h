@@ -27,7 +27,7 @@ class UdpWire {
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
 
-  // Binds the family's wildcard address. Returns 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
+  // Binds the family's wildcard address. Returns 0 or an errno. EADDRINUSE/EACCES: another user or driver has the port.
   // EAFNOSUPPORT: the host does not support the family. `first`: no socket may have the port yet. `inRuns`: the OS may
   // join received packets of a flow. On failure a send-only socket stays open.
   int open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns = true);
@@ -50,7 +50,7 @@ class UdpWire {
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
   // Call before stage() for a packet of a connection: chooses the flow of the next committed packet, and returns the
-  // values that its ICRC must use. `bth`: at least its first 8 bytes; `length`: of the whole packet.
+  // values that its ICRC must use. `bth`: at least its first 8 bytes. `length`: of the whole packet.
   struct Way {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
   };

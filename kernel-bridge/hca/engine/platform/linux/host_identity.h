@@ -8,7 +8,7 @@ namespace nd {
 
 // In the host's own network namespace it survives restarts, through the machine id (machine-id(5)). Elsewhere, and
 // without a machine id, it holds until the host restarts: containers may share the machine id of their image, and their
-// namespaces do not survive a restart. `networkNamespace`: the target of /proc/self/ns/net, "net:[number]". Linux
+// namespaces do not survive a restart. `networkNamespace` is the target of /proc/self/ns/net, "net:[number]". Linux
 // numbers objects created during boot from 0xF0000000 on; newer kernels number the first namespace below that.
 // Containers are created later.
 inline std::string hostIdentityOf(const std::string& machineId, const std::string& bootId,

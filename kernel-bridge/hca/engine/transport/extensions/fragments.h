@@ -28,7 +28,7 @@ class Fragments : public Role {
   void suspect(Qp& qp);
   // The same for a response with this much payload, once it has been re-requested `often` times.
   void onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often);
-  // Sends it over the wire: whole, or in fragments. False: it could not be sent.
+  // Sends it over UDP: whole, or in fragments. False: it could not be sent.
   bool send(Qp& qp, const Path& path, OutPacket& whole);
 
   // ── Receiver

@@ -293,7 +293,7 @@ bool LostResponses::part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job)
 
 void LostResponses::onRepeated(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
-  if (!p.bth.solicited) return;  // a duplicate, made by the network, of a request that has been handled
+  if (!p.bth.solicited) return;  // a duplicate, created in the network, of a request that has been handled
   Resource* of = nullptr;
   for (uint32_t i = 0; i < rs.resources.size() && !of; i++) {
     Resource& r = rs.resources[i];
