@@ -5,7 +5,7 @@ import { LocalContext } from './connection/local-context.js';
 
 /** A listener at one local address and its adapter. */
 export interface Post {
-  /** The context of the adapter at which it listens. */
+  /** The context of the listening adapter. */
   readonly context: LocalContext;
   /** The listener of that adapter. */
   readonly listener: IND2Listener;

@@ -71,14 +71,14 @@ interface Entrant {
   readonly event: string;
 }
 
-/** Options of {@link Server.listen}: the address or name at which a server listens. */
+/** Options of {@link Server.listen}: the listening address or name of a server. */
 export interface ListenOptions {
   /** Port to listen on. Default 0, a free one. */
   readonly port?: number | undefined;
   /** A local address or host name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all IPv4 addresses. */
   readonly host?: string | undefined;
   /**
-   * A name, instead of `port` and `host`, by which other programs of this user on this host connect. 1 to 48 letters, digits, or characters
+   * A name, instead of `port` and `host`, for connections from other programs of this user on this host. 1 to 48 letters, digits, or characters
    * of `_.:@-`. The server listens on a free port of 127.0.0.1. Linux releases the name when the process dies. Linux only.
    */
   readonly name?: string | undefined;
@@ -131,7 +131,7 @@ export interface DroppedAddresses {
  * `'drop'` (see {@link Server.maxConnections}), and `'channel'` (a {@link Channel}). Connections of a kind without a listener are rejected.
  *
  * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}) is emitted when a requested connection failed before the program
- * received it. There is no socket to destroy, and no listener is required.
+ * received it. No socket has to be destroyed, and no listener is required.
  * @example
  * ```ts
  * const server = createServer((socket) => socket.pipe(socket));
@@ -280,7 +280,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @param host - see {@link ListenOptions}; a number is the backlog
    * @param backlog - see {@link ListenOptions}
    * @param listening - called once it listens; accepted in place of any other argument
-   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError (`host` is not a host, or `name` not a name); NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`, TypeError (`host` is not a host, or `name` not a name), NetError `ERR_SERVER_ALREADY_LISTEN`
    * @category Connect
    */
   listen(
@@ -582,7 +582,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Whether there are no connections, including those that are being accepted. */
+  /** Whether the server has no connections, including those that are being accepted. */
   get #empty(): boolean {
     return this.#connections.size === 0 && this.#entering.size === 0;
   }

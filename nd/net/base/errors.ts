@@ -2,7 +2,7 @@ import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
 import { NdError, Status } from '../../index.js';
 import { isSignal, wrongSignal } from './checks.js';
 
-/** Node.js error codes for the statuses with which connecting, listening and connections can fail. */
+/** Node.js error codes for the error statuses of connecting, listening and connections. */
 const codes: Readonly<Record<number, string>> = {
   [Status.CONNECTION_REFUSED]: 'ECONNREFUSED',
   [Status.IO_TIMEOUT]: 'ETIMEDOUT',
@@ -100,7 +100,7 @@ export function tooLong(what: string, bytes: number, most: number, reads: boolea
   return new NetError('EMSGSIZE', `The ${what} must have at most ${most} bytes, ${limit}; got ${bytes}.`);
 }
 
-/** The error with which Node.js rejects an aborted operation. */
+/** The error that Node.js reports for an aborted operation. */
 export function aborted(signal: AbortSignal): Error & { code: string } {
   const error = new Error('The operation was aborted', { cause: signal.reason });
   return Object.assign(error, { name: 'AbortError', code: 'ABORT_ERR' });

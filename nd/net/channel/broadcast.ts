@@ -11,7 +11,7 @@ import { bytesOf, type MessageBytes } from './channel-options.js';
 
 /** Options of `Server.broadcast`. */
 export interface BroadcastOptions {
-  /** A channel to exclude, such as the one from which the message came. */
+  /** A channel to exclude, such as the source of the message. */
   readonly except?: Channel | undefined;
   /**
    * Treatment of a channel whose peer is so slow that this message would exceed `maxQueuedBytes`. `'drop'`, the default, skips this

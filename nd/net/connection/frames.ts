@@ -39,7 +39,7 @@ export function exceeds(type: number, flags: number, length: number, most: numbe
   return length > most && flags !== LARGE && (isHeld(type) || (type === Frame.ANSWER && length > 8));
 }
 
-/** Flag of a frame whose payload describes memory from which the receiver reads the actual payload. */
+/** Flag of a frame whose payload describes memory, where the receiver reads the actual payload. */
 export const LARGE = 1;
 
 /** Flag of a frame that fills the shorter of both sides' slots. The next data frame, of the same type and id, continues the payload. */

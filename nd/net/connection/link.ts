@@ -296,7 +296,7 @@ export class Link {
     this.#cork();
   }
 
-  /** Bytes that {@link sendInRing} accepts now; 0 if there is no credit or no ring. */
+  /** Bytes that {@link sendInRing} accepts now; 0 without a credit or a ring. */
   get ringRoom(): number {
     const room = this.#rings === undefined ? 0 : this.#rings.room;
     return room > 0 && !this.over && this.#begins(DATA) ? room : 0;

@@ -53,7 +53,7 @@ interface ContextUser {
   probe(): void;
 }
 
-/** Interval at which idle connections are probed, in ms: the default of the software HCA's own probes. */
+/** Interval between probes of idle connections, in ms: the default of the software HCA's own probes. */
 const PROBE_MS = 10_000;
 
 /** State that all connections from one local address share. */

@@ -5,7 +5,7 @@ import { NetError, netError } from '../base/errors.js';
 
 export type { LocalNameClaim };
 
-/** The address at which named servers listen. All links of a host are reachable at this address. */
+/** The listening address of named servers. All links of a host are reachable at this address. */
 export const NAMED_HOST = '127.0.0.1';
 
 function translated<T>(what: string, body: () => T): T {
@@ -23,7 +23,7 @@ export function claimName(name: string): LocalNameClaim {
   return translated('listen', () => claimLocalName(name));
 }
 
-/** The ports at which the owner of a name may listen. @throws as {@link claimName}, and NetError `ECONNREFUSED` (no such name) */
+/** The possible listening ports of the owner of a name. @throws as {@link claimName}, and NetError `ECONNREFUSED` (no such name) */
 export function portsOfName(name: string): number[] {
   const ports = translated('connect', () => portsOfLocalName(name));
   if (ports.length === 0) throw noListener(name);

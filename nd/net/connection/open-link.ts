@@ -121,7 +121,7 @@ async function openTo(
   }
 }
 
-/** The private data of a Reject; empty if there is none. */
+/** The private data of a Reject, which may be empty. */
 function rejectedWith({ connector }: Link): Uint8Array {
   try {
     return connector.getPrivateData();

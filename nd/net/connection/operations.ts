@@ -45,7 +45,7 @@ export class Operations {
   /** Whether the connection is established. */
   #started = false;
   #over = false;
-  /** The error with which the connection ended. */
+  /** The error that ended the connection. */
   #reason: unknown;
 
   /**

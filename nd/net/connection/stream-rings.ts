@@ -116,7 +116,7 @@ class RingMemory {
     readonly memory: Registered,
   ) {}
 
-  /** Allocates and registers memory; undefined if there is none. */
+  /** Allocates and registers memory, or returns undefined if that fails. */
   static async of(registrar: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
     if (!rings.take(bytes)) return undefined;
     try {
@@ -157,7 +157,7 @@ class RingMemory {
 export class InRing {
   #state: 'none' | 'making' | 'offered' | 'withdrawn' | 'returned' | 'over' = 'none';
   readonly #partBytes: number;
-  /** Bytes within the interval at which the stream counts as busy; raised after a refusal. */
+  /** Bytes within the interval that make a stream count as busy; raised after a refusal. */
   #busyBytes = BUSY_BYTES;
   #memory: RingMemory | undefined;
   /** Parts whose bytes the program has not read yet: a flag for each, and their number. */
@@ -328,7 +328,7 @@ export class OutRing {
     this.#want = want;
   }
 
-  /** Allocates memory for Writes. Returns false if there is none. */
+  /** Allocates memory for Writes. Returns false if that fails. */
   async make(registrar: Registrar): Promise<boolean> {
     const made = await RingMemory.of(registrar, this.#parts * this.partBytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     if (made === undefined) return false;

@@ -40,7 +40,7 @@ export class SharedCopies {
     private readonly emptied: () => void,
   ) {}
 
-  /** Copies a message to free memory; undefined if there is none and {@link make} must allocate some. */
+  /** Copies a message to free memory, or returns undefined if {@link make} must allocate some first. */
   take(bytes: Uint8Array): SharedCopy | undefined {
     const blockBytes = blockFor(bytes.length);
     const block = this.#free.get(blockBytes)?.pop();

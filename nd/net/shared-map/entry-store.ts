@@ -35,7 +35,7 @@ export class EntryStore implements RoomUser {
   readonly #expiry: Float64Array;
   /** The next slot to check for expired entries. */
   #sweep = 0;
-  /** The slot at which the next eviction from a full bucket starts to search. */
+  /** The first slot that the next eviction from a full bucket searches. */
   #turn = 0;
 
   constructor(
@@ -117,7 +117,7 @@ export class EntryStore implements RoomUser {
     return this.#room.room[slot] === 0 ? -1 : slot;
   }
 
-  /** Finds a free slot of the key's bucket, evicting an entry if there is none. */
+  /** Finds a free slot of the key's bucket, evicting an entry if the bucket is full. */
   #freeSlot(hash: KeyHash): number {
     const first = firstSlot(hash, this.#buckets);
     const { room, used } = this.#room;

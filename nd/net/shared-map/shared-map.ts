@@ -36,7 +36,7 @@ const REQUESTS = 16;
 
 /** Location and sizes of a shared map, and other options. */
 export interface SharedMapOptions {
-  /** The name by which processes of this user on this host open it, as in `listen({ name })`. Replaces `port` and `host`. */
+  /** The name that processes of this user on this host use to open it, as in `listen({ name })`. Replaces `port` and `host`. */
   readonly name?: string | undefined;
   /** The port on which it can be opened; 0: a free one. Every client that can connect to it can read and change the map. */
   readonly port?: number | undefined;

@@ -1,6 +1,6 @@
 /** Memory for received bytes, which several chunks share. */
 
-/** The memory from which {@link unfilled} allocates, and the number of allocated bytes. */
+/** The memory for allocations of {@link unfilled}, and the number of allocated bytes. */
 let slab = new ArrayBuffer(0);
 let taken = 0;
 
