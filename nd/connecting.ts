@@ -159,7 +159,7 @@ export async function acceptEndpoint(
 }
 
 /**
- * Returns the adapter's address from which to reach a peer: the same address if it is local, otherwise the first one of
+ * Returns the adapter's source address for a peer: the same address if it is local, otherwise the first one of
  * its family.
  */
 function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {

@@ -26,7 +26,7 @@ export const NdQueryFlag = {
 
 const KNOWN_FLAGS = 0x7;
 
-/** Interval at which the address list is read while a caller waits and the kernel does not report changes. */
+/** Interval between reads of the address list while a caller waits and the kernel does not report changes. */
 const PERIOD_MS = 1000;
 
 /** A waiting NotifyAddressListChange. */
@@ -275,7 +275,7 @@ export function ndFlushProviders(): void {
 }
 
 /**
- * NdQueryAddressList: returns the local addresses by which adapters can be opened (port 0), each once.
+ * NdQueryAddressList: returns the local addresses of the adapters that can be opened (port 0), each once.
  *
  * @param flags - an OR of {@link NdQueryFlag}
  * @throws NdError DEVICE_NOT_READY, INVALID_PARAMETER
@@ -285,7 +285,7 @@ export function ndQueryAddressList(flags = 0): SocketAddress[] {
 }
 
 /**
- * NdResolveAddress: returns the adapter's local address from which a route leads to `remote`.
+ * NdResolveAddress: returns the adapter's local address that is the source of the route to `remote`.
  *
  * @param remote - a host's address, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (not a host's address, or no adapter has the route's source),

@@ -21,7 +21,7 @@ import {
 
 /** A provider, with the members that the framework uses. */
 export interface RoutedProvider extends IND2Provider {
-  /** Returns the local address from which a remote one is reached. */
+  /** Returns the local source address for a remote one. */
   localAddressFor(remote: NdAddress, what: string): SocketAddress;
   /** Completes when addresses change after `known` changes; undefined if the caller must poll. */
   awaitChange(known: number): Overlapped<number> | undefined;
@@ -30,7 +30,7 @@ export interface RoutedProvider extends IND2Provider {
 export type { NdProviderEntry };
 
 /**
- * Lists the NetworkDirect v2 providers of vendors on this host, in the order in which they are searched for an address,
+ * Lists the NetworkDirect v2 providers of vendors on this host, in the order of the search for an address,
  * without loading them. The list is empty on other systems than Windows. This function is not part of the SPI.
  *
  * @throws NdError NOT_SUPPORTED if the package koffi is not installed
@@ -58,7 +58,7 @@ function catalogue(): NdProviderEntry[] {
 /** Paths of unusable DLLs that a warning was emitted for. */
 const warned = new Set<string>();
 
-/** Opens the providers for `auto`. Those that cannot be loaded are omitted, and all of them if koffi is not installed. */
+/** Opens the providers for `auto`. Providers that cannot be loaded are omitted, and all of them if koffi is not installed. */
 function usable(): VendorProvider[] {
   let entries: NdProviderEntry[];
   try {

@@ -12,9 +12,9 @@ type QueueOf<R> = (R extends Nd2Result ? IND2CompletionQueue : INDCompletionQueu
 };
 
 /**
- * Returns the next result of a completion queue, and waits if there is none.
+ * Returns the next result of a completion queue, and waits for one if the queue is empty.
  *
- * @param queue - a queue from which no other code takes results meanwhile
+ * @param queue - a queue whose results no other code takes meanwhile
  * @throws NdError BUFFER_OVERFLOW (the queue has overrun), INTERNAL_ERROR, DEVICE_REMOVED, CANCELED (its requests were
  *   cancelled)
  * @example

@@ -1,5 +1,5 @@
 /**
- * Ctrl-C, with one rule for all commands: an interrupted job prints what it has measured and exits with 130; a command that runs until it
+ * Ctrl-C, with one rule for all commands: an interrupted job prints what it has measured and exits with 130. A command that runs until it
  * is stopped (`nd top`, `nd nvme serve`, `nd conformance --serve`) exits with 0. SIGTERM does the same.
  */
 import { nameGiven, printJsonError } from './command-line.js';

@@ -39,7 +39,7 @@ const exitStatus = ({ error }: { error: boolean }): string => (error ? '' : EXIT
 
 async function main(): Promise<void> {
   handleInterrupts();
-  // Errors are then printed with stack traces. Reading the source maps takes a tenth of the startup time.
+  // Errors are then printed with stack traces. Reading the source maps is a tenth of the startup time.
   if (process.env.ND_DEBUG !== undefined) process.setSourceMapsEnabled(true);
   const program = endsInTwo(new Command('nd'))
     .description('NetworkDirect for Node.js')

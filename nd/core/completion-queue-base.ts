@@ -203,7 +203,7 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
   }
 
   protected override released(): void {
-    // Queue pairs keep the queue alive, but there is no client to notify.
+    // Queue pairs keep the queue alive, but no client is left to notify.
     try {
       this.wv.cancelOverlappedRequests();
     } catch {

@@ -43,7 +43,7 @@ const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
 const DISC = Status.CONNECTION_DISCONNECTED;
 
 // biome-ignore format: a table
-/** The status with which a method fails, by state. SUCCESS means that it is allowed. */
+/** The status of each method, by state. SUCCESS means that it is allowed. */
 const legality = {
   //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
   bind:                 [  OK,     ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC ],
@@ -64,7 +64,7 @@ const legality = {
 export type ConnectorMethod = keyof typeof legality;
 export const connectorMethods = Object.keys(legality) as ConnectorMethod[];
 
-/** Returns the status with which `method` fails in `state`. SUCCESS means that it is allowed. */
+/** Returns the status of `method` in `state`. SUCCESS means that it is allowed. */
 export function legalityOf(method: ConnectorMethod, state: ConnectorState): number {
   return legality[method][connectorStates.indexOf(state)]!;
 }

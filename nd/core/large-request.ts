@@ -16,7 +16,7 @@ export interface LargeRequestCosts {
 }
 
 /**
- * Returns the smallest size in bytes at which registering and deregistering memory is not slower than copying it.
+ * Returns the smallest size in bytes that is not slower to register and deregister than to copy.
  *
  * @param most - the largest registration, in bytes
  * @param now - a clock, in any unit

@@ -10,8 +10,8 @@ import { NdObject } from './nd-object.js';
 import type { QueuePairBase } from './queue-pair-base.js';
 
 /**
- * INDMemoryWindow and IND2MemoryWindow, which share an IID, over a window of the layer below. It tracks whether, where
- * and with which key it is bound.
+ * INDMemoryWindow and IND2MemoryWindow, which share an IID, over a window of the layer below. It tracks whether and
+ * where it is bound, and its key.
  */
 export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   protected get interfaces() {

@@ -1,7 +1,7 @@
 import type { Overlapped } from '../../winverbs/index.js';
 import type { NdCompletedRequest, NdOverlappedFile, NdOverlappedObject } from '../spi/common-types.js';
 
-/** An overlapped file as a completion port: collects completed requests in the order in which they were delivered. */
+/** An overlapped file as a completion port: collects completed requests in the order of their delivery. */
 export class OverlappedFile implements NdOverlappedFile {
   readonly #outstanding = new Set<Overlapped<unknown>>();
   readonly #ended: NdCompletedRequest[] = [];

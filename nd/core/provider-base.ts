@@ -82,7 +82,7 @@ export abstract class ProviderBase extends NdObject {
   }
 
   /**
-   * Returns the local address from which a route leads to a remote one.
+   * Returns the local address that is the source of the route to a remote one.
    *
    * @throws NdError INVALID_ADDRESS (not a host's address), NETWORK_UNREACHABLE
    */

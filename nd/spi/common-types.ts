@@ -119,7 +119,7 @@ export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedReque
 /** Options of an adapter instance. They are not part of the SPI. */
 export interface NdAdapterOptions {
   /**
-   * The P_Key of the partition in which the instance connects and listens: a 16-bit number, with the highest bit set
+   * The P_Key of the partition for connecting and listening: a 16-bit number, with the highest bit set
    * for full membership. Its listeners refuse requests for other partitions. By default it connects in the first
    * partition of the port, and accepts requests of every partition that the port is in. The partition is an attribute
    * of the instance, because an address belongs to all partitions of its port.
@@ -225,7 +225,7 @@ export interface NdAdapterInfo {
   /** Maximum length of a memory window, in bytes; 0: the adapter does not support windows. */
   readonly maxWindowSize: number;
   /**
-   * Length in bytes from which registering memory for a Read or Write is faster than copying it for a Send. It is
+   * Smallest length in bytes that is faster to register for a Read or Write than to copy for a Send. It is
    * measured when it is first read.
    */
   readonly largeRequestThreshold: number;
@@ -236,7 +236,7 @@ export interface NdAdapterInfo {
 }
 
 /**
- * ND_MW_DESCRIPTOR: the description of a bound memory window, with which a peer can Read or Write through it. The owner
+ * ND_MW_DESCRIPTOR: the description of a bound memory window, which a peer needs to Read or Write through it. The owner
  * sends its 20 bytes by any means; the peer decodes them once and passes the object to its requests.
  */
 export class NdMwDescriptor {

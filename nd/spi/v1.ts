@@ -53,7 +53,7 @@ export interface INDOverlapped extends NdOverlappedObject {}
  */
 export interface INDProvider extends NdUnknown {
   /**
-   * Returns the local addresses (port 0) by which adapters can be opened. The list changes as addresses come and go.
+   * Returns the local addresses (port 0) of the adapters that can be opened. The list changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see INDProvider::QueryAddressList
@@ -96,7 +96,7 @@ export interface INDAdapter extends INDOverlapped {
    */
   getFileHandle(): NdOverlappedFile;
 
-  /** The address by which the adapter was opened, with port 0. @category Devices */
+  /** The address used to open the adapter, with port 0. @category Devices */
   readonly address: SocketAddress;
 
   /**
@@ -679,7 +679,7 @@ export interface INDConnector extends INDOverlapped {
    *
    * Ends in TIMEOUT if the peer does not reply; the connection has ended even then.
    *
-   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is already disconnecting
+   * @throws CONNECTION_INVALID without a connection, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see INDConnector::Disconnect
    * @category Connect
    */

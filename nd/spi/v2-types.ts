@@ -154,7 +154,7 @@ export interface Nd2AdapterInfo {
   /** Length in bytes up to which INLINE is faster; at most maxInlineDataSize. */
   readonly inlineRequestThreshold: number;
   /**
-   * Length in bytes from which registering memory for a Read or Write is faster than copying it for a Send. It is
+   * Smallest length in bytes that is faster to register for a Read or Write than to copy for a Send. It is
    * measured when it is first read.
    */
   readonly largeRequestThreshold: number;
@@ -230,7 +230,7 @@ export class Nd2RemoteMemory {
   }
 
   /**
-   * Returns the description with which a peer reaches a region of this side from its first byte on. The flags of its
+   * Returns the description that a peer needs to reach a region of this side from its first byte on. The flags of its
    * registration determine what the peer may do.
    *
    * @param region - a region with registered memory
@@ -288,7 +288,7 @@ export interface Nd2SharedReceiveQueueOptions {
   maxRequestSge?: number;
   /** Number of outstanding Receives below which `notify` completes; 0 (default): never. */
   notifyThreshold?: number;
-  /** The CPUs that events should interrupt. By default there is no preference. */
+  /** The CPUs that events should interrupt. By default, any CPU. */
   affinity?: Nd2Affinity;
   /** The file that collects the requests of the queue. */
   overlappedFile?: NdOverlappedFile;

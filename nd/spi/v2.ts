@@ -368,7 +368,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 
   /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered @category Memory */
   readonly address: bigint;
-  /** Length of the registered memory, in bytes; 0 if there is none. @category Memory */
+  /** Length of the registered memory, in bytes; 0 if nothing is registered. @category Memory */
   readonly length: number;
 
   /**
@@ -853,7 +853,7 @@ export interface IND2Connector extends IND2Overlapped {
    * that completed before have been delivered to the peer. Both sides may call it at the same time, and both succeed.
    * It also succeeds if the peer never replies.
    *
-   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is already disconnecting
+   * @throws CONNECTION_INVALID without a connection, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see IND2Connector::Disconnect
    * @category Connect
    */

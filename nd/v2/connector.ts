@@ -6,7 +6,7 @@ import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } f
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';
 
-/** IND2Connector: the client binds it; Connect and Accept have read limits. */
+/** IND2Connector. The client binds it; Connect and Accept have read limits. */
 export class Connector extends ConnectorBase implements IND2Connector {
   protected get interfaces() {
     return ['IND2Overlapped', 'IND2Connector'] as const;

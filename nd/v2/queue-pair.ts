@@ -19,7 +19,7 @@ const OTHER = SILENT_SUCCESS | READ_FENCE;
 /** A shared receive queue, which its queue pairs hold a reference to. */
 type Held = Pick<NdObject, 'addInternalRef' | 'releaseInternalRef'>;
 
-/** IND2QueuePair: the client selects INLINE; remote memory is an address and a token. */
+/** IND2QueuePair. The client selects INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
   protected get interfaces() {
     return ['IND2QueuePair'] as const;

@@ -59,7 +59,7 @@ class PeerAttributes {
 export class NativeConnector implements EndpointBelow {
   readonly reconnects = true;
   #queuePair: NativeQueuePair | undefined;
-  /** Whether Disconnect was called. It completes the notifications; cancelling them would cancel it, too. */
+  /** Whether Disconnect was called. It completes the notifications; cancelling them would also cancel it. */
   #disconnecting = false;
 
   constructor(readonly com: OverlappedObject<'IND2Connector'>) {}

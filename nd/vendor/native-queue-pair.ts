@@ -39,9 +39,9 @@ const opFlags: readonly number[] = Array.from(
     (flags & WvSend.INLINE ? Nd2OpFlag.INLINE : 0),
 );
 
-/** A shared receive queue, from which a queue pair takes its Receives. */
+/** A shared receive queue: the source of a queue pair's Receives. */
 export interface ReceiveSource {
-  /** Removes and returns the record of a Receive; undefined if there is none. */
+  /** Removes and returns the record of a Receive, or undefined if it has no record. */
   take(index: number): RequestRecord | undefined;
 }
 
@@ -269,7 +269,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#initiators[index] = record as RequestRecord;
   }
 
-  /** Removes and returns the record of a completed request; undefined if there is none. */
+  /** Removes and returns the record of a completed request, or undefined if it has no record. */
   take(id: number, failed: boolean): RequestRecord | undefined {
     if (failed) this.broken = true;
     const index = id >>> 1;

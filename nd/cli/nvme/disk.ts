@@ -4,7 +4,7 @@ import { BlockCommand, Command, Io, NvmeConnectionError } from './capsules.js';
 import type { NvmeController } from './controller.js';
 import type { Data, Direction, NvmeQueue } from './queue.js';
 
-/** Part of a namespace for a stream: bytes from `start` up to but not including `end`; default: all. */
+/** Part of a namespace for a stream: bytes from `start` up to but not including `end`. Default: all. */
 export interface Part {
   readonly start?: number;
   readonly end?: number;

@@ -1,6 +1,6 @@
 /**
  * A queue of the target: one connection of a host. It receives command capsules, moves their data with RDMA Reads and Writes, and sends
- * completions. It uses WinVerbs because NetworkDirect lacks Send with Invalidate, with which a completion invalidates the key that Linux
+ * completions. It uses WinVerbs because NetworkDirect lacks Send with Invalidate. A completion uses it to invalidate the key that Linux
  * provides with each command.
  */
 import {

@@ -86,7 +86,7 @@ export abstract class Side {
 
   /** Returns a scatter/gather list with one entry of the side's memory. */
   abstract sge(offset: number, length: number): readonly Piece[];
-  /** Moves one completion to {@link done}. Returns false if there is none. */
+  /** Moves one completion to {@link done}. Returns false if the queue is empty. */
   abstract take(which: Which): boolean;
   abstract notify(which: Which): Overlapped<void>;
   /** The name of a status in {@link done}. */
@@ -242,7 +242,7 @@ export function socketAddress(address: string, port = 0): SocketAddress {
   return { family: address.includes(':') ? 6 : 4, address, port };
 }
 
-/** Private data as text, without the zeros with which the transport pads it. */
+/** Private data as text, without the transport's padding zeros. */
 export function textOf(data: Uint8Array): string {
   const end = data.indexOf(0);
   return Buffer.from(end < 0 ? data : data.subarray(0, end)).toString('latin1');

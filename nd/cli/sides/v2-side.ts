@@ -46,7 +46,7 @@ export interface SideV2Options extends Partial<Nd2QueuePairOptions> {
   /** Default: all rights. */
   readonly rights?: number;
   readonly oneQueue?: boolean;
-  /** The address to connect from; default: the loopback address. */
+  /** The address to connect from. Default: the loopback address. */
   readonly address?: SocketAddress;
 }
 

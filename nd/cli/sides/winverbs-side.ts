@@ -86,7 +86,7 @@ export class Queue {
     throw new Error(`The request '${String(completion.context)}' failed: ${wcName(completion.status)}.`);
   }
 
-  /** Waits for the next `count` completions, all of which must be successful. */
+  /** Waits for the next `count` completions, which must all be successful. */
   async take(count: number): Promise<Completion[]> {
     const taken: Completion[] = [];
     while (taken.length < count) taken.push(await this.next());

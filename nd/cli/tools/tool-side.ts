@@ -272,7 +272,7 @@ export async function openSide(spi: 'v1' | 'v2', address: SocketAddress): Promis
   }
 }
 
-/** Opens the adapter from which the host's routes lead to a peer. */
+/** Opens the adapter that the host's routes to a peer use. */
 export function openTowards(spi: 'v1' | 'v2', peer: SocketAddress): Promise<Side> {
   return openSide(spi, ndResolveAddress(peer));
 }
@@ -284,7 +284,7 @@ export async function awaitClient(tool: Tool, side: Side, link: Link, port: numb
   await listening.request(link).abortOn(tool.signal);
 }
 
-/** Connects. If there is no server, the error contains the command that starts one. */
+/** Connects. Without a server, the error contains the command that starts one. */
 export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Promise<void> {
   try {
     await link.side.connect(peer).abortOn(tool.signal);

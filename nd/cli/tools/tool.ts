@@ -145,7 +145,7 @@ async function withAddress(text: string): Promise<string> {
 }
 
 /**
- * Parses the address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or a host name in
+ * Parses the address of a command line, `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or a host name in
  * place of the IP address. Returns the text of an error if it is invalid.
  *
  * @throws Error if the host name cannot be resolved
@@ -171,7 +171,7 @@ export function format({ family, address, port }: SocketAddress): string {
 
 /**
  * Completes a command with common options, an address as its last argument, and an action that checks the options. Exit
- * codes: 2 for wrong arguments, with the usage; 1 for failures; 3 for a lost peer; 130 for an interrupt, after the
+ * codes: 2 for wrong arguments, with the usage, 1 for failures, 3 for a lost peer, 130 for an interrupt, after the
  * connection has been ended. With `--json`, errors are also printed as a line of JSON.
  *
  * @param port - default port of the address; 0 for tools without a peer
