@@ -93,7 +93,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     return { ...local };
   }
 
-  /** The name of the device that has the endpoint's address; undefined if there is no address or no such device. */
+  /** The name of the device that has the endpoint's address; undefined without an address or such a device. */
   private deviceName(): string | undefined {
     const { local } = this;
     if (local === undefined || isWildcard(local)) return undefined;

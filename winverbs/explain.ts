@@ -48,7 +48,7 @@ const ACCEPTED: Readonly<Record<number, number>> = {
   [QpState.ERROR]: 0,
 };
 
-/** Options that no device here supports, because depths cannot change and there is no alternate path. */
+/** Options that no device here supports, because depths cannot change and alternate paths do not exist. */
 const UNSUPPORTED = CAPABILITIES | FLAGS | PATH_MIG_STATE | ALTERNATE_AV;
 
 function nameOf(table: Readonly<Record<string, number>>, value: number): string {

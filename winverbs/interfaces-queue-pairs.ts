@@ -454,11 +454,11 @@ export interface WvConnectParam {
   /** Private data for the peer: at most 56 bytes for Connect, {@link IWVProvider.maxAcceptData} for Accept. */
   privateData?: Uint8Array;
   /**
-   * Maximum number of the peer's RDMA reads and atomics that this side serves at a time; default: that of the queue
+   * Maximum number of the peer's RDMA reads and atomics that this side serves at a time. Default: that of the queue
    * pair.
    */
   responderResources?: number;
-  /** Maximum number of RDMA reads and atomics of this side that may be outstanding; default: that of the queue pair. */
+  /** Maximum number of RDMA reads and atomics of this side that may be outstanding. Default: that of the queue pair. */
   initiatorDepth?: number;
   /** Retries without an acknowledgement, 0 to 7; default: 7. */
   retryCount?: number;
@@ -474,7 +474,7 @@ export interface WvConnectParam {
 export interface WvConnectAttributes {
   /** This side's address and port; the IPv4 wildcard if none is bound. */
   readonly localAddress: SocketAddress;
-  /** The peer's address and port; undefined if there is no peer. */
+  /** The peer's address and port; undefined without a peer. */
   readonly peerAddress: SocketAddress | undefined;
   /** The device, port and partition of the connection, or of the request for one. */
   readonly device: WvDeviceAddress;
@@ -554,13 +554,13 @@ export interface WvDatagramParam {
 export interface WvDatagramAttributes {
   /** This side's address and port. */
   readonly localAddress: SocketAddress;
-  /** The peer's address and port, or the group's; undefined if there is no peer. */
+  /** The peer's address and port, or the group's; undefined without a peer. */
   readonly peerAddress: SocketAddress | undefined;
   /** The device of the local address, its port and partition. */
   readonly device: WvDeviceAddress;
   /** Maximum number of waiting requests of a listener. */
   readonly backlog: number;
-  /** The address vector for an address handle on {@link device}; undefined if there is no peer. */
+  /** The address vector for an address handle on {@link device}; undefined without a peer. */
   readonly addressVector: WvAddressVector | undefined;
   /** The peer's queue pair number; 0 if unknown, as for the sender of a lookup, or 0xFFFFFF for a group. */
   readonly qpn: number;

@@ -624,7 +624,7 @@ export interface WvSge {
   length: number;
 }
 
-/** A peer's description of its memory, from which a {@link RemoteMemory} is created. */
+/** A peer's description of its memory, used to create a {@link RemoteMemory}. */
 export interface WvRemoteMemory {
   /** The address of the first byte, 64 bits: a bigint, or a number below 2^53. */
   readonly address: bigint | number;

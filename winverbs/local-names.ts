@@ -20,7 +20,7 @@ export function claimLocalName(name: string): LocalNameClaim {
 }
 
 /**
- * Returns the RDMA ports that the owner of a name has published, normally one. There is none if the name has no owner
+ * Returns the RDMA ports that the owner of a name has published, normally one. The list is empty if the name has no owner
  * or its owner does not listen yet. There are two for a moment when a new owner replaces one that has died.
  *
  * @param name - as for {@link claimLocalName}

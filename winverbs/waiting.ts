@@ -56,7 +56,7 @@ export async function firstTaken<Q extends Notifying, R>(
 }
 
 /**
- * Returns the next completion of a queue, and waits if there is none.
+ * Returns the next completion of a queue, and waits for one if the queue is empty.
  *
  * @param cq - a queue that is not polled elsewhere meanwhile
  * @throws WvError BUFFER_OVERFLOW (the queue has overrun), DEVICE_REMOVED, CANCELED (the queue's requests were
