@@ -301,7 +301,7 @@ export class TransferStream extends Duplex {
   };
 
   protected command(opcode: number): void {
-    if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer takes no commands');
+    if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer does not receive commands');
     this.#commandSge[0].offset = (RECEIVES + opcode) * COMMAND_BYTES;
     this.#qp.send(this.#next(true), this.#commandSge, WvSend.SIGNALED);
   }

@@ -23,7 +23,7 @@ export interface ServerOptions extends TransferOptions, RespLimits {
 /** Connection requests that may wait. */
 const BACKLOG = 511;
 
-/** The server's end of a connection: it answers what features there are, which is none. */
+/** The server's end of a connection. It replies that it has no features. */
 class ServerStream extends TransferStream {
   protected override obey(command: Buffer): void {
     const opcode = command.readUInt16BE();
@@ -31,7 +31,7 @@ class ServerStream extends TransferStream {
       command.copy(this.own(opcode), Field.SELECT, Field.SELECT, Field.SELECT + 2);
       this.command(opcode);
     } else if (opcode === Opcode.SET_FEATURE) {
-      if (command.readBigUInt64BE(Field.FEATURES) !== 0n) throw wrong('features, of which there are none');
+      if (command.readBigUInt64BE(Field.FEATURES) !== 0n) throw wrong('unsupported features');
     } else super.obey(command);
   }
 }
