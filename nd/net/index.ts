@@ -91,7 +91,7 @@ export interface ConnectChannelParameters extends ConnectChannelOptions {
  * @param host - an IP address or host name; default `'localhost'`
  * @param options - `signal`, sizes
  * @param listener - listener for `'connect'`; always the last argument
- * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError (`host` is not a host)
+ * @throws RangeError `ERR_SOCKET_BAD_PORT`, TypeError (`host` is not a host)
  * @example
  * ```ts
  * const socket = connect(7000, 'localhost');

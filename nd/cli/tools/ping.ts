@@ -112,7 +112,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const pingCommand = tool(
   withTransfer(
     new Command('ping').description(
-      'measure messages per second from client to server; Latency: time per message, Bytes/Sec: one direction',
+      'measure messages per second from client to server (Latency: time per message, Bytes/Sec: one direction)',
     ),
     ITERATIONS,
   ),

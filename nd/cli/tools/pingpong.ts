@@ -71,7 +71,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const pingpongCommand = tool(
   withTransfer(
     new Command('pingpong').description(
-      'measure messages back and forth; Latency: half a round trip, Bytes/Sec: both directions',
+      'measure messages back and forth (Latency: half a round trip, Bytes/Sec: both directions)',
     ),
     ITERATIONS,
   ),

@@ -76,7 +76,7 @@ export const rpingCommand = tool(
   withTransfer(
     new Command('rping')
       .description(
-        'measure RDMA Writes or Reads per second; Latency: time per request, Bytes/Sec: one direction',
+        'measure RDMA Writes or Reads per second (Latency: time per request, Bytes/Sec: one direction)',
       )
       .option('-w, --write', 'RDMA Writes (the default); the server permits both')
       .option('-r, --read', 'RDMA Reads'),

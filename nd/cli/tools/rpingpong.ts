@@ -193,7 +193,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
 export const rpingpongCommand = tool(
   withTransfer(
     new Command('rpingpong').description(
-      'measure RDMA Writes back and forth, detected by polling memory; Latency: a whole round trip, Bytes/Sec: one direction',
+      'measure RDMA Writes back and forth, detected by polling memory (Latency: a whole round trip, Bytes/Sec: one direction)',
     ),
     ITERATIONS,
   ),
