@@ -29,7 +29,7 @@ test('a request that comes byte by byte costs little more than its bytes', () =>
   assert.ok(string!.every((byte, n) => byte === (n & 0xff)));
 });
 
-test('a parser tells what memory it holds', () => {
+test('a parser reports the memory that it holds', () => {
   const parser = new RequestParser(MEBI);
   const push = (bytes: Buffer | string): readonly Buffer[] | undefined => {
     parser.push(Buffer.from(bytes));
@@ -114,7 +114,7 @@ test('replies that are not read count as well', async () => {
     for (let ping = 0; ping < 10; ping += 1) assert.is(await good.request('PING'), '+PONG');
   }
   assert.is(server.clients, 4);
-  // Of equals, the one that asks for more.
+  // Among equal clients, the one that requests more is ended.
   await (await ask(5)).ended();
   await until(() => server.clients === 4);
   assert.is(await good.request('PING'), '+PONG');

@@ -105,7 +105,7 @@ for (const link of ['auto', 'wire'] as const) {
   );
 }
 
-long(test, 'nothing is left of Workers, no matter in which state they end', async () => {
+long(test, 'nothing is left of Workers, whatever their state at the end', async () => {
   const [server, peer] = await Promise.all([Peer.start(), Peer.start()]);
   const listener = await server.listen('nd', ADDRESS);
   /** A server that never accepts. */

@@ -260,7 +260,7 @@ test('Connect passes the parameters of the REQ to the CM', () => {
   assert.is(parameters!.ackTimeoutCode, 17);
 });
 
-test('N8: only a queue pair with a shared receive queue asks its peer to wait without a limit', () => {
+test('N8: only a queue pair with a shared receive queue makes its peer wait without a limit', () => {
   const param = { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 7 };
   const reported = (withSrq: boolean) => {
     const { rig, id } = scene('routeResolved');

@@ -114,7 +114,7 @@ test("the peer's invalidation returns the window's own result, even if the array
   endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
 });
 
-test('in a batch in which every message invalidates a window, no result is lost', () => {
+test('no result is lost in a batch of messages that all invalidate a window', () => {
   const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig({ outbound: 8, inbound: 8 });
   for (let i = 0; i < 8; i += 1) {
     const window = adapter.createMemoryWindow(result(`window ${i}`));

@@ -28,7 +28,7 @@ import { ethGuid } from '../helpers/kernel-rig.js';
 import { throwsWv } from '../helpers/outcome.js';
 import { failWith, openPair, RigDoor } from '../helpers/rig-door.js';
 
-test('objects are destroyed from the bottom up, no matter in which order they are released', () => {
+test('objects are destroyed from the bottom up, whatever the order of their releases', () => {
   const forwards = openPair();
   for (const object of [...forwards.all]) object.release();
   const backwards = openPair();
