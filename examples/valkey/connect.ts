@@ -1,4 +1,4 @@
-/** `connectValkey` is to a Valkey server over RDMA what `net.connect` is to one over TCP. */
+/** `connectValkey` connects to a Valkey server over RDMA as `net.connect` does over TCP. */
 import { lookup } from 'node:dns/promises';
 import { addAbortSignal } from 'node:stream';
 import { addressOf, gidOf, type KernelOptionsInput, openProvider } from 'networkdirect/winverbs';
@@ -8,11 +8,11 @@ import { CONNECT, type TransferOptions, TransferStream } from './transfer-stream
 export interface ValkeyOptions extends TransferOptions {
   /** A name or an IP address; default '127.0.0.1'. */
   readonly host?: string | undefined;
-  /** Default 6379. */
+  /** Port; default 6379. */
   readonly port?: number | undefined;
-  /** Destroys the stream with an AbortError. */
+  /** Destroys the stream with an AbortError when aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** Options of `openProvider`, as `{ hca: 'rdma' }` for RDMA NICs alone. The default is those of ND_OPTIONS. */
+  /** Options of `openProvider`, such as `{ hca: 'rdma' }` for RDMA NICs only; default: those of ND_OPTIONS. */
   readonly kernel?: KernelOptionsInput | undefined;
 }
 
@@ -29,7 +29,7 @@ async function dial(stream: TransferStream, options: ValkeyOptions): Promise<voi
   const { address, family } = await lookup(host);
   if (stream.destroyed) return;
   const peer = { address, port, family: family === 6 ? 6 : 4 } as const;
-  // Objects created from it keep it.
+  // Objects created from it keep it open.
   using provider = openProvider(kernel);
   const { device, addressVector } = provider.resolvePath(peer);
   const local = { ...peer, address: addressOf(gidOf(addressVector.sourceGid)), port: 0 };

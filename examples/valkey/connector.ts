@@ -1,14 +1,14 @@
-/** Lets `iovalkey` and `ioredis` speak to Valkey over RDMA: `new Redis({ host, port, Connector: ValkeyConnector })`. */
+/** Connects `iovalkey` and `ioredis` to Valkey over RDMA: `new Redis({ host, port, Connector: ValkeyConnector })`. */
 import { connectValkey, type ValkeyOptions } from './connect.js';
 import type { TransferStream } from './transfer-stream.js';
 
-/** The libraries create one for each client, from its options, and request a stream from it whenever the client connects. */
+/** The libraries create a connector for each client from its options, and call `connect` whenever the client connects. */
 export class ValkeyConnector {
   #stream: TransferStream | undefined;
 
   constructor(private readonly options: ValkeyOptions) {}
 
-  /** Never fails: that a server is not there comes as the stream's 'error' and 'close', and the library tries again. */
+  /** Never fails. If the server is unreachable, the stream emits 'error' and 'close', and the library retries. */
   async connect(): Promise<TransferStream> {
     this.#stream = connectValkey(this.options);
     return this.#stream;
@@ -18,6 +18,6 @@ export class ValkeyConnector {
     this.#stream?.end();
   }
 
-  /** Whether the server that answers is the right one. */
+  /** Whether the server that replies is the intended one. */
   readonly check = (): boolean => true;
 }

@@ -1,26 +1,26 @@
-/** Requests in RESP 2, the protocol of Redis and Valkey: arrays of strings with their lengths, or lines of words. */
+/** Parses requests in RESP 2, the protocol of Redis and Valkey: arrays of length-prefixed strings, or lines of words. */
 
-/** Bytes of the longest line: the count of an array, a length, or a whole request of words. */
+/** Maximum length of a line in bytes: an array's count, a string's length, or a whole request of words. */
 const LINE_BYTES = 4096;
-/** Strings of the longest request. */
+/** Maximum number of strings in a request. */
 const STRINGS = 16_384;
-/** Memory of a string beside its bytes, roughly. */
+/** Approximate memory overhead of a string, in bytes. */
 export const STRING_BYTES = 200;
 const [STAR, DOLLAR, CR, LF] = Buffer.from('*$\r\n');
 const NOTHING = Buffer.alloc(0);
 
-/** The received bytes are not a request. The connection must end, because the next request cannot be found. */
+/** The received bytes are not a valid request. The connection must end, because the start of the next request is unknown. */
 export class RequestError extends Error {}
 
 export class RequestParser {
-  /** Bytes that are not parsed yet: #bytes from #at on, then #more. Together #size bytes. */
+  /** Received bytes that are not parsed yet: #bytes from #at on, then #more; #size bytes in total. */
   #bytes: Buffer = NOTHING;
   #at = 0;
   #more: Uint8Array[] = [];
   #size = 0;
-  /** Nothing can be parsed before there are so many bytes. */
+  /** Number of bytes required to parse further. */
   #needed = 1;
-  // The request that has begun: its strings so far, how many are missing, and the length of the next one, or -1.
+  // The current request: its strings so far, the number of missing ones, and the length of the next one, or -1.
   #strings: Buffer[] = [];
   #missing = 0;
   #length = -1;
@@ -28,24 +28,24 @@ export class RequestParser {
   /** Bytes of earlier #bytes, whose memory these strings share. */
   #kept = 0;
 
-  /** @param mostBytes - of the strings of one request */
+  /** @param mostBytes - Maximum total length of the strings of a request */
   constructor(private readonly mostBytes: number) {}
 
-  /** The memory that it holds, in bytes. */
+  /** Memory held by the parser, in bytes. */
   get heldBytes(): number {
     return this.#kept + this.#at + this.#size + this.#strings.length * STRING_BYTES;
   }
 
   push(chunk: Buffer): void {
     this.#size += chunk.length;
-    // Each is longer than the next, so that they are few, even if a request comes byte by byte.
+    // Each chunk is longer than the next, so there are only a few even if a request arrives byte by byte.
     let last: Uint8Array = chunk;
     while (this.#more.length > 0 && this.#more.at(-1)!.length <= last.length)
       last = Buffer.concat([this.#more.pop()!, last]);
     this.#more.push(last);
   }
 
-  /** The next request, whose strings share memory with what was pushed, or undefined if it is not whole yet. @throws RequestError */
+  /** Returns the next request, whose strings share memory with the pushed chunks; undefined if it is incomplete. @throws RequestError */
   next(): Buffer[] | undefined {
     while (this.#size >= this.#needed) {
       if (this.#more.length > 0) {
@@ -83,7 +83,7 @@ export class RequestParser {
     return strings;
   }
 
-  /** The next line without its end. Otherwise it cannot be parsed before there are more bytes. */
+  /** Returns the next line without its line end; undefined until more bytes have arrived. */
   #line(): Buffer | undefined {
     const end = this.#bytes.indexOf(LF!, this.#at);
     const length = (end < 0 ? this.#bytes.length : end) - this.#at;
@@ -97,7 +97,7 @@ export class RequestParser {
     return line;
   }
 
-  /** Takes the next string, or its length. */
+  /** Parses the next string, or its length. */
   #string(): boolean {
     if (this.#length < 0) {
       const line = this.#line();
@@ -126,7 +126,7 @@ export class RequestParser {
   }
 }
 
-/** The number behind the first byte of a line. */
+/** Returns the number after the first byte of a line. */
 function numberOf(line: Buffer, most: number, what: string): number {
   const text = line.toString('latin1', 1);
   if (!/^\d{1,10}$/.test(text) || Number(text) > most) throw new RequestError(`invalid ${what} length`);

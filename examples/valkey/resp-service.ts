@@ -2,19 +2,19 @@
 import type { Duplex } from 'node:stream';
 import { RequestError, RequestParser, STRING_BYTES } from './request-parser.js';
 
-/** Bounds of the memory that clients can make the service keep. */
+/** Limits on the memory that clients can make the service hold. */
 export interface RespLimits {
-  /** Bytes of one request; default 16 MiB. */
+  /** Maximum size of a request in bytes; default 16 MiB. */
   readonly requestBytes?: number | undefined;
-  /** Bytes of all keys and values; default 512 MiB. */
+  /** Maximum size of all keys and values in bytes; default 512 MiB. */
   readonly storeBytes?: number | undefined;
-  /** Bytes of all requests that are not whole and replies that are not read; default 256 MiB. */
+  /** Maximum size of all incomplete requests and unread replies in bytes; default 256 MiB. */
   readonly clientBytes?: number | undefined;
 }
 
-/** Memory of an entry beside its bytes, roughly. */
+/** Approximate memory overhead of an entry, in bytes. */
 const ENTRY_BYTES = STRING_BYTES;
-/** A longer value is not copied into its reply. */
+/** Values longer than this are not copied into their reply. */
 const COPY_BYTES = 16 * 1024;
 const CRLF = Buffer.from('\r\n');
 const OK = '+OK\r\n';
@@ -24,7 +24,7 @@ const INFO = Buffer.from(
   '# Server\r\nserver_name:networkdirect-example\r\nredis_version:7.2.4\r\nredis_mode:standalone\r\nloading:0\r\n',
 );
 
-/** A reply as it is sent, the bytes of a string, or null for no string. */
+/** An encoded reply, or the bytes of a string; null: no string. */
 type Reply = string | Buffer | null;
 
 interface Client {
@@ -36,7 +36,7 @@ interface Client {
 }
 
 interface Command {
-  /** Strings behind the name. */
+  /** Number of strings after the name. */
   readonly least: number;
   readonly most: number;
   run(strings: readonly Buffer[], client: number): Reply;
@@ -66,7 +66,7 @@ export class RespService {
       ['INCR', { least: 1, most: 1, run: ([key]) => this.#increment(keyOf(key!)) }],
       ['BGSAVE', { least: 0, most: 1, run: () => '+Background saving started\r\n' }],
       ['QUIT', { least: 0, most: Infinity, run: () => OK }],
-      // Client libraries send these before anything else.
+      // Client libraries send these first.
       ['HELLO', { least: 0, most: Infinity, run: ([version], client) => hello(version, client) }],
       ['CLIENT', { least: 1, most: Infinity, run: ([command], client) => aboutClient(command!, client) }],
       ['INFO', { least: 0, most: Infinity, run: () => INFO }],
@@ -78,7 +78,7 @@ export class RespService {
     ]);
   }
 
-  /** Replies to the requests on a stream until its end. A client that does not read replies is not read from. */
+  /** Replies to the requests on a stream until it ends. While a client does not read its replies, its requests are not read. */
   serve(stream: Duplex): void {
     this.#lastId += 1;
     const parser = new RequestParser(this.#requestBytes);
@@ -103,7 +103,7 @@ export class RespService {
     stream.once('close', () => this.#forget(client));
   }
 
-  /** Sets what a client holds. Beyond what all may hold, those with most lose their connections, this one before its equals. */
+  /** Sets the memory that a client holds. While the total exceeds the limit, the client with the most is disconnected; if equal, this one. */
   #charge(client: Client, bytes: number): void {
     this.#heldBytes += bytes - client.heldBytes;
     client.heldBytes = bytes;
@@ -121,7 +121,7 @@ export class RespService {
     this.#clients.delete(client);
   }
 
-  /** Replies to all requests that are there. False: the stream is full before. */
+  /** Replies to all requests that have arrived. False: the stream became full first. */
   #replyAll({ id, stream, parser }: Client): boolean {
     stream.cork();
     try {
@@ -190,7 +190,7 @@ const keyOf = (bytes: Buffer): string => bytes.toString('latin1');
 const nameOf = ([name]: readonly Buffer[]): string => name!.toString('latin1', 0, 16).toUpperCase();
 const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`;
 
-/** False: the stream wants no more for now. */
+/** False: the stream's buffer is full. */
 function send(stream: Duplex, reply: Reply): boolean {
   if (reply === null) return stream.write('$-1\r\n');
   if (typeof reply === 'string') return stream.write(reply);

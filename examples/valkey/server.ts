@@ -3,7 +3,7 @@
  *
  *   node dist/examples/valkey/server.js [address [port]]
  *
- * ND_OPTIONS='{"hca":"rdma"}' in the environment chooses RDMA NICs alone.
+ * ND_OPTIONS='{"hca":"rdma"}' in the environment selects RDMA NICs only.
  */
 import { ValkeyServer } from './valkey-server.js';
 

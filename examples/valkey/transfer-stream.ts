@@ -1,10 +1,10 @@
 /**
- * A byte stream over a reliable connection, as Valkey's RDMA transport has it; both roles are alike.
+ * A byte stream over a reliable connection, as defined by Valkey's RDMA transport; both roles work alike.
  *
- * Each side has a receive buffer, which the other one writes to. A command of 32 bytes, sent as a message, names it
- * (RegisterXferMemory). Data are RDMA Writes with immediate data, one behind the other from the start of the buffer; the immediate
- * is their number of bytes, and nothing else says where they lie. A full buffer is written to again only after its owner has read
- * all of it, and has named it again.
+ * Each side has a receive buffer that the other side writes to. A command of 32 bytes, sent as a message, announces it
+ * (RegisterXferMemory). Data are RDMA Writes with immediate data, one after the other from the start of the buffer. The immediate
+ * is the number of bytes written, and nothing else identifies their location. A full buffer is reused only after its owner has read
+ * all of it and has announced it again.
  */
 import { Duplex } from 'node:stream';
 import {
@@ -27,48 +27,48 @@ import {
   type WvSge,
 } from 'networkdirect/winverbs';
 
-/** The first two bytes of a command, and where its fields begin. Numbers are big-endian. */
+/** Values of the first two bytes of a command, and offsets of its fields. Numbers are big-endian. */
 export const Opcode = { GET_FEATURE: 0, SET_FEATURE: 1, KEEPALIVE: 2, REGISTER_XFER_MEMORY: 3 } as const;
 export const Field = { SELECT: 2, ADDRESS: 16, LENGTH: 24, FEATURES: 24, RKEY: 28 } as const;
 const COMMAND_BYTES = 32;
-/** Receives that are posted at any time, each for a command or the immediate of a Write. */
+/** Number of Receives that are always posted; each receives a command or the immediate of a Write. */
 const RECEIVES = 1024;
-/** Requests that may be outstanding: Writes, and commands. */
+/** Maximum number of outstanding requests: Writes, and commands. */
 const WRITES = 1008;
 const COMMANDS = 16;
-/** No RDMA Reads; a peer that has no Receive posted is waited for (RNR retry 7). */
+/** No RDMA Reads; RNR retry 7: waits for a peer that has no Receive posted. */
 export const CONNECT = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 } as const;
-/** One Write of so many makes a completion, which stands for those before it, too: each one can wake this side. */
+/** One in this many Writes is signaled, and its completion also covers those before it. Fewer completions wake this side less often. */
 const SIGNAL_EVERY = 64;
-/** Completions of a poll, and polls in one turn of the event loop, which no flood may hold. */
+/** Completions per poll, and polls per turn of the event loop, so that a flood cannot block the loop. */
 const BATCH = 64;
 const POLLS = 16;
-/** A peer is lost when it has acknowledged nothing for so many keep-alive intervals. */
+/** A peer that has acknowledged nothing for this many keep-alive intervals is considered lost. */
 const SILENT = 5;
 
 type Callback = (error?: Error | null) => void;
 
-/** The context of a request that makes a completion: where it ends in the stream, and how many requests complete with it. */
+/** The context of a signaled request: its end position in the stream, and the number of requests that complete with it. */
 type Mark = readonly [position: number, requests: number];
 
 export interface TransferOptions {
-  /** Bytes of the buffer that the peer writes to; default 1 MiB. */
+  /** Size in bytes of the buffer that the peer writes to; default 1 MiB. */
   readonly receiveBytes?: number | undefined;
-  /** Bytes that may be on their way to the peer; default 1 MiB. */
+  /** Maximum number of bytes in flight to the peer; default 1 MiB. */
   readonly sendBytes?: number | undefined;
-  /** Milliseconds between two keep-alives; default 3000. */
+  /** Keep-alive interval in milliseconds; default 3000. */
   readonly keepAliveMs?: number | undefined;
 }
 
-/** Has the members of `net.Socket` that client libraries use. `end` ends both directions, once all was acknowledged. */
+/** Has the members of `net.Socket` that client libraries use. `end` ends both directions once everything has been acknowledged. */
 export class TransferStream extends Duplex {
-  /** Until 'connect' is emitted. Data written meanwhile waits. */
+  /** True until 'connect' is emitted. Data written before that are queued. */
   connecting = true;
   #endpoint: IWVConnectEndpoint | undefined;
   #device: IWVDevice | undefined;
   #cq!: IWVCompletionQueue;
   #qp!: IWVConnectQueuePair;
-  /** The connection is over. Data that has arrived can still be read. */
+  /** The connection has ended. Data that have arrived can still be read. */
   #over = false;
   // The receive buffer: bytes from #taken to #arrived wait for the reader.
   #received!: Buffer;
@@ -79,7 +79,7 @@ export class TransferStream extends Duplex {
   #remote!: RemoteMemory;
   #remoteLength = 0;
   #remoteAt = 0;
-  // The send buffer, used in a circle, by positions in the stream: posted, the last Mark, acknowledged. Then the data that waits for room.
+  // The circular send buffer, by positions in the stream: posted, the last Mark, acknowledged. Then data that wait for room.
   #sending!: Buffer;
   #sendingSge!: [WvSge];
   #posted = 0;
@@ -88,7 +88,7 @@ export class TransferStream extends Duplex {
   #rest: Uint8Array = new Uint8Array(0);
   #written: Callback | undefined;
   #finished: Callback | undefined;
-  /** The peer's commands, a slot for each Receive, and behind them this side's own, a slot for each opcode. */
+  /** The peer's commands, a slot for each Receive, followed by this side's own, a slot for each opcode. */
   #commands!: Buffer;
   #commandSge!: [WvSge];
   // Requests that have not completed, and those after the last Mark.
@@ -103,7 +103,7 @@ export class TransferStream extends Duplex {
     super({ allowHalfOpen: false });
   }
 
-  /** Takes over both references, and connects by `establish`. Failures destroy the stream. */
+  /** Takes ownership of both references, and connects with `establish`. Failures destroy the stream. */
   async open(
     endpoint: IWVConnectEndpoint,
     device: IWVDevice,
@@ -117,7 +117,7 @@ export class TransferStream extends Duplex {
       void this.#pump();
       await establish(this.#qp);
       if (this.#over) return;
-      // Data that came before the peer's disconnect can be read after it.
+      // Data that arrived before the peer's disconnect can be read after it.
       endpoint.keepQueuePairOnDisconnect(true);
       endpoint.notifyDisconnect().then(undefined, (error) => this.#attempt(() => this.#disconnected(error)));
       this.command(Opcode.REGISTER_XFER_MEMORY);
@@ -148,7 +148,7 @@ export class TransferStream extends Duplex {
     this.#received = zeros(receiveBytes);
     this.#sending = zeros(sendBytes);
     this.#commands = zeros((RECEIVES + 4) * COMMAND_BYTES);
-    // The peer can write to its buffer, and to nothing else.
+    // The peer can write to this buffer only.
     const { address, rkey } = pd.registerMemory(this.#received, WvAccess.REMOTE_WRITE);
     this.#sendingSge = [{ region: pd.registerMemory(this.#sending, 0), offset: 0, length: 0 }];
     const region = pd.registerMemory(this.#commands, WvAccess.LOCAL_WRITE);
@@ -158,7 +158,7 @@ export class TransferStream extends Duplex {
     naming.writeBigUInt64BE(BigInt(address), Field.ADDRESS);
     naming.writeUInt32BE(receiveBytes, Field.LENGTH);
     naming.writeUInt32BE(rkey, Field.RKEY);
-    // There are Receives before there is a connection, so that no message of the peer finds none.
+    // Receives are posted before connecting, so that the peer's first message does not end in RNR.
     for (let slot = 0; slot < RECEIVES; slot += 1) this.#receive(slot);
   }
 
@@ -166,7 +166,7 @@ export class TransferStream extends Duplex {
     return this.#commands.subarray(slot * COMMAND_BYTES, (slot + 1) * COMMAND_BYTES);
   }
 
-  /** This side's command of an opcode. */
+  /** This side's command with an opcode. */
   protected own(opcode: number): Buffer {
     return this.#command(RECEIVES + opcode);
   }
@@ -211,7 +211,7 @@ export class TransferStream extends Duplex {
     this.#receive(context as number);
   }
 
-  /** Obeys a command of the peer. Those of features are for servers. */
+  /** Executes a command of the peer. Only servers receive commands for features. */
   protected obey(command: Buffer): void {
     const opcode = command.readUInt16BE();
     if (opcode === Opcode.KEEPALIVE) return;
@@ -230,7 +230,7 @@ export class TransferStream extends Duplex {
     this.#deliver();
   }
 
-  /** Gives the reader a copy, because the peer overwrites a buffer that is named again. */
+  /** Passes a copy to the reader, because the peer overwrites a buffer that is announced again. */
   #deliver(): void {
     while (this.#wanted && this.#taken < this.#arrived) {
       const chunk = Buffer.from(this.#received.subarray(this.#taken, this.#arrived));
@@ -252,12 +252,12 @@ export class TransferStream extends Duplex {
     this.#attempt(this.#flush);
   }
 
-  /** Sends the data that a program has written while `_write` was not done. */
+  /** Data that a program has written while `_write` was in progress. */
   override _writev(chunks: readonly { readonly chunk: Uint8Array }[], written: Callback): void {
     this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'utf8', written);
   }
 
-  /** Posts what was written, as far as the peer's buffer and the send buffer have room. */
+  /** Posts written data while the peer's buffer and the send buffer have room. */
   readonly #flush = (): void => {
     const written = this.#written;
     if (written === undefined || this.connecting) return;
@@ -279,7 +279,7 @@ export class TransferStream extends Duplex {
       this.#remoteAt += bytes;
     }
     this.#written = undefined;
-    // Later, so that all else that the program writes now comes in one `_writev`.
+    // Deferred, so that everything else that the program writes now arrives in one `_writev`.
     queueMicrotask(written);
   };
 
@@ -289,7 +289,7 @@ export class TransferStream extends Duplex {
     else this.#attempt(this.#finish);
   }
 
-  /** Ends both directions, because the protocol has no end of one, when the last byte has been acknowledged. */
+  /** Ends both directions when the last byte has been acknowledged; the protocol cannot end only one. */
   readonly #finish = (): void => {
     const finished = this.#finished;
     if (finished === undefined) return;
@@ -301,7 +301,7 @@ export class TransferStream extends Duplex {
   };
 
   protected command(opcode: number): void {
-    if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer does not receive commands');
+    if (this.#outstanding >= WRITES + COMMANDS) throw lost('the peer does not accept commands');
     this.#commandSge[0].offset = (RECEIVES + opcode) * COMMAND_BYTES;
     this.#qp.send(this.#next(true), this.#commandSge, WvSend.SIGNALED);
   }
@@ -319,11 +319,11 @@ export class TransferStream extends Duplex {
 
   readonly #beat = (): void => {
     if (this.#outstanding === this.#unmarked) this.command(Opcode.KEEPALIVE);
-    else if (++this.#silent > SILENT) throw lost('the peer acknowledges nothing');
+    else if (++this.#silent > SILENT) throw lost('the peer does not respond');
   };
 
   #disconnected(error: unknown): void {
-    // Completions from before the end.
+    // Processes what arrived before the disconnect.
     if (!this.#over) this.#poll(RECEIVES + WRITES + COMMANDS);
     if (this.#over) return;
     const ended = (error as StatusError).status === Status.CONNECTION_DISCONNECTED;
@@ -332,7 +332,7 @@ export class TransferStream extends Duplex {
     this.#deliver();
   }
 
-  /** Destroys the stream after a failure outside of a promise. */
+  /** Runs a function outside a promise; an error destroys the stream. */
   readonly #attempt = (run: () => void): void => {
     try {
       run();
@@ -354,14 +354,14 @@ export class TransferStream extends Duplex {
     this.#device = undefined;
     this.#over = true;
     clearInterval(this.#keepAlive);
-    // Ends the queue pair at once. It fails without a connection, or if the peer does not confirm, which can take long.
+    // Ends the queue pair immediately. Fails, possibly after a long wait, if there was no connection or the peer does not confirm.
     const confirmed = (async () => endpoint?.disconnect())().catch(() => {});
     await device?.[Symbol.asyncDispose]();
     await confirmed;
     endpoint?.release();
   }
 
-  /** Once, unlike that of a socket: client libraries set and clear it around what they wait for. */
+  /** Fires once, unlike a socket's: client libraries set it before waiting and clear it afterwards. */
   setTimeout(ms: number, callback?: () => void): this {
     clearTimeout(this.#timeout);
     if (ms > 0 && callback !== undefined) this.#timeout = setTimeout(callback, ms);
@@ -376,4 +376,4 @@ const zeros = (bytes: number): Buffer => Buffer.from(allocate(bytes).buffer, 0, 
 const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 const lost = (why: string): Error => failure('ECONNRESET', `The connection is lost: ${why}.`);
 export const wrong = (what: string): Error =>
-  failure('EPROTO', `The peer does not keep to the protocol: it has sent ${what}.`);
+  failure('EPROTO', `The peer violates the protocol: it has sent ${what}.`);

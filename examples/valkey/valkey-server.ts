@@ -12,18 +12,18 @@ import { CONNECT, Field, Opcode, type TransferOptions, TransferStream, wrong } f
 export interface ServerOptions extends TransferOptions, RespLimits {
   /** An IP address of this host; default '127.0.0.1'. */
   readonly host?: string | undefined;
-  /** Default 6379; 0: a free one. */
+  /** Port; default 6379. 0: a free port. */
   readonly port?: number | undefined;
-  /** Connections at a time; more are rejected. Default 256. */
+  /** Maximum number of simultaneous connections; more are rejected. Default 256. */
   readonly maxClients?: number | undefined;
-  /** Of `openProvider`. Default: the environment variable ND_OPTIONS. */
+  /** Options of `openProvider`. Default: the environment variable ND_OPTIONS. */
   readonly kernel?: KernelOptionsInput | undefined;
 }
 
-/** Connection requests that may wait. */
+/** Maximum number of waiting connection requests. */
 const BACKLOG = 511;
 
-/** The server's end of a connection. It replies that it has no features. */
+/** The server's end of a connection. It replies to GET_FEATURE that it has no features. */
 class ServerStream extends TransferStream {
   protected override obey(command: Buffer): void {
     const opcode = command.readUInt16BE();
@@ -100,7 +100,7 @@ export class ValkeyServer {
     const opened = this.#provider.openDevice(device.deviceGuid);
     const stream = new ServerStream(this.options);
     this.#clients.add(stream);
-    // An error of a client ends only its own connection.
+    // A faulty client loses only its own connection.
     stream.on('error', () => {});
     stream.on('close', () => this.#clients.delete(stream));
     this.#service.serve(stream);

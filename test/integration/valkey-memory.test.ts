@@ -1,4 +1,4 @@
-/** Memory of the Valkey server of examples/valkey for incomplete requests and unread replies of clients. */
+/** Memory that clients can make the Valkey server of examples/valkey hold: incomplete requests and unread replies. */
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,7 +12,7 @@ test.after.each(endValkeys);
 
 const MEBI = 1 << 20;
 
-test('a request that comes byte by byte costs little more than its bytes', () => {
+test('a request that arrives byte by byte costs little more than its bytes', () => {
   const parser = new RequestParser(MEBI);
   parser.push(Buffer.from(`*1\r\n$${MEBI}\r\n`));
   assert.is(parser.next(), undefined);
@@ -21,7 +21,7 @@ test('a request that comes byte by byte costs little more than its bytes', () =>
     parser.push(Buffer.from([n & 0xff]));
     assert.is(parser.next(), undefined);
   }
-  // A Buffer for each byte would be a hundred of it.
+  // A Buffer for each byte would need a hundred bytes.
   assert.ok(process.memoryUsage().heapUsed - before < 40 * MEBI);
   parser.push(Buffer.from('\r\n'));
   const [string] = parser.next()!;
@@ -36,13 +36,13 @@ test('a parser reports the memory that it holds', () => {
     return parser.next();
   };
   const key = 'k'.repeat(1000);
-  // The key shares memory with all that came with it.
+  // The key shares memory with everything that arrived with it.
   assert.is(push(`*3\r\n$3\r\nSET\r\n$1000\r\n${key}\r\n$5000\r\n${'v'.repeat(2000)}`), undefined);
   const first = parser.heldBytes;
   assert.ok(first >= 3000);
   assert.is(push('v'.repeat(1000)), undefined);
   assert.is(parser.heldBytes, first + 1000);
-  // All strings so far were whole, and so the bytes are not the parser's any more, but theirs.
+  // When a request is complete, its bytes belong to its strings and no longer to the parser.
   const two = new RequestParser(MEBI);
   two.push(Buffer.from(`*2\r\n$1000\r\n${key}\r\n`));
   assert.is(two.next(), undefined);
@@ -54,7 +54,7 @@ test('a parser reports the memory that it holds', () => {
   assert.equal(two.next(), [Buffer.from(key), Buffer.from(key)]);
   assert.is(two.next(), undefined);
   assert.is(two.heldBytes, 0);
-  // Empty strings also cost memory.
+  // Empty strings cost memory, too.
   two.push(Buffer.from(`*1000\r\n${'$0\r\n\r\n'.repeat(999)}`));
   assert.is(two.next(), undefined);
   assert.ok(two.heldBytes >= 100_000);
@@ -65,20 +65,20 @@ interface Holder {
   readonly bytes: number;
 }
 
-/** The beginning of a request, of so many bytes, that never ends. */
+/** The first `bytes` bytes of a request. */
 const unfinished = (bytes: number): Buffer => requestOf('SET', 'k', 'x'.repeat(bytes)).subarray(0, bytes);
 
-test('beyond what all clients may hold, the one with most unfinished bytes loses its connection', async () => {
+test('when all clients together hold too much, the one with the most incomplete bytes is disconnected', async () => {
   const server = serving({ clientBytes: 100_000 });
   const good = clientOf(server.port);
-  // Whole requests and replies that are read do not count.
+  // Complete requests and replies that have been read do not count.
   assert.is(await good.request('SET', 'big', Buffer.alloc(90_000)), '+OK');
   assert.is((await good.request('GET', 'big'))!.length, 90_000);
   const hold = async (bytes: number): Promise<Holder> => {
     const stream = connecting(server.port);
     await once(stream, 'connect');
     stream.write(unfinished(bytes));
-    // Replies to another client come after the server has what was sent before.
+    // When another client gets replies, the server has received everything sent before.
     for (let n = 0; n < 10; n += 1) assert.is(await good.request('PING'), '+PONG');
     return { stream, bytes };
   };
@@ -100,7 +100,7 @@ test('replies that are not read count as well', async () => {
   const server = serving({ clientBytes: 100_000 });
   const good = clientOf(server.port);
   assert.is(await good.request('SET', 'big', Buffer.alloc(30_000)), '+OK');
-  // None names a buffer for the reply.
+  // None of them announces a buffer for the reply.
   const silent: ValkeyPeer[] = [];
   const ask = async (clients: number) => {
     const peer = await ValkeyPeer.connect(server.port);
@@ -114,7 +114,7 @@ test('replies that are not read count as well', async () => {
     for (let ping = 0; ping < 10; ping += 1) assert.is(await good.request('PING'), '+PONG');
   }
   assert.is(server.clients, 4);
-  // Among equal clients, the one that requests more is ended.
+  // All hold the same amount: the client that requests more is disconnected.
   await (await ask(5)).ended();
   await until(() => server.clients === 4);
   assert.is(await good.request('PING'), '+PONG');
