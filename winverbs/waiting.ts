@@ -110,7 +110,7 @@ function checkedWait(queues: unknown, options: WaitOptions, name: string): WaitO
         `\`${name}\` must ${name.endsWith('s') ? 'contain only completion queues' : 'be a completion queue'}; got ${shown(queue)}`,
       );
   for (const name of Object.keys(options ?? {}))
-    if (name !== 'signal') invalid(`\`options\` must have only signal; got ${shown(name)}`);
+    if (name !== 'signal') invalid(`\`options\` must contain only signal; got ${shown(name)}`);
   return checkedSignal(options);
 }
 

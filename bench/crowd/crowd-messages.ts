@@ -18,7 +18,7 @@ export interface Part {
   };
 }
 
-/** Bytes of a request and of its reply. */
+/** Size in bytes of a request and of its reply. */
 export const BYTES = 64;
 /** Bytes that the server writes to the client's memory before it replies; over TCP they are part of the reply. */
 export const BULK_BYTES = 64 << 10;

@@ -8,7 +8,7 @@ import { type LinkShape, withLink } from './delayed-link.js';
 export interface DistanceJob {
   readonly link: LinkShape;
   readonly kind: 'write' | 'read';
-  /** Bytes of a message. */
+  /** Size of a message in bytes. */
   readonly size: number;
   readonly inFlight: number;
   readonly seconds: number;

@@ -9,7 +9,7 @@ export const mapJobSchema = z.strictObject({
   kind: z.enum(['get', 'getInto', 'latency', 'set', 'add', 'readSync', 'store']),
   /** `Map` is a Map in the reader's process, without a writer. */
   over: z.enum(['networkdirect/net', 'lmdb', 'Redis', 'Map']),
-  /** Bytes of a value. */
+  /** Size of a value in bytes. */
   size: z.int().min(1).default(64),
   keys: z.int().min(1).default(10_000),
   /** Values that the owner stores per second while others read. */

@@ -8,7 +8,7 @@ import { connectChannel, createChannelServer } from 'networkdirect/net';
 import { LOOPBACK, type NetJob } from './job.js';
 import { publishZeromq, subscribeZeromq } from './zeromq.js';
 
-/** Bytes of a round's messages: far less than the queue limit. */
+/** Size of a round's messages in bytes: far less than the queue limit. */
 const ROUND_BYTES = 2 ** 20;
 const MOST_OF_ROUND = 1000;
 const roundOf = ({ size }: NetJob): number => Math.min(MOST_OF_ROUND, Math.floor(ROUND_BYTES / size));

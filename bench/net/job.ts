@@ -10,7 +10,7 @@ export const netJobSchema = z.strictObject({
   kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect', 'broadcast']),
   /** The last two only support requests. `MessagePort` connects two threads of one process. */
   over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort']),
-  /** Bytes of a request or an echo. */
+  /** Size in bytes of a request or an echo. */
   size: z.int().min(1).default(64),
   /** Requests in flight, or concurrent connects. */
   inFlight: z.int().min(1).default(1),
@@ -41,7 +41,7 @@ export type NetJob = z.output<typeof netJobSchema>;
 export type NetJobInput = z.input<typeof netJobSchema>;
 
 export const LOOPBACK = '127.0.0.1';
-/** Bytes of a write to a stream. */
+/** Size in bytes of a write to a stream. */
 export const WRITE_BYTES = 65_536;
 /** A message that requests the server's CPU time in µs. No measured request has this length. */
 export const HOW_MUCH = 'how much CPU time?';

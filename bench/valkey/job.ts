@@ -3,7 +3,7 @@ import * as z from 'zod';
 
 export const valkeyJobSchema = z.strictObject({
   over: z.enum(['RDMA', 'TCP']),
-  /** Bytes of the value in a request and in its reply. */
+  /** Size in bytes of the value in a request and in its reply. */
   size: z.int().min(1),
   /** Requests sent at once. The next ones follow when all replies have arrived. */
   inFlight: z.int().min(1),

@@ -282,7 +282,7 @@ export interface UvpPin {
   readonly address: number;
   /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;
-  /** Whether it is memory of `allocate()`, which peers can map; absent: it is not. */
+  /** Whether it is memory from `allocate()`, which peers can map; absent: it is not. */
   readonly allocated?: boolean | undefined;
 }
 

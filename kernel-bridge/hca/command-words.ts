@@ -63,7 +63,7 @@ export type RawCommands = Readonly<Record<Commands, RawCommand>> & Pick<HcaComma
 
 /** The commands of {@link HcaCommands} over those of native code. `owner`: the owner of created objects. */
 export function commandsOf(raw: RawCommands, shared: SharedWords, owner: () => number) {
-  // Members of an object with so many are slow to read.
+  // Objects with this many members are slow to read.
   const { createQp, modifyQp, connectQp } = raw;
   const { words, bytes } = shared;
 

@@ -7,7 +7,7 @@
 export const RnrRetry = {
   /** Unlimited retries: the value 7 of the 3-bit field in packets. */
   FOR_EVER: 7,
-  /** The largest finite count; after so many retries the request ends in RNR_RETRY_ERROR. */
+  /** The largest finite count; after this many retries the request ends in RNR_RETRY_ERROR. */
   MOST: 6,
 } as const;
 

@@ -303,7 +303,7 @@ export function union<const F extends Fields>(name: string, table: F): Struct<F>
 export interface List<V, I> {
   /** The name of the element type, with `[]`. */
   readonly name: string;
-  /** Bytes of one element. */
+  /** Size of one element in bytes. */
   readonly elementSize: number;
   /** The elements, or as many of the first ones as fit into `maxBytes`. */
   encode(values: readonly I[], maxBytes?: number): Uint8Array;

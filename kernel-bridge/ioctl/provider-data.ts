@@ -59,7 +59,7 @@ export const AvProviderOut = struct('AV provider output', {
 export const CqProviderIn = struct('CQ provider input', {
   /** Address of the ring in the calling process, below 2^47. */
   RingAddress: u64,
-  /** Bytes of the ring, its head included. */
+  /** Size in bytes of the ring, including its head. */
   RingBytes: u32,
   /** The number of CQEs, a power of two. */
   Entries: u32,
@@ -77,11 +77,11 @@ export const CqProviderOut = struct('CQ provider output', {
 export const SrqProviderIn = struct('SRQ provider input', {
   /** Address of the ring in the calling process, below 2^47; 0: the queue keeps its ring. */
   RingAddress: u64,
-  /** Bytes of the ring, its head included. */
+  /** Size in bytes of the ring, including its head. */
   RingBytes: u32,
   /** The number of WQEs, a power of two. */
   Entries: u32,
-  /** Bytes of a WQE. */
+  /** Size of a WQE in bytes. */
   Stride: u32,
   /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
@@ -99,15 +99,15 @@ export const SrqProviderOut = struct('SRQ provider output', {
 export const QpProviderIn = struct('QP provider input', {
   /** Address of the ring in the calling process, below 2^47. */
   RingAddress: u64,
-  /** Bytes of the ring with both queues. */
+  /** Size in bytes of the ring with both queues. */
   RingBytes: u32,
   /** The number of send WQEs, a power of two. */
   SendEntries: u32,
-  /** Bytes of a send WQE. */
+  /** Size of a send WQE in bytes. */
   SendStride: u32,
   /** The number of receive WQEs, a power of two; 0 with a shared receive queue. */
   ReceiveEntries: u32,
-  /** Bytes of a receive WQE. */
+  /** Size of a receive WQE in bytes. */
   ReceiveStride: u32,
   /** Identifies the queue pair to the UVP when it polls completions. */
   Token: u32,

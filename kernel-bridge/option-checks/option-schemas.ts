@@ -148,7 +148,7 @@ const checks: OptionChecks = {
   dropMads: (z) =>
     z.record(
       z.string().refine((key) => /^\d{2}$/.test(key) && Number(key) >= 0x10 && Number(key) <= 0x1a, {
-        error: 'must have only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR)',
+        error: 'must contain only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR)',
       }),
       z.int().min(0).max(0xffff_ffff),
     ),

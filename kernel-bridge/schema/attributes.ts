@@ -2,7 +2,7 @@
 import type { RecordForm } from './describe.js';
 
 const U24 = 0xff_ffff;
-/** An address or a length of memory. */
+/** A memory address or length. */
 const memory = { type: 'u64' } as const;
 
 /**

@@ -25,7 +25,7 @@ export const linkOptions = {
   },
   direct: {
     about:
-      'Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA Writes, Reads and ' +
+      'Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA Writes, Reads and ' +
       "atomics there themselves, without using this process's CPU. Both peers must enable it. Without it the peers cannot map the memory for " +
       'writing.',
     default: true,

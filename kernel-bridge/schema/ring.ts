@@ -208,7 +208,10 @@ export const ring: readonly ConstantGroup[] = [
       accessLocalWrite: WvAccess.LOCAL_WRITE,
       accessMwBind: WvAccess.MW_BIND,
       accessZeroBased: [WvAccess.ZERO_BASED, 'Addresses are offsets from the first byte.'],
-      accessRemoteView: [WvAccess.REMOTE_VIEW, 'Peers may map memory of allocate() and keep their mapping.'],
+      accessRemoteView: [
+        WvAccess.REMOTE_VIEW,
+        'Peers may map memory from allocate() and keep their mapping.',
+      ],
     },
   },
   {

@@ -61,6 +61,6 @@ export const memory: StatisticsForm = {
     length: { about: 'Length in bytes.', type: 'u64' },
     access: { about: 'Access rights: names of `WvAccess`.', shown: 'readonly string[]' },
     live: { about: 'Whether it is currently registered or bound.', type: 'flag' },
-    allocated: { about: 'Whether it is memory of `allocate()`.', type: 'flag' },
+    allocated: { about: 'Whether it is memory from `allocate()`.', type: 'flag' },
   },
 };

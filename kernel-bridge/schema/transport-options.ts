@@ -27,8 +27,8 @@ export const transportOptions = {
   },
   window: {
     about:
-      'Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small messages on the local ' +
-      'link.',
+      'Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link; reduced after losses and congestion ' +
+      'notifications.',
     range: [1, 4096],
     default: 128,
     cpp: 'TransportOptions',
@@ -36,7 +36,7 @@ export const transportOptions = {
   longWindowBytes: {
     about:
       'Maximum number of bytes in flight per QP to another process with this engine, if the round trip is longer than 0.25 ms: the window ' +
-      'grows up to this size, as far as the path allows. Other peers are limited to `window`. 0: all peers are.',
+      'grows up to this size if the path allows it. Other peers are limited to `window`. 0: all peers are.',
     range: [0, 2 ** 30],
     default: 32 * 2 ** 20,
     cpp: 'TransportOptions',

@@ -141,7 +141,7 @@ export class SoftQueuePair {
 
   /** Call when the HCA writes no more completions of this queue pair. `gone`: the HCA no longer accesses the ring. */
   close(gone = false): void {
-    // A second close would free a place that another queue pair may already use.
+    // A second close would free a slot that another queue pair may already use.
     if (this.words === ENDED) return;
     this.sendCq.retire(this);
     if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
@@ -192,7 +192,7 @@ export class SoftQueuePair {
     if (request.invalidate) {
       if (!this.reliable) invalid('Only a reliable queue pair can invalidate the peer’s key.');
       if (opcode !== SEND || (flags & IMMEDIATE) !== 0) {
-        invalid('Only a send can invalidate the peer’s key, and not together with immediate data.');
+        invalid('Only a Send without immediate data can invalidate the peer’s key.');
       }
       flags |= sendFlagInvalidate;
     }

@@ -344,7 +344,7 @@ export class SoftUserVerbs implements UserVerbs {
     if (status === Status.NOT_SUPPORTED) {
       throw new StatusError(
         status,
-        'This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory of allocate().',
+        'This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory from allocate().',
       );
     }
     if (status !== Status.SUCCESS) {

@@ -30,7 +30,7 @@ export function powerOfTwo(n: number): number {
   return result;
 }
 
-/** Bytes of a receive WQE with room for `sge` SGEs. */
+/** Size in bytes of a receive WQE with room for `sge` SGEs. */
 export function receiveStride(sge: number): number {
   return abi.receiveWqeHeaderBytes + sge * abi.sgeBytes;
 }

@@ -63,7 +63,7 @@ function installedSources(version: string): string | undefined {
   return readPackage(manifest).version === version ? join(dirname(manifest), archive) : undefined;
 }
 
-/** Makes npm download the package to an empty folder and returns its archive. */
+/** Downloads the package into an empty folder with npm, and returns the archive. */
 async function fetchSources(version: string, folder: string): Promise<string> {
   const fetched = ['pack', `${sources}@${version}`, '--pack-destination', folder, '--loglevel=error'];
   // npx reports where npm is; other package managers lack this.

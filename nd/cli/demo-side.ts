@@ -10,11 +10,11 @@ import { requestFailure } from './peer-lost.js';
 import { memoryFor } from './sides/connected-side.js';
 import { newResult, SideV1 } from './sides/v1-side.js';
 
-/** Bytes of the longest message and of each message buffer. */
+/** Size in bytes of the longest message and of each message buffer. */
 export const MESSAGE = 65_536;
 /** Receives that each side keeps posted. */
 export const RECEIVES = 8;
-/** Bytes of the window for RDMA Writes and Reads. */
+/** Size in bytes of the window for RDMA Writes and Reads. */
 export const WINDOW = 8 << 20;
 /** Maximum outstanding Sends, Reads and Writes. */
 export const DEPTH = 64;
@@ -124,7 +124,7 @@ function poll(queue: INDCompletionQueue, results: NdResult[]): NdResult {
   }
 }
 
-/** Waits for the next result of a queue by notification. */
+/** Waits for the next result of a queue, using notifications. */
 export async function next(queue: INDCompletionQueue): Promise<NdResult> {
   const results: NdResult[] = [];
   while (queue.getResults(results, 1) === 0) {

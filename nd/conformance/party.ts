@@ -204,7 +204,7 @@ export interface ServeOptions {
   readonly token: string;
   /** Creates the half of a connection. */
   readonly half: (spi: Spi, stepTimeoutMs: number) => Half;
-  /** Called with an error of a connection. */
+  /** Called when a connection fails. */
   readonly onError?: (error: unknown) => void;
   /** Time limit for the token in milliseconds; default: 5000. */
   readonly handshakeMs?: number;

@@ -178,7 +178,7 @@ export abstract class AdapterObject extends NdObject {
     }
   }
 
-  /** v2: checks the file that an object is created with. Throws INVALID_HANDLE if it is not a file, or closed. */
+  /** v2: checks the file that an object is created with. Throws INVALID_HANDLE if it is not a file or is closed. */
   protected fileOf(file: unknown, what: string, name = 'file'): OverlappedFile | undefined {
     if (file === undefined || (file instanceof OverlappedFile && !file.closed)) return file;
     throw refuse(

@@ -55,7 +55,7 @@ export function checkOptions<O extends object>(what: string, options: O, names: 
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`options\` must have only ${known()}; got ${shown(name)}.`,
+        `\`options\` must contain only ${known()}; got ${shown(name)}.`,
       );
     }
   }

@@ -375,14 +375,14 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        `\`${name}\` must be of this adapter instance and not released; got ${shown(queuePair)}.`,
+        `\`${name}\` must belong to this adapter instance and must not be released; got ${shown(queuePair)}.`,
       );
     }
     if (queuePair.connector !== undefined) {
       throw refuse(
         Status.CONNECTION_ACTIVE,
         what,
-        `\`${name}\` must not be in use by another connector. Create another.`,
+        `\`${name}\` must not be in use by another connector. Create a new one.`,
       );
     }
     return queuePair;

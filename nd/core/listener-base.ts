@@ -31,7 +31,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        `\`connector\` must be of the listener's adapter instance; got ${shown(connector)}.`,
+        `\`connector\` must belong to the listener's adapter instance; got ${shown(connector)}.`,
       );
     }
     return this.issued(connector.awaitRequest((endpoint) => wv.getRequest(endpoint)));

@@ -85,7 +85,7 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
       throw refuse(
         Status.INVALID_PARAMETER_1 + argument - 1,
         what,
-        `\`flags\` must have only bits of 0x${known.toString(16)}; got ${Number.isInteger(flags) ? `0x${(flags >>> 0).toString(16)}` : shown(flags)}.`,
+        `\`flags\` must contain only bits of 0x${known.toString(16)}; got ${Number.isInteger(flags) ? `0x${(flags >>> 0).toString(16)}` : shown(flags)}.`,
       );
     }
   }
@@ -196,7 +196,7 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
       throw refuse(
         status,
         what,
-        `\`window\` must be of this adapter instance and not released; got ${shown(window)}.`,
+        `\`window\` must belong to this adapter instance and must not be released; got ${shown(window)}.`,
       );
     }
     return window;

@@ -136,7 +136,7 @@ export interface INDAdapter extends INDOverlapped {
    * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
    *
    * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
-   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of `allocate()`),
+   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory from `allocate()`),
    * CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes

@@ -347,7 +347,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows only reading by local requests.
    * @throws INVALID_DEVICE_STATE (a buffer is registered already), INVALID_PARAMETER (not a buffer, above
    *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (an empty buffer), NOT_SUPPORTED
-   *   (with this runtime native code can hold only memory of `allocate()`)
+   *   (with this runtime native code can hold only memory from `allocate()`)
    * @see IND2MemoryRegion::Register
    * @category Memory
    */

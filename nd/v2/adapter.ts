@@ -193,7 +193,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
       throw refuse(
         Status.INVALID_PARAMETER_4,
         what,
-        `\`sharedReceiveQueue\` must be of this adapter instance and not released; got ${shown(srq)}.`,
+        `\`sharedReceiveQueue\` must belong to this adapter instance and must not be released; got ${shown(srq)}.`,
       );
     }
     const check = checkCount.bind(undefined, what);

@@ -97,7 +97,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
       throw refuse(
         Status.INVALID_PARAMETER_2,
         what,
-        `\`region\` must be of this adapter instance and have registered memory; got ${shown(region)}.`,
+        `\`region\` must belong to this adapter instance and have registered memory; got ${shown(region)}.`,
       );
     }
     const mw = this.windowOf(window, what, Status.INVALID_PARAMETER_3);

@@ -291,7 +291,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     const { receive, initiator } = this.#queues(what, options);
     const { sharedReceiveQueue: srq } = options;
     if (!(srq instanceof VendorSharedReceiveQueue) || srq.adapter !== this || srq.ended) {
-      const text = '`sharedReceiveQueue` must be of this adapter instance and not released.';
+      const text = '`sharedReceiveQueue` must belong to this adapter instance and must not be released.';
       throw refuse(Status.INVALID_PARAMETER_4, what, text);
     }
     const own = this.#initiatorSizes(what, options, Status.INVALID_PARAMETER_6);

@@ -130,7 +130,7 @@ export class Victims {
     }
   }
 
-  /** Ends both; returns their violations. */
+  /** Ends both processes and returns the violations found. */
   async end(): Promise<{ findings: string[]; before: Health; after: [Health, Health]; left: Health }> {
     const findings: string[] = [];
     await this.lives();

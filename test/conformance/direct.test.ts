@@ -5,7 +5,7 @@ import { passesByWay } from '../helpers/conformance-ways.js';
 import { long } from '../helpers/tiers.js';
 
 for (const spi of spiVersions) {
-  long(test, `SPI ${spi}, memory of allocate(), with direct access`, () => passesByWay(spi, true));
+  long(test, `SPI ${spi}, memory from allocate(), with direct access`, () => passesByWay(spi, true));
 }
 
 test.run();

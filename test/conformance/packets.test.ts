@@ -5,7 +5,7 @@ import { passesByWay } from '../helpers/conformance-ways.js';
 import { long } from '../helpers/tiers.js';
 
 for (const spi of spiVersions) {
-  long(test, `SPI ${spi}, memory of allocate(), everything over the link`, () => passesByWay(spi, false));
+  long(test, `SPI ${spi}, memory from allocate(), everything over the link`, () => passesByWay(spi, false));
 }
 
 test.run();

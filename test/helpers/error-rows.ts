@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 /** A call, the code (or the class) of its error, and the text. */
 export type ErrorRow = readonly [call: () => unknown, code: string, text: string];
 
-/** Rows by what they provoke: `Channel.send`, `ChannelOptions.slots`, `connect`, `new NdMwDescriptor`. */
+/** Rows by the call or option that they test: `Channel.send`, `ChannelOptions.slots`, `connect`, `new NdMwDescriptor`. */
 export type ErrorRows = Readonly<Record<string, readonly ErrorRow[]>>;
 
 /** An object whose methods accept anything, as for programs in JavaScript. */
@@ -14,22 +14,23 @@ export type Untyped = Readonly<Record<string, (...values: readonly unknown[]) =>
 
 export const untyped = (object: unknown): Untyped => object as Untyped;
 
-/** Parts that an error text must not contain: the engine's words, zod's, and values without quotes or names. */
+/** Must not occur in an error's text: messages of V8 or zod, and values without quotes or names. */
 const LEAKED =
   /Cannot (?:read|convert|mix|destructure)|is not a function|Invalid input|Too (?:big|small)|\[object |Received |expected \w+, received|got (?:\.|,|$)/;
 
-/** The longest text that a person reads. */
+/** Maximum length of a text in characters. */
 const MOST = 420;
 
-/** What is wrong with a text by the rule of errors: `parameter` must be expected; got actual. Cure. */
+/** Returns how a text violates the rule for errors: `parameter` must be expected; got actual. Cure. */
 function mistakeIn(code: string, text: string): string | undefined {
-  if (LEAKED.test(text)) return 'it has words of the engine or of a library';
+  if (LEAKED.test(text)) return 'it contains a message of V8 or of a library';
   if (text.length > MOST) return `it has more than ${MOST} characters`;
   const isArgument =
     /^(?:INVALID_PARAMETER|ERR_INVALID_ARG|ERR_OUT_OF_RANGE|ERR_SOCKET|TypeError|RangeError)/;
-  if (isArgument.test(code) && !/\bmust\b/.test(text)) return 'it does not say what must be';
-  if (/[;,] got /.test(text) && !/\bmust\b/.test(text)) return 'it says what it got, but not what must be';
-  // Node.js has no stop in the text of AbortErrors.
+  if (isArgument.test(code) && !/\bmust\b/.test(text)) return 'it does not state the expected value';
+  if (/[;,] got /.test(text) && !/\bmust\b/.test(text))
+    return 'it states the actual value, but not the expected one';
+  // The texts of Node.js's AbortErrors end without a period.
   if (!/[.)]$/.test(text) && code !== 'ABORT_ERR') return 'it is not a sentence';
   return undefined;
 }
@@ -91,7 +92,7 @@ function* membersOf(name: string, statement: ts.Statement, classes: ReadonlySet<
       token === ts.SyntaxKind.ImplementsKeyword &&
       types.some(({ expression }) => classes.has(expression.getText())),
   );
-  // The rows of the interface provoke the methods of its class.
+  // The interface's rows cover the methods of its class.
   if (described === true) return;
   for (const member of statement.members) {
     const key = (member.name?.getText() ?? '').replace(/^#/, '');
@@ -116,7 +117,7 @@ export function doorsOf(module: string, only: RegExp = /./): ReadonlySet<string>
 }
 
 /**
- * Asserts that the rows provoke all doors. `cannotFail` has the others with the reason, by a pattern.
+ * Asserts that the rows cover all doors. `cannotFail` lists the others by pattern, with the reason.
  */
 export function complete(
   doors: ReadonlySet<string>,

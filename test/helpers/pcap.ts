@@ -1,4 +1,4 @@
-/** Reads classic pcap files of Ethernet frames, as far as the fixtures' RoCEv2 captures require. */
+/** Reads classic pcap files of Ethernet frames, to the extent required by the fixtures' RoCEv2 captures. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Relative to dist/test/helpers, where this file runs. */

@@ -42,7 +42,7 @@ export type Arrival = { readonly command: Buffer } | { readonly count: number };
 export class ValkeyPeer {
   readonly #queue: Queue;
   readonly qp: IWVConnectQueuePair;
-  /** The buffer that the other side writes to, as far as {@link name} has described it. */
+  /** The part of the buffer that {@link name} has described to the other side, which writes to it. */
   readonly buffer: MemoryWv;
   readonly #sent: MemoryWv;
   readonly #commands: MemoryWv;

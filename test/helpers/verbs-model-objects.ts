@@ -149,7 +149,7 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
   /** Groups to which it is attached now, and all groups to which it has ever been attached. */
   readonly groups = new Set<string>();
   readonly heard = new Set<string>();
-  /** Whether a datagram may be too long. */
+  /** Also LOCAL_LENGTH_ERROR, because a datagram may be too long. */
   protected override readonly errors = new Set([...REQUEST_ERRORS, WcStatus.LOCAL_LENGTH_ERROR]);
   private readonly qpn: number;
 

@@ -73,8 +73,9 @@ export interface Step {
 /** A whole run. */
 export interface Plan {
   readonly steps: readonly Step[];
-  /** The number that determines the order in which everything is released, and whether the file is closed first. */
+  /** Whether everything is released, or the file is closed first. */
   readonly end: 'release' | 'closeFile';
+  /** Determines the order in which everything is released. */
   readonly order: number;
   /** The initial objects: a connection, one whose ends use shared Receives, an unreliable one, and datagram queue pairs. */
   readonly begin: {

@@ -1,4 +1,4 @@
-/** Memory of `allocate()`: its lifetime, even on threads that end, and its use like any other memory. */
+/** Memory from `allocate()`: its lifetime, even on threads that end, and its use like any other memory. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';

@@ -144,7 +144,7 @@ test('buffers that can shrink are rejected, no matter what their properties say'
   b.pd.deregisterMemory(b.pd.registerMemory(honest, 0));
 });
 
-test('if the runtime does not expose backing stores, only memory of allocate() can be registered', () => {
+test('if the runtime does not expose backing stores, only memory from allocate() can be registered', () => {
   const code = `
     import { allocate, openProvider, statusName } from ${JSON.stringify(new URL('../../winverbs/index.js', import.meta.url).href)};
     const provider = openProvider();
@@ -163,7 +163,7 @@ test('if the runtime does not expose backing stores, only memory of allocate() c
     env: { ...process.env, NETWORKDIRECT_WITHOUT_BACKING_STORES: '1' },
   });
   const refused =
-    'NOT_SUPPORTED RegisterMemory: This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory of allocate().';
+    'NOT_SUPPORTED RegisterMemory: This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory from allocate().';
   assert.equal(output.trim().split('\n'), [refused, refused, '64', '8']);
 });
 

@@ -87,7 +87,7 @@ const rows: ErrorRows = {
     [
       () => api.openNetworkDirect2!({ windows: 5 }),
       'INVALID_PARAMETER',
-      "Startup: \\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'windows'.",
+      "Startup: \\\\.\\WinVerbs: `options` must contain only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'windows'.",
     ],
     [
       () => api.openNetworkDirect2!({ window: 0, cm: { maxRetries: 'x' } }),
@@ -151,7 +151,7 @@ const rows: ErrorRows = {
     [
       () => provider.openAdapter!(HOST, { pKey: 5 }),
       'INVALID_PARAMETER',
-      "OpenAdapter: `options` must have only pkey, keepQueuePairsOnDisconnect; got 'pKey'.",
+      "OpenAdapter: `options` must contain only pkey, keepQueuePairsOnDisconnect; got 'pKey'.",
     ],
   ],
   'NdAdapterOptions.pkey': [
@@ -287,7 +287,7 @@ const rows: ErrorRows = {
     [
       () => adapter.createSharedReceiveQueue!({ entries: 5 }),
       'INVALID_PARAMETER',
-      "CreateSharedReceiveQueue: `options` must have only depth, maxRequestSge, notifyThreshold, affinity, overlappedFile; got 'entries'.",
+      "CreateSharedReceiveQueue: `options` must contain only depth, maxRequestSge, notifyThreshold, affinity, overlappedFile; got 'entries'.",
     ],
   ],
   'Nd2SharedReceiveQueueOptions.depth': [
@@ -334,7 +334,7 @@ const rows: ErrorRows = {
     [
       () => adapter.createQueuePair!({ ...queues, ...sizes, depth: 5 }),
       'INVALID_PARAMETER',
-      "CreateQueuePair: `options` must have only receiveCompletionQueue, initiatorCompletionQueue, context, initiatorQueueDepth, maxInitiatorRequestSge, inlineDataSize, receiveQueueDepth, maxReceiveRequestSge; got 'depth'.",
+      "CreateQueuePair: `options` must contain only receiveCompletionQueue, initiatorCompletionQueue, context, initiatorQueueDepth, maxInitiatorRequestSge, inlineDataSize, receiveQueueDepth, maxReceiveRequestSge; got 'depth'.",
     ],
   ],
   'Nd2InitiatorOptions.receiveCompletionQueue': [
@@ -402,7 +402,7 @@ const rows: ErrorRows = {
     [
       () => adapter.createQueuePairWithSrq!({ ...queues, initiatorQueueDepth: 2, sharedReceiveQueue: 5 }),
       'INVALID_PARAMETER_4',
-      'CreateQueuePairWithSrq: `sharedReceiveQueue` must be of this adapter instance and not released; got 5.',
+      'CreateQueuePairWithSrq: `sharedReceiveQueue` must belong to this adapter instance and must not be released; got 5.',
     ],
   ],
   'IND2CompletionQueue.resize': [
@@ -554,12 +554,12 @@ const rows: ErrorRows = {
     [
       () => queuePair.send!(0, sgl, 0x40),
       'INVALID_PARAMETER_4',
-      'Send: `flags` must have only bits of 0x3f; got 0x40.',
+      'Send: `flags` must contain only bits of 0x3f; got 0x40.',
     ],
     [
       () => queuePair.send!(0, sgl, 7n),
       'INVALID_PARAMETER_4',
-      'Send: `flags` must have only bits of 0x3f; got 7n.',
+      'Send: `flags` must contain only bits of 0x3f; got 7n.',
     ],
     [
       () => queuePair.send!(0, sgl),
@@ -578,12 +578,12 @@ const rows: ErrorRows = {
     [
       () => queuePair.bind!(0, 5, window, 0, 8),
       'INVALID_PARAMETER_2',
-      'Bind: `region` must be of this adapter instance and have registered memory; got 5.',
+      'Bind: `region` must belong to this adapter instance and have registered memory; got 5.',
     ],
     [
       () => queuePair.bind!(0, region, 5, 0, 8),
       'INVALID_PARAMETER_3',
-      'Bind: `window` must be of this adapter instance and not released; got 5.',
+      'Bind: `window` must belong to this adapter instance and must not be released; got 5.',
     ],
     [
       () => queuePair.bind!(0, region, window, 60, 8),
@@ -593,19 +593,19 @@ const rows: ErrorRows = {
     [
       () => queuePair.bind!(0, region, window, 0, 8, 'x'),
       'INVALID_PARAMETER_6',
-      "Bind: `flags` must have only bits of 0x3f; got 'x'.",
+      "Bind: `flags` must contain only bits of 0x3f; got 'x'.",
     ],
   ],
   'IND2QueuePair.invalidate': [
     [
       () => queuePair.invalidate!(0, 5),
       'INVALID_PARAMETER_2',
-      'Invalidate: `window` must be of this adapter instance and not released; got 5.',
+      'Invalidate: `window` must belong to this adapter instance and must not be released; got 5.',
     ],
     [
       () => queuePair.invalidate!(0, window, 0x40),
       'INVALID_PARAMETER_3',
-      'Invalidate: `flags` must have only bits of 0x3f; got 0x40.',
+      'Invalidate: `flags` must contain only bits of 0x3f; got 0x40.',
     ],
   ],
   'IND2QueuePair.read': [
@@ -622,7 +622,7 @@ const rows: ErrorRows = {
     [
       () => queuePair.read!(0, sgl, remote, 0, 99),
       'INVALID_PARAMETER_6',
-      'Read: `flags` must have only bits of 0x3f; got 0x63.',
+      'Read: `flags` must contain only bits of 0x3f; got 0x63.',
     ],
   ],
   'IND2QueuePair.write': [
@@ -698,7 +698,7 @@ const rows: ErrorRows = {
     [
       () => bound.connect!(5, '127.0.0.1:1'),
       'INVALID_PARAMETER_1',
-      'Connect: `queuePair` must be of this adapter instance and not released; got 5.',
+      'Connect: `queuePair` must belong to this adapter instance and must not be released; got 5.',
     ],
     [
       () => bound.connect!(queuePair, HOST),
@@ -718,7 +718,7 @@ const rows: ErrorRows = {
     [
       () => bound.connect!(queuePair, '127.0.0.1:1', { readLimit: 5 }),
       'INVALID_PARAMETER',
-      "Connect: `options` must have only inboundReadLimit, outboundReadLimit, privateData; got 'readLimit'.",
+      "Connect: `options` must contain only inboundReadLimit, outboundReadLimit, privateData; got 'readLimit'.",
     ],
   ],
   'Nd2ConnectOptions.inboundReadLimit': [
@@ -846,7 +846,7 @@ const rows: ErrorRows = {
     [
       () => listening.getConnectionRequest!(5),
       'INVALID_PARAMETER_1',
-      "GetConnectionRequest: `connector` must be of the listener's adapter instance; got 5.",
+      "GetConnectionRequest: `connector` must belong to the listener's adapter instance; got 5.",
     ],
   ],
   'new Nd2RemoteMemory': [
@@ -936,7 +936,7 @@ const rows: ErrorRows = {
     [
       () => adapter1.listen!({ prot: 6 }),
       'INVALID_PARAMETER',
-      "Listen: `options` must have only port, backlog, protocol; got 'prot'.",
+      "Listen: `options` must contain only port, backlog, protocol; got 'prot'.",
     ],
   ],
   'NdListenOptions.port': [
@@ -995,7 +995,7 @@ const rows: ErrorRows = {
     [
       () => connector1.createEndpoint!({ ...sizes1, inboundSges: 5 }),
       'INVALID_PARAMETER',
-      "CreateEndpoint: `options` must have only inboundCompletionQueue, outboundCompletionQueue, inboundEntries, outboundEntries, inboundSge, outboundSge, inboundReadLimit, outboundReadLimit; got 'inboundSges'.",
+      "CreateEndpoint: `options` must contain only inboundCompletionQueue, outboundCompletionQueue, inboundEntries, outboundEntries, inboundSge, outboundSge, inboundReadLimit, outboundReadLimit; got 'inboundSges'.",
     ],
   ],
   'NdEndpointOptions.inboundCompletionQueue': [
@@ -1058,7 +1058,7 @@ const rows: ErrorRows = {
     [
       () => connector1.connect!(5, '127.0.0.1:1'),
       'INVALID_PARAMETER_1',
-      'Connect: `endpoint` must be of this adapter instance and not released; got 5.',
+      'Connect: `endpoint` must belong to this adapter instance and must not be released; got 5.',
     ],
     [
       () => connector1.connect!(endpoint, 5),
@@ -1068,7 +1068,7 @@ const rows: ErrorRows = {
     [
       () => connector1.connect!(endpoint, '127.0.0.1:1', { data: 5 }),
       'INVALID_PARAMETER',
-      "Connect: `options` must have only privateData, localPort, protocol; got 'data'.",
+      "Connect: `options` must contain only privateData, localPort, protocol; got 'data'.",
     ],
   ],
   'NdConnectOptions.privateData': [
@@ -1167,7 +1167,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.send!(outcome, sgl1, 'x'),
       'INVALID_PARAMETER_4',
-      "Send: `flags` must have only bits of 0x7; got 'x'.",
+      "Send: `flags` must contain only bits of 0x7; got 'x'.",
     ],
     [
       () => endpoint.send!(outcome, sgl1),
@@ -1203,7 +1203,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.bind!(outcome, handle, window, 0, 8, 0),
       'INVALID_PARAMETER_3',
-      'Bind: `window` must be of this adapter instance and not released; got an object.',
+      'Bind: `window` must belong to this adapter instance and must not be released; got an object.',
     ],
     [
       () => endpoint.bind!(outcome, handle, window1, 0, 65, 0),
@@ -1213,14 +1213,14 @@ const rows: ErrorRows = {
     [
       () => endpoint.bind!(outcome, handle, window1, 0, 8, undefined),
       'INVALID_PARAMETER_6',
-      'Bind: `flags` must have only bits of 0x1b; got undefined.',
+      'Bind: `flags` must contain only bits of 0x1b; got undefined.',
     ],
   ],
   'INDEndpoint.invalidate': [
     [
       () => endpoint.invalidate!(outcome, null),
       'INVALID_PARAMETER_2',
-      'Invalidate: `window` must be of this adapter instance and not released; got null.',
+      'Invalidate: `window` must belong to this adapter instance and must not be released; got null.',
     ],
   ],
   'INDEndpoint.read': [
@@ -1239,14 +1239,14 @@ const rows: ErrorRows = {
     [
       () => endpoint.write!(outcome, sgl1, descriptor, 0, -1),
       'INVALID_PARAMETER_6',
-      'Write: `flags` must have only bits of 0x3; got 0xffffffff.',
+      'Write: `flags` must contain only bits of 0x3; got 0xffffffff.',
     ],
   ],
   'INDListen.getConnectionRequest': [
     [
       () => listen.getConnectionRequest!(connector),
       'INVALID_PARAMETER_1',
-      "GetConnectionRequest: `connector` must be of the listener's adapter instance; got an object.",
+      "GetConnectionRequest: `connector` must belong to the listener's adapter instance; got an object.",
     ],
   ],
   'new NdMwDescriptor': [
@@ -1284,7 +1284,7 @@ const rows: ErrorRows = {
     [
       () => api.connectQueuePair!(adapter, 5, '127.0.0.1:1'),
       'INVALID_PARAMETER_1',
-      'Connect: `queuePair` must be of this adapter instance and not released; got 5.',
+      'Connect: `queuePair` must belong to this adapter instance and must not be released; got 5.',
     ],
     [
       () => api.connectQueuePair!(adapter, queuePair, undefined),
@@ -1299,7 +1299,7 @@ const rows: ErrorRows = {
     [
       () => api.connectQueuePair!(adapter, queuePair, '127.0.0.1:1', { form: HOST }),
       'INVALID_PARAMETER',
-      "connectQueuePair: `options` must have only inboundReadLimit, outboundReadLimit, privateData, signal, from; got 'form'.",
+      "connectQueuePair: `options` must contain only inboundReadLimit, outboundReadLimit, privateData, signal, from; got 'form'.",
     ],
   ],
   'Nd2ConnectingOptions.from': [
@@ -1354,7 +1354,7 @@ const rows: ErrorRows = {
     [
       () => api.acceptEndpoint!(listen, connector1, endpoint, { data: 5 }),
       'INVALID_PARAMETER',
-      "acceptEndpoint: `options` must have only signal, privateData; got 'data'.",
+      "acceptEndpoint: `options` must contain only signal, privateData; got 'data'.",
     ],
   ],
   nextResult: [
@@ -1367,7 +1367,7 @@ const rows: ErrorRows = {
     [
       () => api.nextResult!(queue, { timeout: 5 }),
       'INVALID_PARAMETER',
-      "nextResult: `options` must have only signal; got 'timeout'.",
+      "nextResult: `options` must contain only signal; got 'timeout'.",
     ],
   ],
   firstResult: [

@@ -551,7 +551,7 @@ const rows: ErrorRows = {
     [
       () => allocate!(8, { share: true }),
       'INVALID_PARAMETER',
-      "allocate: `options` must have only shared; got 'share'.",
+      "allocate: `options` must contain only shared; got 'share'.",
     ],
   ],
   'AllocateOptions.shared': [
@@ -647,7 +647,7 @@ const rows: ErrorRows = {
     [
       () => channel.expose!(U8, { views: true }),
       'EINVAL',
-      'expose: `buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW); got other memory.',
+      'expose: `buffer` must be memory from allocate() for peers to map it (REMOTE_VIEW); got other memory.',
     ],
   ],
   'Channel.open': [

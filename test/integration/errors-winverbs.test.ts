@@ -57,7 +57,7 @@ const rows: ErrorRows = {
     [
       () => api.openProvider!({ keepalive: 5 }),
       'INVALID_PARAMETER',
-      "\\\\.\\WinVerbs: `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepalive'.",
+      "\\\\.\\WinVerbs: `options` must contain only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepalive'.",
     ],
   ],
   'KernelOptionsInput.cm': [
@@ -78,7 +78,7 @@ const rows: ErrorRows = {
     [
       () => api.openProvider!({ faults: { dropMads: { 15: 1 } } }),
       'INVALID_PARAMETER',
-      "\\\\.\\WinVerbs: `faults.dropMads` must have only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR); got '15'.",
+      "\\\\.\\WinVerbs: `faults.dropMads` must contain only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR); got '15'.",
     ],
   ],
   'WvUnknown.queryInterface': [
@@ -298,7 +298,7 @@ const rows: ErrorRows = {
     [
       () => pd.registerMemory!(U8, WvAccess.REMOTE_VIEW | WvAccess.REMOTE_READ),
       'INVALID_PARAMETER',
-      '`buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW); got other memory.',
+      '`buffer` must be memory from allocate() for peers to map it (REMOTE_VIEW); got other memory.',
     ],
   ],
   'IWVProtectionDomain.registerMemoryOverlapped': [
@@ -539,7 +539,7 @@ const rows: ErrorRows = {
     [
       () => qp.modify!({ accessFlags: 2 ** 20 }, wv.QpAttr.ACCESS_FLAGS),
       'INVALID_PARAMETER',
-      '`accessFlags` must have only bits of 0x1f; got 0x100000.',
+      '`accessFlags` must contain only bits of 0x1f; got 0x100000.',
     ],
     [
       () => qp.modify!({ sendPsn: -1 }, wv.QpAttr.STATE),

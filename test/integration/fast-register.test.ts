@@ -68,7 +68,7 @@ test('the device reports the capability', () => {
 });
 
 for (const shared of [false, true]) {
-  const kind = shared ? 'memory of allocate()' : 'a buffer';
+  const kind = shared ? 'memory from allocate()' : 'a buffer';
   test(`${kind}: a request registers a part of memory under the requested key, until that is invalidated`, async () => {
     const { a, b, region, source, memory, register, write, release } = await managedPair(
       shared ? new Uint8Array(allocate(BYTES)) : undefined,
@@ -248,7 +248,7 @@ test('invalid requests are rejected with the reason, and nothing is queued', asy
 
 for (const [kind, make] of [
   ['a buffer', () => new Uint8Array(64)],
-  ['memory of allocate()', () => new Uint8Array(allocate(64))],
+  ['memory from allocate()', () => new Uint8Array(allocate(64))],
 ] as const) {
   test(`zero-based regions, ${kind}: addresses count from the first byte, for both sides`, async () => {
     const { a, b, release } = await connectedPair();

@@ -71,7 +71,7 @@ const sizes = TRAFFIC_SIZES.filter((size) => size > 0);
 for (const direct of [true, false]) {
   for (const where of ['processes', 'Workers'] as const) {
     firstIf(direct === (where === 'processes'), needing(test, direct ? 'direct access' : ADDRESS))(
-      `two ${where} with memory of allocate(), direct: ${direct}: everything arrives on the path that the option selects`,
+      `two ${where} with memory from allocate(), direct: ${direct}: everything arrives on the path that the option selects`,
       async () => {
         const ends = await twoEnds(where, { direct, rc: { ackTimeoutCode: 21 } });
         const [[server, serving], [client, requesting]] = ends as [[Peer, string?], [Peer, string?]];
@@ -109,7 +109,7 @@ for (const direct of [true, false]) {
   }
 }
 
-test('memory of allocate() is mapped by the other process on first use, which then copies it directly', async () => {
+test('memory from allocate() is mapped by the other process on first use, which then copies it directly', async () => {
   // With direct access, the active side would not request copies from the owner.
   const passive = await Peer.start({ kernel: { direct: false } });
   const options = { seed: 2, allocated: true };

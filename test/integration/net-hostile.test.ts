@@ -399,7 +399,7 @@ test('a client of another version gets this version, and the server reports both
   assert.is(error.code, 'EPROTO');
   assert.match(
     error.message,
-    /the client uses version 1 of this protocol, this side version \d+; install the same version/,
+    /the client uses version 1 of this protocol, and this side uses version \d+; install the same version/,
   );
   assert.equal([addresses.localAddress, addresses.localPort], ['127.0.0.1', port]);
   assert.is(addresses.remoteAddress, '127.0.0.1');
@@ -487,7 +487,7 @@ for (const [name, hello] of hellos) {
     assert.match(
       error.message,
       name === 'another version'
-        ? /the server uses version 1 of this protocol, this side version \d+; install the same version/
+        ? /the server uses version 1 of this protocol, and this side uses version \d+; install the same version/
         : /does not use this protocol/,
     );
     await accepting;

@@ -11,7 +11,7 @@ import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 test.after.each(endAll);
 
 const HEADER = 16;
-/** Bytes of a payload that fills a slot of the default length. */
+/** Size in bytes of a payload that fills a slot of the default length. */
 const PIECE = 4096 - HEADER;
 const LONGEST = 32 * PIECE;
 const regions = (): number => readCounters().objects.mr!;

@@ -63,7 +63,7 @@ test('invalid options of the adapter are EINVAL with one line, also in all cause
   assert.is(code, 'EINVAL');
   assert.ok(
     messages.some((message) =>
-      /`keepAliveMs` must be .*; got 'a'\..* must have only .*; got 'nope'/.test(message),
+      /`keepAliveMs` must be .*; got 'a'\..* must contain only .*; got 'nope'/.test(message),
     ),
   );
   assert.not.ok(messages.includes('ZodError'));

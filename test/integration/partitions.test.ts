@@ -278,7 +278,7 @@ test('ND: an invalid partition, or one that the port does not belong to, is reje
   }
   assert.throws(
     () => v1.openAdapter(ADDRESS, { pKey: 1 } as object),
-    /`options` must have only .*; got 'pKey'/,
+    /`options` must contain only .*; got 'pKey'/,
   );
   v1.release();
   v2.release();

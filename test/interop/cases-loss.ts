@@ -13,7 +13,7 @@ type Report = z.output<typeof report>;
 interface Disturbance {
   readonly loss: string;
   readonly netem: string;
-  /** This side's injected faults. Undefined: it cannot disturb its own packets in this way. */
+  /** This side's injected faults. Undefined: it cannot inject this kind. */
   readonly faults?: NonNullable<KernelOptionsInput['faults']>;
   /** The effect that messages must show for the case to be valid. */
   happened(found: Report, type: 'uc' | 'ud'): boolean;

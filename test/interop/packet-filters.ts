@@ -11,7 +11,7 @@ export const Opcode = {
 } as const;
 
 const PORT = 4791;
-/** Bytes of the headers before the BTH: an IP header without options, and UDP's. */
+/** Size in bytes of the headers before the BTH: an IP header without options, and UDP's. */
 const BTH_AT = { 4: 28, 6: 48 } as const;
 /** Distance from UDP's destination port to the BTH. */
 const PORT_BACK = 6;

@@ -5,7 +5,7 @@ import type { Rig } from './rig.js';
 export const VALKEY_PORT = 6379;
 /** Time limit of a server in seconds. */
 const LONG = 600;
-/** Bytes of the server's buffer for each client by default, and the minimum. */
+/** Size in bytes of the server's buffer for each client by default, and the minimum. */
 const DEFAULT_BYTES = 1 << 20;
 const LEAST_BYTES = 1 << 16;
 /** The server's log after a failed assertion or a crash. */

@@ -1,4 +1,4 @@
-// Two HCAs of one process that access each other's memory of allocate() directly (transport/direct_access.h).
+// Two HCAs of one process that access each other's memory from allocate() directly (transport/direct_access.h).
 #pragma once
 #include "local_world.h"
 

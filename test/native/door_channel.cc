@@ -16,7 +16,7 @@ using nd::Parking;
 
 namespace {
 
-// A thread's event loop, as far as the channel sees it.
+// A thread's event loop as the channel sees it.
 class Loop final : public Wake {
  public:
   void wake() override {

@@ -126,7 +126,7 @@ TEST(late_acknowledgement_amid_a_read_response) {
   CHECK_EQ(p.clock.time - before, 0u);
 }
 
-// A timeout that is shorter than the delay of an acknowledgement is no reason to give up on the peer.
+// A timeout that is shorter than the delay of an acknowledgement is not a reason to give up on the peer.
 TEST(acknowledgement_that_is_put_off_is_no_timeout) {
   for (const uint32_t code : {1u, 4u, 8u}) {
     World w;

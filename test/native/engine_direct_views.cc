@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096, kBytes = 8 * kPage;
 constexpr uint32_t kViews = kAllAccess | kAccessRemoteView;
 
-// Memory of allocate() that peers may map.
+// Memory from allocate() that peers may map.
 struct Viewable : SharedBuffer {
   Viewable(Node& n, uint64_t bytes, uint32_t access = kViews, uint64_t seed = 7) : SharedBuffer(n, bytes, seed) {
     CHECK(n.engine.deregisterMr(n.pd, lkey) == Status::kSuccess);

@@ -233,7 +233,7 @@ TEST(probes_become_rare) {
   CHECK_EQ(n.w.a->counter("black_hole"), 1u);
 }
 
-// A path that was down briefly: a round trip later packets are whole.
+// After a short outage of a path, packets are whole again within a round trip.
 TEST(outage_leaves_no_fragments) {
   Narrow n(extensions::kAll);
   CHECK_EQ(n.run(0), 0u);

@@ -230,8 +230,8 @@ TEST(local_flushed_send_is_not_copied) {
   CHECK_EQ(w.qb.receiveCq.drain().size(), 0u);
 }
 
-// So does one that has responded to a READ: its program may now use the memory for something else, though the key is
-// still valid.
+// A queue pair that ends also withdraws its READ responses: its program may now use the memory for something else,
+// though the key is still valid.
 TEST(local_response_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);

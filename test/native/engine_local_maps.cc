@@ -1,4 +1,4 @@
-// Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there. Also
+// Memory from allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there. Also
 // what a peer may offer, and freed memory.
 #include <fcntl.h>
 

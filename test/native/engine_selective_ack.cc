@@ -168,8 +168,8 @@ TEST(reordering_is_no_loss) {
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// Two that overtake mean nothing, three mean that it is lost (RFC 6675's DupThresh). Each packet is reported, and the
-// last ones wait for the late one.
+// A packet that two others overtake is only late; one that three overtake is lost (RFC 6675's DupThresh). Each packet
+// is reported, and the last ones wait for the late one.
 TEST(two_may_overtake_and_three_mean_a_loss) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Mixed m(quiet(), 1, extensions::kAll, 1);

@@ -1,4 +1,4 @@
-// Memory of allocate(): what the file is, who keeps it, and what the HCA knows of it.
+// Memory from allocate(): what the file is, who keeps it, and what the HCA knows of it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -235,7 +235,7 @@ TEST(uc_and_rc_do_not_mix) {
   CHECK_EQ(rc.b->counter("rcvd_pkts"), 2u);
 }
 
-// With loss, duplication and reordering: what arrives is whole and in sending order.
+// With loss, duplication and reordering: messages that arrive are complete and in sending order.
 TEST(fuzz_uc) {
   for (uint64_t seed = 1; seed <= 100; seed++) {
     check::note = "seed";

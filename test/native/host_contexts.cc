@@ -86,7 +86,7 @@ void copy(Side& by, Side& with, uint32_t opcode) {
   HOST_CHECK(std::memcmp(&source.memory[0], &target.memory[kThere], kLarge) == 0);
 }
 
-// Send, Write and Read in both directions, over either link. `referenced`: from memory of allocate(), which the other
+// Send, Write and Read in both directions, over either link. `referenced`: from allocate() memory, which the other
 // HCA maps a second time.
 void traffic(LinkChoice link, bool referenced) {
   HostOptions options;

@@ -159,7 +159,7 @@ void hammer(const char* memory) {
   }
 }
 
-// How much of this side's memory of allocate() the peer has mapped: for reading only, as its kernel reports.
+// How much of this side's memory from allocate() the peer has mapped: for reading only, as its kernel reports.
 int mappings(const Peer& peer) {
   std::FILE* file = std::fopen(("/proc/" + std::to_string(peer.pid) + "/maps").c_str(), "re");
   if (file == nullptr) return -1;
@@ -177,7 +177,7 @@ bool becomes(const Peer& peer, int expected) {
   return mappings(peer) == expected;
 }
 
-// Memory of allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is
+// Memory from allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is
 // freed. Not `readable`: processes may not read each other's memory, so the peer's mappings cannot be listed.
 void mapsMemory(const char* words, bool readable) {
   const uint64_t before = hostCounter("local_link_memory_mapped"), ended = hostCounter("local_link_memory_unmapped");
@@ -206,7 +206,7 @@ void mapsMemory(const char* words, bool readable) {
   peer.end();
 }
 
-// This side keeps writing from memory of allocate() and withdraws it in the middle, or the peer is killed.
+// This side keeps writing from allocate() memory and withdraws it in the middle, or the peer is killed.
 void freeing() {
   for (int round = 0; round < 12; round++) {
     Peer peer;

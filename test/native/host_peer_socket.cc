@@ -63,7 +63,7 @@ void opensInOrder(const char* address) {
   b.take(sent);
   checkOrder(b, sent);
   HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);
-  // Then each message is there at the next poll, whichever socket it uses.
+  // From now on each message arrives at the next poll, whichever socket it uses.
   b.seen.clear();
   const Path others[] = {path, path, pathOf("::1"), path, pathOf("127.0.0.9")};
   for (int round = 0; round < 20; round++)

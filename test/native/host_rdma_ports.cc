@@ -141,7 +141,7 @@ void noBlockLeft() {
   Node a, b;
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
-  // Ports that already have names belong to no block.
+  // Ports that already have names do not belong to any block.
   const std::set<unsigned> named = {kFirst, kFirst + 1000, 65535};
   for (unsigned port : named) HOST_CHECK(claim(b, "106", "127.0.0.1", port).ok());
   std::map<unsigned, Claim> had;

@@ -1,5 +1,5 @@
 // Two HCAs of one process that a test connects over the local link: each has its own mapping of one segment, and of the
-// other's memory of allocate().
+// other's memory from allocate().
 #pragma once
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 namespace world {
 
-// Registered memory of allocate().
+// Registered memory from allocate().
 struct SharedBuffer {
   Node& node;
   std::shared_ptr<const SharedRange> memory;
@@ -29,7 +29,7 @@ std::vector<SentOffer> sentOffers(LocalPair& pair, bool carried = true);
 // Does what LocalPairs does over the connections of slots. Returns the number of offers that were accepted.
 uint32_t exchange(LocalPair& from, LocalPair& to);
 
-// Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose
+// Buffers are private memory, whose payload is carried, or memory from allocate() that the peer maps at once, whose
 // payload is referenced.
 enum class Payload { kCarried, kByReference };
 

@@ -52,7 +52,7 @@ struct Node {
   KernelId kernel = 0;
   Handle pd = 0;
   Gid gid;
-  // If set, Buffer has memory of allocate(), which the peer has mapped (local_world.h).
+  // If set, Buffer has memory from allocate(), which the peer has mapped (local_world.h).
   std::function<void(const SharedRange&)> share;
   Node(Net& n, const Clock& clock, uint8_t number, const EngineOptions& options);
   ~Node();

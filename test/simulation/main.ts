@@ -17,7 +17,7 @@ const PROGRESS_MS = 10_000;
 const SHORT_MINUTES = 1;
 /** Time limit for shrinking a failure. */
 const SHRINK_MS = 60_000;
-/** Every so many runs, one is repeated and must have the same result. */
+/** One in this many runs is repeated and must have the same result. */
 const REPEATED_EVERY = 20;
 /** Number of failures after which the program ends. */
 const MOST_FAILURES = 5;

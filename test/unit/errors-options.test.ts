@@ -125,7 +125,7 @@ const rows: ErrorRows = {
     [
       () => options({ faults: { dropMads: { DREQ: 1 } } }),
       'INVALID_PARAMETER',
-      "`faults.dropMads` must have only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR); got 'DREQ'.",
+      "`faults.dropMads` must contain only numbers of CM attributes as keys, from 16 (REQ) to 26 (APR); got 'DREQ'.",
     ],
     [
       () => options({ faults: { dropMads: { 16: -1 } } }),
@@ -142,7 +142,7 @@ const rows: ErrorRows = {
     [
       () => options({ cm: { retries: 3 } }),
       'INVALID_PARAMETER',
-      "`cm` must have only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'.",
+      "`cm` must contain only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'.",
     ],
   ],
   'KernelOptions.rc': [
@@ -282,7 +282,7 @@ provoke(test, {
     [
       () => options({ keepaliveMs: 5, cm: { retries: 3 } }),
       'INVALID_PARAMETER',
-      "`cm` must have only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'. `options` must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepaliveMs'.",
+      "`cm` must contain only responseTimeoutCode, maxRetries, timewaitMs, mraServiceTimeoutCode; got 'retries'. `options` must contain only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'keepaliveMs'.",
     ],
     [
       () => options({ ecn: 3, window: 0 }),
@@ -304,7 +304,7 @@ provoke(test, {
     [
       () => ND_OPTIONS('{"window":0,"nope":1}'),
       'INVALID_PARAMETER',
-      "ND_OPTIONS: `window` must be an integer from 1 to 4096; got 0. ND_OPTIONS must have only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'nope'.",
+      "ND_OPTIONS: `window` must be an integer from 1 to 4096; got 0. ND_OPTIONS must contain only cm, rc, keepAliveMs, rnrTimeoutMs, ecn, window, longWindowBytes, link, icrc, direct, capture, statistics, receiveBufferBytes, faults, pkeys, hca, kernel, startTimeoutMs; got 'nope'.",
     ],
   ],
   setPartitions: [

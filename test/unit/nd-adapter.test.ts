@@ -60,7 +60,7 @@ test('the error for an unknown option names it and lists the known ones', () => 
     assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
   // Untyped JavaScript may do this.
   const loose = <O>(options: unknown): O => options as O;
-  refused(() => adapter.listen(loose({ prot: 1 })), /must have only port, backlog, protocol; got 'prot'/);
+  refused(() => adapter.listen(loose({ prot: 1 })), /must contain only port, backlog, protocol; got 'prot'/);
   refused(() => adapter.listen(loose(null)), /object with port/);
   const connector = adapter.createConnector();
   const endpoint = {
@@ -71,12 +71,12 @@ test('the error for an unknown option names it and lists the known ones', () => 
   };
   refused(
     () => connector.createEndpoint(loose({ ...endpoint, inboundSges: 2 })),
-    /must have only .*; got 'inboundSges'/,
+    /must contain only .*; got 'inboundSges'/,
   );
   const made = connector.createEndpoint(endpoint);
   refused(
     () => connector.connect(made, '10.0.0.2:5', loose({ data: 1 })),
-    /must have only priv.*; got 'data'/,
+    /must contain only priv.*; got 'data'/,
   );
   // The connector is unchanged.
   connector.connect(made, '10.0.0.2:5', { localPort: 0 });

@@ -1,4 +1,4 @@
-// The control path of both versions of the NetworkDirect SPI with the stand-in driver, as far as it works without an HCA.
+// The control path of both versions of the NetworkDirect SPI with the stand-in driver, to the extent that it works without an HCA.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError } from '../../nd/index.js';

@@ -48,7 +48,7 @@ export function sharedOf(options: AllocateOptions): boolean {
   if (typeof options !== 'object' || options === null)
     invalid(`\`options\` must be an object with shared; got ${shown(options)}`);
   for (const name of Object.keys(options))
-    if (name !== 'shared') invalid(`\`options\` must have only shared; got ${shown(name)}`);
+    if (name !== 'shared') invalid(`\`options\` must contain only shared; got ${shown(name)}`);
   const { shared = false } = options;
   if (typeof shared !== 'boolean') invalid(`\`shared\` must be a boolean; got ${shown(shared)}`);
   return shared;

@@ -56,7 +56,7 @@ function describe(issue: OptionsIssue, value: unknown, whole: string): string {
     keys.length === 0 ? whole : `\`${keys.join('.')}\``;
   if (code === 'unrecognized_keys') {
     const known = Object.keys(at(defaultOptions, path) ?? {}).join(', ');
-    return `${placeOf(path)} must have only ${known}; got ${(issue.keys ?? []).map(shown).join(', ')}`;
+    return `${placeOf(path)} must contain only ${known}; got ${(issue.keys ?? []).map(shown).join(', ')}`;
   }
   if (code === 'invalid_key') {
     const reason = issue.issues?.[0]?.message ?? issue.message;

@@ -22,7 +22,7 @@
 
 namespace nd::js {
 
-// How an ending environment closes its objects, in order: first no new request is accepted, then the HCA is
+// The order in which an environment that ends closes its objects: first no new requests are accepted, then the HCA is
 // closed, then memory is unpinned.
 enum class Rank { kServer, kHca, kChannel, kMemory };
 

@@ -9,7 +9,7 @@
 
 namespace nd::verbs {
 
-// The handle of an object, stored as its context at the device.
+// The handle of an object, which libibverbs stores as the object's context.
 inline Handle handleIn(void* context) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(context)); }
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }

@@ -490,7 +490,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 }
 
-/** Whether a REQ repeats the one of this connection. Comparing ids is not enough: a restarted peer reuses them. */
+/** Whether a REQ repeats that of this connection. Comparing ids is not enough: a restarted peer reuses them. */
 function isSameReq(received: ReceivedReq | undefined, transactionId: bigint, body: CmBody<'REQ'>): boolean {
   return (
     received !== undefined &&

@@ -34,11 +34,11 @@ export const cmRefusals: Refusals = {
 
 const { packed } = layouts(madeCode, cmRefusals);
 
-/** Bytes of a MAD. */
+/** Size of a MAD in bytes. */
 export const MAD_SIZE = 256;
-/** Bytes of a MAD's header; the CM message follows. */
+/** Size of a MAD's header in bytes; the CM message follows. */
 export const MAD_HEADER_SIZE = 24;
-/** Bytes of the RDMA IP CM header that opens a REQ's private data. */
+/** Size in bytes of the RDMA IP CM header that opens a REQ's private data. */
 export const IP_CM_HEADER_SIZE = 36;
 
 /** Values in the MAD header of every CM message. */

@@ -231,7 +231,7 @@ export class SidrManager implements SidrHost {
   }
 }
 
-/** Whether a SIDR_REQ repeats the one of this exchange. Comparing ids is not enough: a restarted peer reuses them. */
+/** Whether a SIDR_REQ repeats that of this exchange. Comparing ids is not enough: a restarted peer reuses them. */
 function isSameReq(
   received: ReceivedSidrReq,
   transactionId: bigint,

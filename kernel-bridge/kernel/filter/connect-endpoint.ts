@@ -531,7 +531,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   /** Disconnect requires the connection's queue pair; 0 stands for it. */
   protected checkQp(qp: WvQp | undefined): void {
     if (qp && qp !== this.qp) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair must be the one of this connection');
+      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair must be that of this connection');
     }
   }
 }

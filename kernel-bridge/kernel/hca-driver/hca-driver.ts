@@ -56,7 +56,7 @@ export class HcaDriver {
   onObserved: (number: number, from: HcaBackend) => void = () => {};
   /** Called when UDP port 4791 was given up to a process of another version. */
   onWireLost: () => void = () => {};
-  /** Called when the file of the capture can no longer be written. */
+  /** Called when the capture file can no longer be written. */
   onCaptureFailed: (errno: number) => void = () => {};
 
   constructor(private readonly platform: HcaDriverPlatform) {

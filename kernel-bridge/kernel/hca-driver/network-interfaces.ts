@@ -1,4 +1,4 @@
-/** This host's network interfaces and routes, as far as RDMA devices need them: from the OS, or simulated by tests. */
+/** This host's network interfaces and routes that RDMA devices need: from the OS, or simulated by tests. */
 import type { AddonBinding } from '../../hca/soft-hca-binding.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 

@@ -16,7 +16,7 @@ import { Irp, IrpMajor, type RequestorMode } from './irp.js';
 import { assertPassive, DriverFault } from './irql.js';
 import { WorkItems } from './work-items.js';
 
-/** Maximum number of files that a program has open in a kernel; those of kernel clients do not count. */
+/** Maximum number of files that a program may have open in a kernel; those of kernel clients do not count. */
 export const MOST_FILES = 65_536;
 
 /** Maximum number of requests served per turn of the event loop, so that timers and HCA events are not delayed. */

@@ -81,14 +81,14 @@ export interface KernelOptions {
    */
   ecn: boolean;
   /**
-   * Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice
-   * as many small messages on the local link.
+   * Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link;
+   * reduced after losses and congestion notifications.
    */
   window: number;
   /**
    * Maximum number of bytes in flight per QP to another process with this engine, if the round trip is
-   * longer than 0.25 ms: the window grows up to this size, as far as the path allows. Other peers are
-   * limited to `window`. 0: all peers are.
+   * longer than 0.25 ms: the window grows up to this size if the path allows it. Other peers are limited to
+   * `window`. 0: all peers are.
    */
   longWindowBytes: number;
   /**
@@ -107,7 +107,7 @@ export interface KernelOptions {
    */
   icrc: 'solved' | 'exact';
   /**
-   * Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and
+   * Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and
    * execute RDMA Writes, Reads and atomics there themselves, without using this process's CPU. Both peers
    * must enable it. Without it the peers cannot map the memory for writing.
    */

@@ -113,7 +113,7 @@ export interface MemoryStatistics {
   readonly access: readonly string[];
   /** Whether it is currently registered or bound. */
   readonly live: boolean;
-  /** Whether it is memory of `allocate()`. */
+  /** Whether it is memory from `allocate()`. */
   readonly allocated: boolean;
 }
 

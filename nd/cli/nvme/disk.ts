@@ -16,7 +16,7 @@ export interface DiskWriter extends Writable {
   bytesWritten: number;
 }
 
-/** Bytes of one read or write of a stream. */
+/** Size in bytes of one read or write of a stream. */
 const STREAM_BYTES = 1 << 20;
 
 /** An open namespace. Positions and lengths are in bytes and need not be multiples of a block. */
@@ -141,7 +141,7 @@ export class Disk {
     return async (chunk) => {
       if (position + chunk.length > end) {
         throw new RangeError(
-          `Writes must not exceed the end at ${end}; got ${chunk.length} bytes at ${position}.`,
+          `Writes must not extend beyond byte ${end}; got ${chunk.length} bytes at ${position}.`,
         );
       }
       await this.write(chunk, 0, chunk.length, position);

@@ -44,7 +44,7 @@ export interface QueueOptions {
   readonly id: number;
   /** Maximum commands in flight, at least 2. */
   readonly depth: number;
-  /** Bytes of the data buffer of each slot. */
+  /** Size in bytes of the data buffer of each slot. */
   readonly slotBytes: number;
   /** Maximum bytes of data in a command capsule. */
   readonly capsuleBytes: number;
@@ -182,7 +182,7 @@ export class NvmeQueue {
     return this.#options.depth - this.#free.length + this.#waiting.length;
   }
 
-  /** Bytes of a slot's data buffer. */
+  /** Size of a slot's data buffer in bytes. */
   get slotBytes(): number {
     return this.#options.slotBytes;
   }

@@ -30,7 +30,7 @@ const ADMIN_DEPTH = 32;
 const READY_UNIT = 500;
 /** Interval between reads of CSTS, in ms. */
 const READY_POLL = 10;
-/** Bytes of a command in its capsule. */
+/** Size in bytes of a command in its capsule. */
 const COMMAND = Command.bytes;
 /** Larger in-capsule data is not faster than a Read by the target. */
 const MOST_IN_CAPSULE = 8192;

@@ -56,7 +56,7 @@ export interface Row {
   /** State of its UDP port 4791; empty if the process reports nothing. */
   readonly wire: KernelStatistics['wire'] | '';
   readonly regions: number;
-  /** Bytes of all regions. */
+  /** Size of all regions in bytes. */
   readonly registered: number;
   /** Packets in flight, and the sum of the windows, of all queue pairs with a peer. */
   readonly inFlight: number;

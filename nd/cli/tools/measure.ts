@@ -4,7 +4,7 @@ import type { TransferOptions } from './measure-options.js';
 import { format, type Tool } from './tool.js';
 import { type Link, modeOf, type Side } from './tool-side.js';
 
-/** Bytes of a warm-up message. */
+/** Size of a warm-up message in bytes. */
 export const WARM_BYTES = 40;
 /** Number of Receives that a side posts for short control messages. */
 export const CONTROL_RECEIVES = 16;

@@ -149,7 +149,7 @@ export class Listening implements Disposable {
   }
 }
 
-/** Bytes of all but the last entry of a list. */
+/** Size in bytes of all but the last entry of a list. */
 const ENTRY = 40;
 /** Number of polls between two reads of the clock. */
 const POLLS = 2048;

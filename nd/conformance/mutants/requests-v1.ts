@@ -158,7 +158,7 @@ export const requestMutants: readonly Mutant[] = [
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (result, sgl, flags) => {
         if (sgl.some(({ length }) => length === 0)) {
-          throw Object.assign(new Error('no empty entries'), { status: Status.INVALID_PARAMETER });
+          throw Object.assign(new Error('Entries must not be empty'), { status: Status.INVALID_PARAMETER });
         }
         send(result, sgl, flags);
       });

@@ -118,6 +118,6 @@ export function otherVersion(what: string, peer: string, version: number): NetEr
   const cure = 'install the same version of networkdirect on both sides.';
   return new NetError(
     'EPROTO',
-    `${what}: ${peer} uses version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
+    `${what}: ${peer} uses version ${version} of this protocol, and this side uses version ${DIALECT}; ${cure}`,
   );
 }

@@ -30,7 +30,7 @@ export interface Answering {
   answer(id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined;
   /** As {@link answer}, with the text of an error. */
   fail(id: number, text: string, gone: () => void): HeldAnswer | undefined;
-  /** Whether so many bytes are held that no further request should begin. */
+  /** Whether too many bytes are held for another request to begin. */
   full(): boolean;
   /** Calls `retry` whenever bytes were released, until it returns true. */
   whenReleased(retry: () => boolean): void;

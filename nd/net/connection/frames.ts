@@ -56,11 +56,11 @@ export interface Form {
   readonly flags: number;
   /** Whether the id is used; otherwise it must be 0. */
   readonly hasId: boolean;
-  /** Bytes of the payload without a flag; undefined if any number is valid. */
+  /** Size in bytes of the payload without a flag; undefined if any number is valid. */
   readonly bytes: number | undefined;
 }
 
-/** Bytes of an ATOMIC frame's payload. */
+/** Size of an ATOMIC frame's payload in bytes. */
 export const ATOMIC_BYTES = 32;
 
 const END_FORM: Form = { flags: 0, hasId: false, bytes: 0 };
@@ -163,7 +163,7 @@ export function moreSlots(kind: Kind): number {
 }
 
 const MAGIC = 0x4e44_4e31;
-/** Bytes of a hello. */
+/** Size of a hello in bytes. */
 export const HELLO_BYTES = 24;
 
 /** The sizes that each side announces in Connect or Accept. */
@@ -171,9 +171,9 @@ export interface Hello {
   readonly kind: Kind;
   /** Receive slots for data frames, in addition to {@link moreSlots}. */
   readonly slots: number;
-  /** Bytes of a slot, including the header. */
+  /** Size in bytes of a slot, including the header. */
   readonly slotBytes: number;
-  /** Bytes of the longest message, request or answer that is accepted; 0 for a stream. */
+  /** Size in bytes of the longest message, request or answer that is accepted; 0 for a stream. */
   readonly maxMessageBytes: number;
   /** For a stream, bytes of the largest ring for received data and of the largest peer ring that it writes to; 0 for a channel. */
   readonly ringBytes: number;
@@ -227,7 +227,7 @@ export function otherVersionIn(bytes: Uint8Array): number | undefined {
   return view.getUint32(0) !== MAGIC || version === DIALECT ? undefined : version;
 }
 
-/** Bytes of a memory description. */
+/** Size of a memory description in bytes. */
 export const MEMORY_BYTES = 24;
 
 /** Memory that the peer may access. */

@@ -115,7 +115,7 @@ export class SharedCopies {
   }
 }
 
-/** Bytes of the block for a message: a power of two. */
+/** Size in bytes of the block for a message: a power of two. */
 function blockFor(bytes: number): number {
   return Math.max(LEAST_BLOCK, 2 ** Math.ceil(Math.log2(bytes)));
 }

@@ -88,7 +88,7 @@ export class EntryLookup {
     return ABSENT;
   }
 
-  /** Bytes of the value if an entry with the key is there; otherwise -1. */
+  /** Size in bytes of the value if an entry with the key is there; otherwise -1. */
   #valueLength(hash: KeyHash, offset: number, room: number): number {
     if (offset + room > this.#units) return -1;
     const start = this.#heap + offset * UNIT_BYTES;

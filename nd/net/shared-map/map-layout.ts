@@ -11,7 +11,7 @@
 import { shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { outOfRange } from '../base/checks.js';
 
-/** Bytes of the head. Its first word is the number of entries. */
+/** Size of the head in bytes. Its first word is the number of entries. */
 export const HEAD_BYTES = 128;
 
 export const BUCKET_SLOTS = 16;
@@ -22,10 +22,10 @@ export const BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES;
 export const Slot = { VERSION: 0, TAG: 1, OFFSET: 2, ROOM: 3 } as const;
 export const SLOT_WORDS = 4;
 
-/** Bytes of a heap unit. */
+/** Size of a heap unit in bytes. */
 export const UNIT_BYTES = 16;
 
-/** Bytes of an entry before its key. */
+/** Size in bytes of an entry before its key. */
 export const ENTRY_HEAD_BYTES = 16;
 
 /** Maximum length of a key in UTF-8, in bytes. */
@@ -45,7 +45,7 @@ const MOST_COUNTERS = 2 ** 20;
 /** The sizes of a map. */
 export interface MapSizes {
   readonly entries: number;
-  /** Bytes of the heap. */
+  /** Size of the heap in bytes. */
   readonly bytes: number;
   readonly counters: number;
 }
@@ -87,7 +87,7 @@ export function heapStart({ buckets }: Geometry): number {
   return HEAD_BYTES + buckets * BUCKET_BYTES;
 }
 
-/** Bytes of the whole memory. */
+/** Size of the whole memory in bytes. */
 export function bytesOfMap(geometry: Geometry): number {
   return heapStart(geometry) + geometry.units * UNIT_BYTES;
 }

@@ -38,7 +38,7 @@ export function decodeDescription(bytes: Buffer): MapDescription {
   if (typeof given.version === 'number' && given.version !== VERSION)
     throw new NetError(
       'EPROTO',
-      `The owner of the shared map uses version ${given.version}, this side version ${VERSION}. Install the same version of networkdirect on both sides.`,
+      `The owner of the shared map uses version ${given.version}, and this side uses version ${VERSION}. Install the same version of networkdirect on both sides.`,
     );
   const { buckets, units, counters, codec, key, now, entries, counted } = given;
   const whole = [buckets, units, counters].every((n) => Number.isSafeInteger(n) && (n as number) > 0);
@@ -66,11 +66,11 @@ export interface Change {
   readonly ttl: number;
 }
 
-/** Bytes of a change before key and value: kind (1), zero (1), length of the key (2) and of the value (4), ttl (8). */
+/** Size in bytes of a change before key and value: kind (1), zero (1), length of the key (2) and of the value (4), ttl (8). */
 const CHANGE_HEAD = 16;
 const [REMOVE, STORE] = [0, 1];
 
-/** Bytes of a change in a request. */
+/** Size in bytes of a change in a request. */
 export function bytesOfChange({ key, value }: Change): number {
   return CHANGE_HEAD + key.length + (value?.length ?? 0);
 }

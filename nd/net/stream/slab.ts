@@ -4,7 +4,7 @@
 let slab = new ArrayBuffer(0);
 let taken = 0;
 
-/** Bytes of a slab, and minimum length of chunks that share one. */
+/** Size in bytes of a slab, and minimum length of chunks that share one. */
 const SLAB_BYTES = 262_144;
 const PART_BYTES = 16_384;
 

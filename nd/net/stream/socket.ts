@@ -18,7 +18,7 @@ const closings = diagnostics('networkdirect.net.close');
 export interface SocketOptions {
   /** Writes that the peer may have in flight, each of at most `slotBytes`; default 16. */
   readonly slots?: number | undefined;
-  /** Bytes of a slot, including a header of 16 bytes; default 4096. */
+  /** Size of a slot in bytes, including a header of 16 bytes; default 4096. */
   readonly slotBytes?: number | undefined;
   /**
    * Bytes of additional memory for each direction while it carries much data; the smaller value of both sides applies. Each slot of the
@@ -410,7 +410,7 @@ export class Socket extends Duplex {
     process.nextTick(() => this.emit('close', error !== null));
   }
 
-  /** Sends written data as far as credits allow, then END. */
+  /** Sends written data while credits last, then END. */
   #pump(): void {
     const link = this.#link;
     if (link === undefined) return;

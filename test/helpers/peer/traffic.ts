@@ -49,7 +49,7 @@ interface Piece {
 /** The plan of transfers, which both sides derive from the seed. */
 class Plan {
   readonly pieces: Record<Kind, Piece[]>;
-  /** Bytes of one side's memory. */
+  /** Size of one side's memory in bytes. */
   readonly bytes: number;
 
   readonly seed: number;

@@ -60,7 +60,7 @@ const TIMEOUT = 5;
 /** A client's request. */
 export interface Request {
   readonly test: TestName;
-  /** Bytes of a message; undefined for atomics. */
+  /** Size of a message in bytes; undefined for atomics. */
   readonly bytes: number;
   readonly seconds: number;
 }

@@ -54,8 +54,8 @@ export class Exchange {
   readonly received: Direction;
 
   /**
-   * @param theirs - Bytes of the peer's receive buffer
-   * @param ours - Bytes of our own
+   * @param theirs - Size of the peer's receive buffer in bytes
+   * @param ours - Size of our receive buffer in bytes
    */
   constructor(
     private readonly stream: Duplex,

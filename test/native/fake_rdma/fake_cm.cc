@@ -1,4 +1,4 @@
-// The functions of librdmacm, as far as rdma_core_library.h names them.
+// The functions of librdmacm that rdma_core_library.h names.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 

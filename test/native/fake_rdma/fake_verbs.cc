@@ -1,4 +1,4 @@
-// The functions of libibverbs, as far as rdma_core_library.h names them.
+// The functions of libibverbs that rdma_core_library.h names.
 #include <algorithm>
 
 #include "fake_state.h"

@@ -185,7 +185,7 @@ static NTSTATUS reply_to_provider(Request *r, u32 bytes, u32 fixed) {
 
 static NTSTATUS reply(Request *r, u32 bytes, u32 fixed) {
   if (r->command == UVP_MAGIC) return reply_to_provider(r, bytes, fixed);
-  /* Other providers' bytes are returned inverted, as far as there is room. */
+  /* Other providers' bytes are returned inverted, up to the available room. */
   u32 extra = r->in > fixed ? r->in - fixed : 0;
   u32 room = r->out > bytes ? r->out - bytes : 0;
   for (u32 i = 0; i < room; i++) r->bytes[bytes + i] = i < extra ? (u8)~r->bytes[bytes + i] : 0;

@@ -96,7 +96,7 @@ u32 finish_waiting(FILE_OBJECT* file, u64 id, u32 count, NTSTATUS status, u32 by
 
 /* Removes and returns the oldest pending request of a function for an object; NULL if there is none. */
 IRP* take_request(u64 id, u32 fn);
-/* Completes a removed request with these bytes, as far as its buffer has room. */
+/* Completes a removed request with as many of these bytes as fit in its buffer. */
 void finish_request(IRP* irp, NTSTATUS status, const u8* bytes, u32 length);
 
 /* Executes a request of an endpoint for connections between endpoints of the stand-in. Returns STATUS_NOT_IMPLEMENTED

@@ -4,7 +4,7 @@ import { HostV2, type SideV2, type SideV2Options } from '../../../nd/cli/sides/v
 import { allocate } from '../../../nd/index.js';
 import { PROVIDER } from './nd2-standin.js';
 
-/** Bytes of a side's memory. */
+/** Size of a side's memory in bytes. */
 export const SIDE_BYTES = 8192;
 
 /** Makes this the only provider of this process and of those that it starts. */

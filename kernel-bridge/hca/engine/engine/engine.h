@@ -91,8 +91,8 @@ class Engine final : public PacketSink, public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: already attached;
-  // as Link::joinGroup.
+  // The interface stays in the group while a QP of this process is attached there. kInvalidDeviceState: already
+  // attached; for other statuses see Link::joinGroup.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
   Status detachMulticast(Handle qp, const Gid& group,
                          uint32_t interface) override;  // kInvalidParameter: not attached

@@ -97,7 +97,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
       lacked_ = true;
       return;
     }
-    // A rejection could be wrong. A peer that still wants the connection sends its request again.
+    // A rejection could be wrong. A peer that still needs the connection retransmits its request.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
   toKernel(0, meta, bth);

@@ -261,7 +261,7 @@ void LocalPairs::forget(uint32_t slot) {
   remove(*pair);
 }
 
-// ── Memory of allocate() ──────────────────────────────────────────────────────────────────────────
+// ── Memory from allocate() ──────────────────────────────────────────────────────────────────────────
 
 void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink) {
   LocalMemory memory;

@@ -169,7 +169,7 @@ class Scoreboard {
 
   uint32_t kept = 0;      // PSNs
   uint32_t highest = 0;   // one past the highest PSN that the peer keeps
-  uint32_t end = 0;       // nothing is noted from here on
+  uint32_t end = 0;       // one past the last PSN that it records
   uint32_t examined = 0;  // every PSN before this is kept, or known to be lost
   uint32_t probeEnd = 0;  // a probe was sent for packets before this
   LossMark reduced;
@@ -265,7 +265,7 @@ class ResponseScoreboard {
   uint32_t executed;                 // end of what the peer has certainly executed
   uint32_t highest;                  // one past the highest PSN whose first response has arrived
   uint32_t examined;                 // every PSN before this is kept, was re-requested, or will be
-  uint32_t end;                      // nothing is noted from here on
+  uint32_t end;                      // one past the last PSN that it records
   std::deque<PsnRange> lost;         // to be re-requested
   std::deque<ReRequest> reRequests;  // outstanding, oldest first
   uint32_t position = 0;

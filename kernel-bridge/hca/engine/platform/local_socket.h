@@ -43,7 +43,7 @@ int64_t receiveLocal(Descriptor connection, void* bytes, uint64_t room, UniqueFd
                      uint32_t* passedCount = nullptr);
 // Whether the connection has ended. Earlier messages can still be received.
 bool hasEndedLocal(Descriptor connection);
-// Requests buffers for this many bytes in flight, as far as the OS allows.
+// Requests buffers for this many bytes in flight, or as many as the OS allows.
 void widenLocal(Descriptor connection, uint32_t bytes);
 
 // A listener, or a bound socket that may soon listen.

@@ -123,7 +123,7 @@ void EngineThread::serve(uint64_t mark) {
     sleeper_.asleep = false;
     return;
   }
-  // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
+  // Others may be waiting for the lock. They are about to wake up, and would otherwise find it taken again.
   yieldThread();
   for (uint32_t i = 0; i < progress::kYieldsPerTurn && engine_.contended(); i++) yieldThread();
 }

@@ -5,7 +5,7 @@
 // same descriptors and wakes together with the waiting thread. It then yields to that thread, once for each claim, for
 // as long as a mark is valid.
 //
-// No event is lost on the way to sleep. A peer's packet that comes before fallAsleep() is found by it, or by the step
+// No event is lost on the way to sleep. A peer's packet that arrives before fallAsleep() is found by it, or by the step
 // before; a later one makes the descriptor readable, because fallAsleep() has requested that from the peers under the
 // lock. An event delivered by another thread (NotifySink), and a signal that it has consumed (`wake`), make the
 // thread's own descriptor readable, whether it is already asleep or not.

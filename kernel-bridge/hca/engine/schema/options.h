@@ -33,11 +33,11 @@ struct TransportOptions {
   uint64_t keepAliveNs = 10'000'000'000;
   uint64_t rnrTimeoutNs = 1'000'000'000;  // Minimum time that a message waits for a Receive (RNR), in milliseconds.
   bool ecn = false;  // Sends packets of connections as ECN-capable, ECT(0).
-  // Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
-  // messages on the local link.
+  // Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link; reduced after
+  // losses and congestion notifications.
   uint32_t window = 128;
   // Maximum number of bytes in flight per QP to another process with this engine, if the round trip is longer than 0.25
-  // ms: the window grows up to this size, as far as the path allows.
+  // ms: the window grows up to this size if the path allows it.
   uint64_t longWindowBytes = 33'554'432;
 };
 
@@ -54,7 +54,7 @@ struct LinkOptions {
   LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes of this host.
   // How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
   IcrcCheck icrc = IcrcCheck::kSolved;
-  // Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA
+  // Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA
   // Writes, Reads and atomics there themselves, without using this process's CPU.
   bool direct = true;
   // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.

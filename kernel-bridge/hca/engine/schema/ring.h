@@ -141,7 +141,7 @@ constexpr uint32_t kAccessRemoteAtomic = 0x4;
 constexpr uint32_t kAccessLocalWrite = 0x8;
 constexpr uint32_t kAccessMwBind = 0x10;
 constexpr uint32_t kAccessZeroBased = 0x20;  // Addresses are offsets from the first byte.
-constexpr uint32_t kAccessRemoteView = 0x40000000;  // Peers may map memory of allocate() and keep their mapping.
+constexpr uint32_t kAccessRemoteView = 0x40000000;  // Peers may map memory from allocate() and keep their mapping.
 
 // WV_QP_TYPE.
 constexpr uint32_t kQptRc = 0;

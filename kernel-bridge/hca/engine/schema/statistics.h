@@ -60,7 +60,7 @@ struct MemoryStatistics {
   uint64_t length = 0;  // Length in bytes.
   uint32_t access = 0;  // Access rights: names of `WvAccess`.
   bool live = false;  // Whether it is currently registered or bound.
-  bool allocated = false;  // Whether it is memory of `allocate()`.
+  bool allocated = false;  // Whether it is memory from `allocate()`.
 
   static constexpr size_t kNumbers = 6;
   // Calls `visit` with each number in order.

@@ -30,7 +30,7 @@ struct PortReply {
   uint32_t port = 0;
 };
 
-// Requests a port from the owner of the block and waits for the reply; kTaken if none comes in time. `deadline` in
+// Requests a port from the owner of the block and waits for the reply; kTaken if none arrives in time. `deadline` in
 // milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the request.
 PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* address, int64_t deadline,
                       int* refused);

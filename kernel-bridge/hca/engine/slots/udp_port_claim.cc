@@ -54,7 +54,7 @@ void UdpPortClaim::awaitTurn(uint64_t deadline) {
   waitReadable(&waited, 1, deadline > now ? deadline - now : 0);
 }
 
-// Holding the name `wire`, so that no process of this dialect joins or leaves unnoticed between the steps.
+// The caller holds the name `wire`, so that no process of this dialect joins or leaves unnoticed between the steps.
 void UdpPortClaim::share(const Family& family, Bound* bound, size_t index) {
   int& error = bound->errors[index];
   DatagramSocket& socket = bound->sockets[index];

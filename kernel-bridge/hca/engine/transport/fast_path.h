@@ -15,7 +15,7 @@ class FastPath : public Role {
   // A doorbell. True: everything posted has been sent. False: continue on the slow path; some messages may have been
   // sent.
   bool ring(Qp& qp);
-  // Sends the next requests in the queue over the local link, as far as they are small. Returns their number.
+  // Sends the next requests in the queue over the local link, up to the first that is not small. Returns their number.
   uint32_t send(Qp& qp);
 
   // ── Received packets. False: nothing was done.

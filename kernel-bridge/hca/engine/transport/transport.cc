@@ -40,7 +40,7 @@ bool Transport::step(uint64_t time, Stepper stepper) {
   }
   moved |= context.received > 0 || mayHaveMore;
 
-  // A response unread in the socket is no reason to retransmit; but timers must not wait forever either.
+  // A response unread in the socket is not a reason to retransmit; but timers must not wait forever either.
   if (!mayHaveMore || ++stepsWithoutTimers_ >= kMostWithoutTimers) {
     stepsWithoutTimers_ = 0;
     for (uint32_t i = 0; i < kTimersPerStep && context.timers.earliest() <= context.now; i++) {

@@ -63,7 +63,7 @@ class UdpWire {
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
-  // The same from another socket of the same family and options.
+  // The same, from another socket with the same family and options.
   uint32_t receiveFrom(Descriptor fd);
   Datagram datagram(uint32_t index) const;
 

@@ -10,9 +10,9 @@ namespace {
 
 // On shorter paths the window that every peer accepts is enough, and more would only wait in the receiver's socket.
 constexpr uint64_t kNearNs = 250'000;
-// Maximum ratio of the window to what fills the path: during startup, and later.
+// Maximum ratio of the window to the bandwidth-delay product: during startup, and afterwards.
 constexpr uint32_t kStartGain = 4, kGain = 2;
-// Plus this many packets: they equalize the shares of connections on one path, because the one with less gains more.
+// Packets in addition to that. They equalize connections on one path, because a smaller share gains more by them.
 constexpr uint32_t kEqualPart = 32;
 constexpr uint32_t kBandwidthRounds = 3;
 // During startup the bandwidth must grow by a quarter in three rounds.
