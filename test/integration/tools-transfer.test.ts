@@ -156,7 +156,7 @@ long(test, 'invalid arguments: a sentence, the usage, and exit code 2', async ()
     [['ping', '-c', '0.0.0.0'], /^nd ping: the address must be that of a single host; got '0\.0\.0\.0'$/m],
     [
       ['ping', '-c', '127.0.0.1:70000'],
-      /^nd ping: the port of '127\.0\.0\.1:70000' must be an integer from 0 to 65535; got 70000$/m,
+      /^nd ping: the port of '127\.0\.0\.1:70000' must be an integer from 0 to 65535; got 70000\.$/m,
     ],
     [['ping', '-c'], /missing required argument/],
     [['ping', '-c', '127.0.0.1', '-q'], /argument missing/],

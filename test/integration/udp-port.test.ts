@@ -104,7 +104,10 @@ test("link: 'local': loopback works, and options that need the port are rejected
       env: { ...process.env, ND_OPTIONS: JSON.stringify({ link: 'local', [field]: value }) },
     });
     assert.is(status, 1);
-    assert.match(stderr, new RegExp(`option '${field}' .*"${value}".* with the option link: 'local'`));
+    assert.match(
+      stderr,
+      new RegExp(`\`${field}\` must be .* with the option link: 'local',.*; got '${value}'\\.`),
+    );
   }
 });
 
