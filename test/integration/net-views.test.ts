@@ -67,10 +67,10 @@ direct('V8 counts the bytes of views', async () => {
   const remote = await expose(`views 0 ${BYTES}`);
   collect();
   const before = process.memoryUsage().external;
-  // Whatever else V8 frees in the meantime is smaller than one of these views.
+  // V8 may free a few megabytes of other memory in the meantime.
   const views = await Promise.all(Array.from({ length: 16 }, () => remote.map()));
   const grown = process.memoryUsage().external - before;
-  assert.ok(grown > 15 * BYTES, `${grown} bytes for ${views.length} views of ${BYTES}`);
+  assert.ok(grown > 8 * BYTES, `${grown} bytes for ${views.length} views of ${BYTES}`);
 });
 
 direct('a view shows what the other process has, and writes to it stay here', async () => {
@@ -214,7 +214,7 @@ direct('forbidden and impossible operations are refused with the reason', async 
   const [client, server] = await channels();
   const error = await rejection(server.expose(new Uint8Array(4096), { views: true }));
   assert.is(error.code, 'EINVAL');
-  assert.match(error.message, /^expose: `buffer` must be memory of allocate\(\)/);
+  assert.match(error.message, /^expose: `buffer` must be memory from allocate\(\)/);
   const closed = client.open((await server.expose(allocate(4096))).handle);
   assert.not.ok(closed.views);
   const refused = await rejection(closed.map());
