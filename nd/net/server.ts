@@ -145,14 +145,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Maximum number of connections, as in `net.Server`. Further ones are rejected or, if already established, ended; `'drop'` is emitted
    * with their {@link DroppedAddresses}. Undefined: unlimited.
-   *
-   * @throws RangeError `ERR_OUT_OF_RANGE` (not a non-negative number)
    * @category Connect
    */
   get maxConnections(): number | undefined {
     return this.#maxConnections;
   }
 
+  /** @throws RangeError `ERR_OUT_OF_RANGE` (not a non-negative number) @category Connect */
   set maxConnections(most: number | undefined) {
     if (most !== undefined && !(typeof most === 'number' && most >= 0))
       throw outOfRange(
