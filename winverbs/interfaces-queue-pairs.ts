@@ -43,13 +43,13 @@ export interface WvQpCreate {
   /** Maximum size of an INLINE request in bytes, up to the device's limit of that name; default 0. */
   maxInlineSend?: number;
   /**
-   * Maximum number of outstanding RDMA reads and atomics of this side; connecting requests as many. Default: 16, or 0
-   * for UC.
+   * Maximum number of outstanding RDMA reads and atomics of this side; a connection requests the same number. Default:
+   * 16, or 0 for UC.
    */
   initiatorDepth?: number;
   /**
-   * Maximum number of the peer's RDMA reads and atomics served at a time; connecting offers as many. Default: 16, or 0
-   * for UC.
+   * Maximum number of the peer's RDMA reads and atomics served at a time; a connection offers the same number. Default:
+   * 16, or 0 for UC.
    */
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
@@ -57,7 +57,7 @@ export interface WvQpCreate {
   /** WV_QP_MEMORY_MANAGEMENT: the queue pair supports {@link IWVConnectQueuePair.fastRegister}. */
   memoryManagement?: boolean;
   /**
-   * WV_QP_TYPE of a connected queue pair: RC 0 (default) or UC 1. An unreliable one supports only sends and writes, and
+   * WV_QP_TYPE of a connected queue pair: RC 0 (default) or UC 1. A UC queue pair supports only sends and writes, and
    * does not report lost messages.
    */
   type?: number;
@@ -71,7 +71,7 @@ export interface WvQpAttributes {
   readonly qpType: number;
   /** WV_QP_STATE; in a modify, the state to move to. */
   readonly qpState: number;
-  /** The same as `qpState`; in a modify, the state that the caller assumes. */
+  /** The same as `qpState`; in a modify, the state in which the caller assumes the queue pair to be. */
   readonly currentQpState: number;
   /** This queue pair's number; a modify does not change it. */
   readonly qpn: number;
@@ -105,7 +105,7 @@ export interface WvQpAttributes {
   readonly pkeyIndex: number;
   /** Port number of this side, starting at 1. */
   readonly portNumber: number;
-  /** Time to wait for an acknowledgement, as a 5-bit code: 4.096 µs × 2^code. 0 is infinite. */
+  /** Time to wait for an acknowledgement, as a 5-bit code: 4.096 µs × 2^code. 0 means infinite. */
   readonly localAckTimeout: number;
   /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
@@ -211,11 +211,11 @@ export interface IWVQueuePair extends WvOverlappedObject {
   query(): WvQpAttributes;
   /** Changes the attributes that `options` (WV_QP_ATTR_*) selects. @category Queues */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
-  /** The overlapped form of {@link modify}; invalid arguments throw at once. @category Queues */
+  /** The overlapped form of {@link modify}; invalid arguments throw immediately. @category Queues */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void>;
   /**
-   * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: the queue
-   * pair uses a shared receive queue.
+   * Posts the buffers for an incoming message; throws only if nothing was queued. Throws INVALID_DEVICE_REQUEST if the
+   * queue pair uses a shared receive queue.
    * @category Post
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
@@ -288,7 +288,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * garbage-collected, even after the peer's registration, the connection and the peer have ended. They show the peer's
    * memory. A page that this process writes to becomes a private copy, which no longer follows the peer's memory. The
    * peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at a time. An addition to WinVerbs;
-   * missing where there is no {@link direct}.
+   * missing where {@link direct} is missing.
    *
    * @returns the bytes in a separate buffer, `NOT_MAPPED` (call again in about a millisecond), or `REFUSED`
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE, INSUFFICIENT_RESOURCES (no file descriptor is left, or too many
@@ -301,7 +301,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     length: number,
   ): Uint8Array<ArrayBuffer> | typeof WvDirectResult.NOT_MAPPED | typeof WvDirectResult.REFUSED;
   /**
-   * Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value.
+   * Posts an atomic exchange of 8 remote bytes, executed if they equal `compare`; `sge` receives their previous value.
    *
    * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`), as in {@link fetchAdd}.
    * @category Atomics
@@ -325,8 +325,8 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
   ): void;
   /**
-   * Posts the binding of a window to `length` bytes at `offset` of the region. Returns the window's new rkey, valid for
-   * requests posted after this one.
+   * Posts a request that binds a window to `length` bytes at `offset` of the region. Returns the window's new rkey,
+   * valid for requests posted after this one.
    * @category Post
    */
   bindMemoryWindow(
@@ -338,12 +338,13 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     access: number,
     flags: number,
   ): number;
-  /** Posts the invalidation of a window's binding. @category Post */
+  /** Posts a request that invalidates a window's binding. @category Post */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /**
-   * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for
+   * Posts a request that registers `memory`, a part of a registered region, as `region`. Returns the new key, valid for
    * requests posted after this one. `keyByte` is the low byte of the key, by default that of the current key plus one.
-   * A key is therefore reused after 256 registrations. Use another region by then if peers must not reach later memory.
+   * A key therefore recurs after 256 registrations. Use another region by then if peers must not access later memory
+   * with an old key.
    * @category Post
    */
   fastRegister(
@@ -354,7 +355,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     flags: number,
     keyByte?: number,
   ): number;
-  /** Posts the invalidation of a fast registration. @category Post */
+  /** Posts a request that invalidates a fast registration. @category Post */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void;
 }
 
@@ -426,7 +427,7 @@ export interface IWVDatagramQueuePair extends IWVQueuePair {
 export interface IWVEndpoint extends WvOverlappedObject {
   /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. @category Connect */
   resolveRoute(peer: SocketAddress): void;
-  /** Sets all of the path to a peer: AddressBound → RouteResolved. @category Connect */
+  /** Sets the complete path to a peer: AddressBound → RouteResolved. @category Connect */
   modify(path: WvPathRecord): void;
   /**
    * Binds the endpoint to an address. Port 0 selects a free port. Returns the address with the port, as query() does.
@@ -441,7 +442,7 @@ export interface IWVEndpoint extends WvOverlappedObject {
    */
   listen(backlog: number, pkey?: number): void;
   /**
-   * Rejects the request or the reply, with at most 148 bytes for the peer (136 for a datagram service).
+   * Rejects the request or the reply, with at most 148 bytes of private data for the peer (136 for a datagram service).
    * @category Connect
    */
   reject(privateData?: Uint8Array): void;
@@ -514,27 +515,29 @@ export interface IWVConnectEndpoint extends IWVEndpoint {
   /** Waits for a request and moves it into a fresh endpoint. @category Connect */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
   /**
-   * Requests a connection. The request ends when the peer has replied; then accept or reject the reply.
+   * Requests a connection. The request completes when the peer has replied; then accept or reject the reply.
    * @category Connect
    */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void>;
   /**
-   * Accepts the request or the reply. The queue pair is in RTS when the call ends. On the active side `qp` may be null.
+   * Accepts the request or the reply. The queue pair is in RTS when the request completes. On the active side `qp` may
+   * be null.
    * @category Connect
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
   /**
-   * Ends the connection and flushes the queue pair at once. The request ends when the peer has confirmed.
+   * Ends the connection and flushes the queue pair immediately. The request completes when the peer has confirmed.
    * @category Connect
    */
   disconnect(): Overlapped<void>;
   /**
-   * Selects what a disconnect by the peer does to the queue pair. With false (default) the queue pair is flushed at
-   * once. With true it is left as it is until {@link disconnect}, so that its owner decides about outstanding requests.
+   * Selects what a disconnect by the peer does to the queue pair. With false (default) the queue pair is flushed
+   * immediately. With true it remains unchanged until {@link disconnect}, so that its owner decides about outstanding
+   * requests.
    * @category Connect
    */
   keepQueuePairOnDisconnect(keep: boolean): void;
-  /** Waits for the end of the connection; never ends in SUCCESS. @category Connect */
+  /** Waits for the end of the connection; never completes with SUCCESS. @category Connect */
   notifyDisconnect(): Overlapped<void>;
   /** Returns addresses, private data and read depths, as seen from this side. @category Connect */
   query(): WvConnectAttributes;
@@ -602,7 +605,8 @@ export interface IWVDatagramEndpoint extends IWVEndpoint {
   /** Leaves a group. @category Connect */
   leaveMulticast(group: SocketAddress): Overlapped<void>;
   /**
-   * Returns attributes of a peer or group; without an address, of the lookup's sender, or of the endpoint alone.
+   * Returns the attributes of a peer or group. Without an address, they are those of the sender of the lookup, or only
+   * those of the endpoint.
    * @category Connect
    */
   query(peer?: SocketAddress): WvDatagramAttributes;

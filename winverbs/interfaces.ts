@@ -59,7 +59,7 @@ export interface WvUnknown {
   /** Releases a reference; returns the remaining count. The last release destroys the object. @category Lifetime */
   release(): number;
   /**
-   * Adds a reference and returns the object as one of its interfaces: its own, one that this extends, or IUnknown.
+   * Adds a reference and returns the object as one of its interfaces: its own, one that this one extends, or IUnknown.
    *
    * @param name - name of the interface, such as 'IWVQueuePair', in place of its IID
    * @throws WvError NOT_SUPPORTED (E_NOINTERFACE): the object does not have this interface.
@@ -77,7 +77,7 @@ export interface WvOverlappedObject extends WvUnknown {
   /**
    * Returns the result of a request of this object or any other; the same as {@link Overlapped.getResult}.
    *
-   * @param options - With `wait: true` the thread waits for the end of the request.
+   * @param options - With `wait: true` the thread blocks until the request has completed.
    * @throws WvError with the request's status or INVALID_PARAMETER (not a request); StatusError PENDING if it has not
    *   completed
    * @see IWVOverlapped::GetOverlappedResult
@@ -98,7 +98,7 @@ export interface SocketAddress {
   readonly port: number;
 }
 
-/** The device, port and partition of an IP address (IBAT). */
+/** The device, port and partition that an IP address belongs to (IBAT). */
 export interface WvDeviceAddress {
   /** The CA GUID of the device. */
   readonly deviceGuid: bigint;
@@ -181,17 +181,17 @@ export interface WvGrh {
  */
 export interface IWVProvider extends WvUnknown {
   /**
-   * Returns the provider's file on `\\.\WinVerbs`, for IOCTLs other than those of the objects. IDs are those of this
-   * provider. Do not close it.
+   * Returns the provider's file on `\\.\WinVerbs`, for IOCTLs other than those of the objects. IDs in these IOCTLs are
+   * those of this provider. Do not close the file.
    * @category Devices
    */
   getFileHandle(): DeviceFile;
   /** Returns the CA GUIDs of all devices. @category Devices */
   queryDeviceList(): bigint[];
   /**
-   * Waits for a change of the devices, their ports or their addresses, and returns the number of changes so far. Ends
-   * at once if that number differs from `known`; start with 0. Throws NOT_SUPPORTED (an OS driver does not report
-   * changes).
+   * Waits for a change of the devices, their ports or their addresses, and returns the number of changes so far.
+   * Completes immediately if that number differs from `known`; start with 0. Throws NOT_SUPPORTED if an OS driver does
+   * not report changes.
    * @category Devices
    */
   notifyDeviceChange(known: number): Overlapped<number>;
@@ -206,7 +206,7 @@ export interface IWVProvider extends WvUnknown {
   /** Returns the device that has an IP address of this host. Throws NOT_FOUND. @category Connect */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
   /**
-   * Returns the path to an address, from `local` or from the address that the host's routes choose. For a multicast
+   * Returns the path to an address, from `local` or from the address that the host's routes select. For a multicast
    * group `local` must be an address of the interface to use.
    * @category Connect
    */
@@ -222,8 +222,8 @@ export interface IWVProvider extends WvUnknown {
   /** Creates an endpoint for datagrams: any number of peers and groups, or a listener. @category Connect */
   createDatagramEndpoint(): IWVDatagramEndpoint;
   /**
-   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
-   * fails.
+   * Releases all objects created from this one, regardless of reference counts, and then this object; for `await
+   * using`. Never fails.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -283,7 +283,7 @@ export interface WvDeviceAttributes {
   readonly maxMulticastQp: number;
   /** Maximum number of old-style fast memory regions (FMR); 0 on the software HCA, which has none. */
   readonly maxFmr: number;
-  /** How often an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
+  /** Number of times that an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
   readonly maxMapPerFmr: number;
   /** Maximum number of shared receive queues; 0: not supported. */
   readonly maxSrq: number;
@@ -327,7 +327,7 @@ export interface WvPortAttributes {
   readonly physicalState: number;
   /** Number of packets received with a P_Key that the port does not have. */
   readonly badPkeyCounter: number;
-  /** Number of datagrams received with a Q_Key other than that of their queue pair. */
+  /** Number of datagrams received with a Q_Key that differs from that of their queue pair. */
   readonly qkeyViolationCounter: number;
   /** The port's LID; 0 on RoCE. */
   readonly lid: number;
@@ -337,7 +337,7 @@ export interface WvPortAttributes {
   readonly lmc: number;
   /** The service level of messages to the subnet manager; 0 on RoCE. */
   readonly smSl: number;
-  /** Maximum time of a packet through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
+  /** Maximum time that a packet takes through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   readonly subnetTimeout: number;
   /** The number of virtual lanes as a code (IBA 1 §14.2.5.6): 1 is one lane. */
   readonly maxVls: number;
@@ -396,8 +396,8 @@ export interface IWVDevice extends WvOverlappedObject {
   /** Allocates a protection domain: memory, windows and queue pairs that may be used together. @category Memory */
   allocateProtectionDomain(): IWVProtectionDomain;
   /**
-   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
-   * fails.
+   * Releases all objects created from this one, regardless of reference counts, and then this object; for `await
+   * using`. Never fails.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -454,7 +454,7 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Number of entries; at least as many as requested. @category Queues */
   readonly entries: number;
   /**
-   * Changes the number of entries and keeps waiting completions. Throws BUFFER_OVERFLOW if they would not fit.
+   * Changes the number of entries and keeps waiting completions. Throws BUFFER_OVERFLOW if these would not fit.
    * @category Queues
    */
   resize(entries: number): void;
@@ -463,8 +463,9 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /**
    * Fills `completions` from the start with at most `n` completions (default: the length of the array, at least one)
    * and returns their number. Objects in the array are reused. If their setters poll this queue, that inner call
-   * returns 0. Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. When
-   * the queue was empty, an immediate further call by the same thread polls inside the engine for half a microsecond.
+   * returns 0. Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. If the
+   * queue was empty, a second call that follows immediately on the same thread polls inside the engine for half a
+   * microsecond.
    * @category Complete
    */
   poll(completions: WvCompletion[], n?: number): number;
@@ -473,7 +474,8 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. @category Complete */
   notify(type: WvCqNotifyType): Overlapped<void>;
   /**
-   * Waits until there are `n` completions, 1 to {@link entries}, but may end earlier. Poll until empty afterwards.
+   * Waits until there are `n` completions (1 to {@link entries}), but may complete earlier. Afterwards, poll until the
+   * queue is empty.
    * @category Complete
    */
   batchNotify(n: number): Overlapped<void>;
@@ -496,7 +498,7 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
    * @category Memory
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
-  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. @category Memory */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw immediately. @category Memory */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -505,15 +507,15 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   deregisterMemory(region: WvMemoryRegion): void;
   /** The overlapped form of {@link deregisterMemory}. @category Memory */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
-  /** Allocates a memory window, not bound yet. @category Memory */
+  /** Allocates an unbound memory window. @category Memory */
   allocateMemoryWindow(): IWVMemoryWindow;
   /**
-   * Allocates a region of at most `maxLength` bytes for {@link IWVConnectQueuePair.fastRegister}, not registered yet.
+   * Allocates an unregistered region of at most `maxLength` bytes for {@link IWVConnectQueuePair.fastRegister}.
    * @category Memory
    */
   allocateFastRegion(maxLength: number): IWVFastRegion;
   /**
-   * Creates a queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
+   * Creates a queue of receives for several queue pairs. A limit of 0 requests no event. Throws INVALID_PARAMETER,
    * NOT_SUPPORTED.
    * @category Queues
    */
@@ -528,8 +530,8 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
   /**
-   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
-   * fails.
+   * Releases all objects created from this one, regardless of reference counts, and then this object; for `await
+   * using`. Never fails.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -558,8 +560,8 @@ export interface WvSrqAttributes {
 }
 
 /**
- * Events of a shared receive queue. 'limit': fewer receives than its limit are left. 'lastWqe': a queue pair no longer
- * consumes receives from it.
+ * Events of a shared receive queue. 'limit' means that fewer receives than its limit are left; 'lastWqe' means that a
+ * queue pair no longer consumes receives from it.
  */
 export type WvSrqEvent = 'limit' | 'lastWqe';
 
@@ -576,16 +578,17 @@ export type WvSrqEvent = 'limit' | 'lastWqe';
  * ```
  */
 export interface IWVSharedReceiveQueue extends WvOverlappedObject {
-  /** Returns the actual size and limit; the limit is 0 once its event was reported. @category Queues */
+  /** Returns the actual size and limit; the limit is 0 once its event has been reported. @category Queues */
   query(): WvSrqAttributes;
   /**
-   * Changes size and limit while queue pairs use the queue. Throws BUFFER_OVERFLOW if the waiting receives would not
-   * fit.
+   * Changes the size and the limit while queue pairs use the queue. Throws BUFFER_OVERFLOW if the waiting receives
+   * would not fit.
    * @category Queues
    */
   modify(maxWr: number, limit: number): void;
   /**
-   * Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for SGEs as {@link IWVQueuePair.postReceive}.
+   * Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for invalid SGEs the errors of {@link
+   * IWVQueuePair.postReceive}.
    * @category Post
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
@@ -606,9 +609,9 @@ export interface WvMemoryRegion {
   /** Length in bytes. @category Memory */
   readonly length: number;
   /**
-   * The memory itself; INLINE requests copy from it. Once its ArrayBuffer was detached, reading this throws
-   * ACCESS_VIOLATION, as do requests that name the region. The device keeps the memory until it is deregistered, but
-   * the program can no longer access it.
+   * The memory itself; INLINE requests copy from it. Once its ArrayBuffer has been detached, reading this property
+   * throws ACCESS_VIOLATION, as do requests that refer to the region. The device keeps the memory until it is
+   * deregistered, but the program can no longer access it.
    * @category Memory
    */
   readonly bytes?: Uint8Array;
@@ -644,9 +647,9 @@ export interface RemoteMemoryRef {
 
 /**
  * A region that is allocated once and registered by requests, without the kernel: fast registration (IBA 1 §10.6.6).
- * Linux calls this type of memory region `IB_MR_TYPE_MEM_REG`, NDKPI a fast-register MR. Its key grants access only
- * while a request has registered memory, until its owner or the peer's Send with Invalidate invalidates it. While it is
- * registered, SGEs may use it.
+ * Linux calls this type of memory region `IB_MR_TYPE_MEM_REG`, NDKPI a fast-register MR. Its key grants access from the
+ * time when a request registers memory until the owner or the peer's Send with Invalidate invalidates the key. SGEs may
+ * refer to the region while it is registered.
  * @example
  * ```ts
  * const fast = pd.allocateFastRegion(1 << 20);

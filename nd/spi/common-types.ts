@@ -21,7 +21,7 @@ export type NdAddress =
       readonly family?: 4 | 6 | undefined;
     });
 
-/** All interfaces of both versions by name, in place of IIDs. Others may be added. */
+/** Interfaces of both versions by name, in place of IIDs. More may be added. */
 export interface NdInterfaces {
   /** The interface of every object. */
   IUnknown: NdUnknown;
@@ -62,8 +62,8 @@ export interface NdUnknown {
 export interface NdOverlappedObject extends NdUnknown {
   /**
    * Cancels every outstanding overlapped request of this object. When it returns, all of them have completed, with
-   * CANCELED unless they completed before. Without outstanding requests it does nothing; requests of other objects
-   * continue.
+   * CANCELED unless they completed before. It does nothing if no requests are outstanding, and does not affect requests
+   * of other objects.
    *
    * @throws UNSUCCESSFUL if it could not cancel them
    * @see INDOverlapped::CancelOverlappedRequests, IND2Overlapped::CancelOverlappedRequests
@@ -72,7 +72,7 @@ export interface NdOverlappedObject extends NdUnknown {
   cancelOverlappedRequests(): void;
 
   /**
-   * Returns the result of a request, any number of times. The same as `request.getResult(options)`.
+   * Returns the result of a request, as `request.getResult(options)` does. It can be called any number of times.
    *
    * @param request - a request of this or any other object of the adapter
    * @param options - `wait`: block the thread until the request has completed
@@ -112,24 +112,28 @@ export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedReque
    * result like others, so the call itself never fails.
    */
   next(): Promise<IteratorResult<NdCompletedRequest, undefined>>;
-  /** Cancels the outstanding requests and accepts no new ones. Its objects remain usable without it. Never fails. */
+  /**
+   * Cancels the outstanding requests and accepts no new ones. The objects created with the file remain usable. Never
+   * fails.
+   */
   close(): void;
 }
 
 /** Options of an adapter instance. They are not part of the SPI. */
 export interface NdAdapterOptions {
   /**
-   * The P_Key of the partition for connecting and listening: a 16-bit number, with the highest bit set
-   * for full membership. Its listeners refuse requests for other partitions. By default it connects in the first
-   * partition of the port, and accepts requests of every partition that the port is in. The partition is an attribute
-   * of the instance, because an address belongs to all partitions of its port.
+   * The P_Key of the partition for connecting and listening: a 16-bit number, with the highest bit set for full
+   * membership. Listeners of the instance refuse requests for other partitions. By default the instance connects in the
+   * first partition of the port, and accepts requests of every partition that the port is in. The partition is an
+   * attribute of the instance, because an address belongs to all partitions of its port.
    */
   readonly pkey?: number | undefined;
   /**
    * Selects what a peer's disconnect does to the queue pairs of the instance's connectors. With false (default), their
-   * outstanding requests are flushed at once, as NetworkDirect programs expect. With true, they stay as they are until
-   * this side disconnects, so that the program decides about them; `notifyDisconnect` ends in either case. This needs
-   * the soft kernel: otherwise creating a connector fails with INVALID_PARAMETER.
+   * outstanding requests are flushed immediately, as NetworkDirect programs expect. With true, the requests remain
+   * outstanding until this side disconnects, so that the program decides about them. `notifyDisconnect` completes in
+   * either case. The value true requires the soft kernel; with others, creating a connector fails with
+   * INVALID_PARAMETER.
    */
   readonly keepQueuePairsOnDisconnect?: boolean | undefined;
 }
@@ -160,7 +164,10 @@ export interface NdMemoryHandle {
   readonly address: bigint;
   /** Length in bytes. */
   readonly length: number;
-  /** The handle in 4 bytes, as ND_MR_HANDLE is in a 32-bit program. Every method accepts it in place of this object. */
+  /**
+   * The handle in 4 bytes, the size of ND_MR_HANDLE in a 32-bit program. Every method accepts it in place of this
+   * object.
+   */
   readonly handle: number;
 }
 
@@ -169,10 +176,11 @@ export interface NdMemoryHandle {
  * reused after it.
  *
  * `memory` may be a handle in 4 bytes, {@link NdMemoryHandle.handle}. It may be unregistered bytes if the request is
- * inline, that is, a Send or Write of at most `endpoint.maxInline` bytes in total; otherwise that is INVALID_HANDLE.
+ * inline, that is, a Send or Write of at most `endpoint.maxInline` bytes in total; otherwise the request throws
+ * INVALID_HANDLE.
  */
 export interface NdSge {
-  /** The result of registerMemory, or its handle; for small Sends and Writes also any bytes. */
+  /** The result of registerMemory or its handle; for small Sends and Writes, any bytes. */
   memory: NdMemoryHandle | number | Uint8Array;
   /** Offset from the start of the memory, in bytes. */
   offset: number;
@@ -182,7 +190,7 @@ export interface NdSge {
 
 /**
  * ND_RESULT: the outcome of a request. It belongs to the client, which passes it with the request and recognizes it by
- * identity. `getResults` fills it in and returns it; then it can be reused. Requests whose outcomes need not be
+ * identity. `getResults` fills it in and returns it; afterwards it can be reused. Requests whose outcomes need not be
  * distinguished may share one.
  */
 export interface NdResult {
@@ -253,8 +261,8 @@ export class NdMwDescriptor {
   /** The window's key; it changes with every Bind. @category Memory */
   readonly token: number;
 
-  // Requests add a number offset to the base and use no BigInt. Therefore its words and the token are also available
-  // under the names that WinVerbs uses for remote memory.
+  // Requests add a numeric offset to the base without using BigInt. Therefore the words of the base and the token are
+  // also available under the names that WinVerbs uses for remote memory.
   /** Low 32 bits of the base. @category Memory */
   readonly addressLow: number;
   /** High 32 bits of the base. @category Memory */
@@ -287,7 +295,7 @@ export class NdMwDescriptor {
   }
 
   /**
-   * Writes the 20 bytes of the wire form into `out` at `offset` and returns them.
+   * Writes the wire form, 20 bytes, into `out` at `offset` and returns these bytes.
    *
    * @param out - where to write them, by default into new bytes
    * @param offset - bytes from the start of `out`

@@ -2,16 +2,16 @@
  * The NetworkDirect SPI, version 1, as TypeScript contracts for clients and for any provider.
  *
  * How the C SPI maps to these interfaces:
- * - Every call, and every {@link Overlapped}, that ends in a status other than SUCCESS throws or rejects with an
- *   `NdError`, whatever the severity bits of the status (including TIMEOUT 0x102 and the 0x8… warnings). PENDING
+ * - Every call, and every {@link Overlapped}, that completes with a status other than SUCCESS throws or rejects with an
+ *   `NdError`, whatever the severity bits of the status (including TIMEOUT, 0x102, and the 0x8… warnings). PENDING
  *   corresponds to an `Overlapped` that is not done. Requests on endpoints report their outcome in their {@link
  *   NdResult}; they throw only when nothing was queued.
  * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
  *   Negotiated values are properties of the created object: `endpoint.maxInline`, `listen.port`,
  *   `completionQueue.entries`.
  * - Ports are in host order; the C SPI passes them in network order.
- * - The event loop delivers every `Overlapped` exactly once, also one that was done when the call returned.
- *   GetFileHandle returns the adapter's file, which is also a completion port ({@link NdOverlappedFile}).
+ * - The event loop delivers every `Overlapped` exactly once, including one that was already done when the call
+ *   returned. GetFileHandle returns the adapter's file, which is also a completion port ({@link NdOverlappedFile}).
  * - Objects are reference counted. Children keep their parents alive: objects may be released in any order, and
  *   `release` never fails. Releasing the last reference cancels the object's outstanding requests.
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
@@ -88,8 +88,8 @@ export interface INDProvider extends NdUnknown {
  */
 export interface INDAdapter extends INDOverlapped {
   /**
-   * Returns the file of all overlapped requests that this instance and its objects issue from the first call on: a
-   * completion port. The last release of the instance closes it. Never fails.
+   * Returns the file, a completion port, of all overlapped requests that this instance and its objects issue after the
+   * first call. The last release of the instance closes it. Never fails.
    *
    * @see INDAdapter::GetFileHandle
    * @category Devices
@@ -135,9 +135,9 @@ export interface INDAdapter extends INDOverlapped {
    * Registers memory for local use; peers access it only through memory windows. Any fixed-length ArrayBuffer,
    * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
    *
-   * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
-   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory from `allocate()`),
-   * CANCELED, DEVICE_REMOVED.
+   * Completes with INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no
+   * bytes), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (in this runtime, native code can hold only memory from
+   * `allocate()`), CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @see INDAdapter::RegisterMemory
@@ -149,7 +149,8 @@ export interface INDAdapter extends INDOverlapped {
    * Ends a registration. Requests that still use the memory fail with ACCESS_VIOLATION. If the call fails, the memory
    * stays registered.
    *
-   * Ends in DEVICE_BUSY while a window is bound to it. It has completed when the call returns, whatever its result.
+   * Completes with DEVICE_BUSY while a window is bound to the memory. The request has completed when the call returns,
+   * whatever its result.
    *
    * @throws INVALID_HANDLE if the memory is not registered by this instance
    * @param memory - the result of registerMemory
@@ -226,10 +227,11 @@ export interface INDCompletionQueue extends INDOverlapped {
   /**
    * Waits for the next event: any completion, a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
    * request), or an error of the queue itself. If a completion was added after the last `getResults` that returned
-   * fewer than its maximum, it ends at once. Poll after issuing it and again after it has ended: it may end without a
-   * new completion.
+   * fewer than its maximum, the request completes immediately. Poll after issuing it and again after it has completed,
+   * because it may complete without a new completion in the queue.
    *
-   * Ends in BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * Completes with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
+   * DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
@@ -239,14 +241,14 @@ export interface INDCompletionQueue extends INDOverlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Takes completed requests: fills `results` from the start with at most `max` of the clients' own {@link NdResult}
-   * objects and returns their number. Fewer than `max` means that the queue is empty. It allocates nothing. A call from
-   * a setter of a result returns 0, and the outer call continues.
+   * Fills `results` from the start with at most `max` of the client's own {@link NdResult} objects, which it removes
+   * from the queue, and returns their number. A number below `max` means that the queue is empty. It allocates nothing.
+   * A call from a setter of a result returns 0, and the outer call continues.
    *
    * @param results - filled from its start
    * @param max - default: the length of `results`, at least 1
-   * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). It fails for no
-   *   other reason.
+   * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). The call fails for
+   *   no other reason.
    * @see INDCompletionQueue::GetResults
    * @category Complete
    */
@@ -255,7 +257,7 @@ export interface INDCompletionQueue extends INDOverlapped {
 
 /**
  * INDMemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}: an access right that can be granted to a peer (Bind) and
- * withdrawn (Invalidate). It ends with the connection that it was bound on, and with its last reference.
+ * withdrawn (Invalidate). It ends with the connection on which it was bound, or with its last reference.
  * @example
  * ```ts
  * const window = adapter.createMemoryWindow();
@@ -276,9 +278,9 @@ export interface INDMemoryWindow extends NdUnknown {}
  * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION (unregistered
  * memory ends before the entry), INVALID_PARAMETER_1 (the result is not an object, or is read-only), and, except for
  * Receive, CONNECTION_INVALID before there is a connection. After the connection has ended, requests are accepted and
- * end in CANCELED.
+ * complete with CANCELED.
  *
- * Any result but SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
+ * Any result other than SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
  * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, or a Bind is not allowed
  * - DATA_OVERRUN: a message is longer than its Receive
  * - REMOTE_ERROR: the peer refused the token, range or rights, or its Receive was too short
@@ -323,7 +325,7 @@ export interface INDEndpoint extends NdUnknown {
    */
   startRequestBatch(): void;
   /**
-   * Submits the requests since {@link startRequestBatch}.
+   * Submits the requests posted since {@link startRequestBatch}.
    *
    * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::SubmitRequestBatch
@@ -337,20 +339,21 @@ export interface INDEndpoint extends NdUnknown {
    * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; INVALID_PARAMETER_4 for other bits
-   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_4
+   * @throws as for every request, see {@link INDEndpoint}; INVALID_PARAMETER_4
    * @see INDEndpoint::Send
    * @category Post
    */
   send(result: NdResult, sgl: readonly NdSge[], flags?: number): void;
 
   /**
-   * Sends a message that also invalidates a window of the peer; the peer then gets its invalidate result.
+   * Sends a message that also invalidates a window of the peer. The peer's queue then returns the invalidate result of
+   * the window.
    *
    * @param result - an object of the client, filled in and returned by `getResults`
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - the peer's window to invalidate
    * @param flags - as {@link send}; INVALID_PARAMETER_5 for other bits
-   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_5
+   * @throws as for every request, see {@link INDEndpoint}; INVALID_PARAMETER_5
    * @see INDEndpoint::SendAndInvalidate
    * @category Post
    */
@@ -368,7 +371,7 @@ export interface INDEndpoint extends NdUnknown {
   receive(result: NdResult, sgl: readonly NdSge[]): void;
 
   /**
-   * Opens a range of registered memory to the peer. The descriptor is valid at once: the next Send may carry it.
+   * Opens a range of registered memory to the peer. The descriptor is valid immediately, so the next Send may carry it.
    *
    * @param result - an object of the client, filled in and returned by `getResults`
    * @param memory - memory registered by the same adapter instance
@@ -410,7 +413,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
-   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @throws as for every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Read
    * @category Post
    */
@@ -424,7 +427,7 @@ export interface INDEndpoint extends NdUnknown {
    * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for other bits
-   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @throws as for every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Write
    * @category Post
    */
@@ -472,7 +475,7 @@ export interface NdListenOptions {
 }
 
 /**
- * INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that still wait.
+ * INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that are still waiting.
  *
  * @example
  * ```ts
@@ -504,7 +507,7 @@ export interface INDListen extends INDOverlapped {
 export interface NdEndpointOptions {
   /** The queue for results of Receives, and of windows that the peer invalidates. */
   inboundCompletionQueue: INDCompletionQueue;
-  /** The queue for results of all other requests; may be the same. */
+  /** The queue for results of all other requests; may be the same queue. */
   outboundCompletionQueue: INDCompletionQueue;
   /** Maximum outstanding Receives. */
   inboundEntries: number;
@@ -522,7 +525,7 @@ export interface NdEndpointOptions {
   inboundReadLimit?: number;
   /**
    * Maximum Reads that this side may have in flight; reduced to the adapter's limit, which is the default. With 0, a
-   * Read ends in ACCESS_VIOLATION.
+   * Read fails with ACCESS_VIOLATION.
    */
   outboundReadLimit?: number;
 }
@@ -533,7 +536,8 @@ export interface NdConnectOptions {
   privateData?: Uint8Array;
   /**
    * Local port in host order. 0 (default) selects a free one, or the port of the last failed connect. Other connectors
-   * may use the same port, in this process and elsewhere, because it only shows the peer the origin of the connection.
+   * may use the same port, in this process and elsewhere, because the port only identifies the origin of the connection
+   * to the peer.
    */
   localPort?: number;
   /** The IP protocol number, as in {@link NdListenOptions}. */
@@ -570,7 +574,7 @@ export interface NdConnectionData {
  */
 export interface INDConnector extends INDOverlapped {
   /**
-   * Creates an endpoint. Receives can be posted at once, other requests once it is connected.
+   * Creates an endpoint. Receives can be posted immediately, other requests once it is connected.
    *
    * @param options - queues, depths in requests, scatter/gather entries per request, and read limits
    * @throws INVALID_PARAMETER_1 … _8 for the n-th option in the order of {@link NdEndpointOptions},
@@ -581,12 +585,12 @@ export interface INDConnector extends INDOverlapped {
   createEndpoint(options: NdEndpointOptions): INDEndpoint;
 
   /**
-   * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
+   * Connects to a listener. Succeeds when the listener accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Ends in CONNECTION_REFUSED (rejected, no listener, or backlog full), TIMEOUT,
-   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
-   * Connect may be called again after the first five of these.
+   * Completes with CONNECTION_REFUSED (rejected, no listener, or backlog full), TIMEOUT, NETWORK_UNREACHABLE,
+   * HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED. Connect may be called
+   * again after the first five of these.
    *
    * @param endpoint - an endpoint of the same adapter instance, not used by another connector
    * @param address - the listener's address, with the port in host order
@@ -602,7 +606,7 @@ export interface INDConnector extends INDOverlapped {
   /**
    * Completes the connection; the endpoint can then send.
    *
-   * Ends in CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is no
+   * Completes with CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is no
    * connection to complete.
    *
    * @see INDConnector::CompleteConnect
@@ -611,11 +615,11 @@ export interface INDConnector extends INDOverlapped {
   completeConnect(): Overlapped<void>;
 
   /**
-   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
-   * endpoint may receive messages before that.
+   * Accepts the connection request. Completes when the peer has completed the connection or its first message has
+   * arrived. The endpoint may receive messages before that.
    *
-   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer gave up before), TIMEOUT,
-   * CANCELED.
+   * Completes with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already given
+   * up), TIMEOUT, CANCELED.
    *
    * @param endpoint - an endpoint of the same adapter instance, not used by another connector
    * @param privateData - at most maxCalleeData bytes; default: none
@@ -646,26 +650,27 @@ export interface INDConnector extends INDOverlapped {
   getConnectionData(): NdConnectionData;
 
   /**
-   * Returns the local address. There is one after connect, or once a request was assigned.
+   * Returns the local address. It exists after connect, or once a request has been assigned.
    *
-   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @throws ADDRESS_NOT_ASSOCIATED before that.
    * @see INDConnector::GetLocalAddress
    * @category Connect
    */
   getLocalAddress(): SocketAddress;
 
   /**
-   * Returns the peer's address. There is one after connect, or once a request was assigned.
+   * Returns the peer's address. It is known after connect, or once a request has been assigned.
    *
-   * @throws CONNECTION_INVALID before there is a peer.
+   * @throws CONNECTION_INVALID before that.
    * @see INDConnector::GetPeerAddress
    * @category Connect
    */
   getPeerAddress(): SocketAddress;
 
   /**
-   * Waits for the end of the connection. Ends in SUCCESS when the peer disconnects or is lost, at once if that has
-   * already happened, and in CANCELED when this side calls {@link disconnect}. Allowed from completeConnect on.
+   * Waits for the end of the connection. Completes with SUCCESS when the peer disconnects or is lost (immediately if
+   * that has already happened), and with CANCELED when this side calls {@link disconnect}. Allowed from completeConnect
+   * on.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see INDConnector::NotifyDisconnect
@@ -674,10 +679,11 @@ export interface INDConnector extends INDOverlapped {
   notifyDisconnect(): Overlapped<void>;
 
   /**
-   * Ends the connection. Every outstanding request of the endpoint ends in CANCELED in its completion queue. Requests
-   * that completed before have been delivered to the peer. Both sides may call it at the same time, and both succeed.
+   * Ends the connection. Every outstanding request of the endpoint completes with CANCELED in its completion queue.
+   * Requests that completed before have been delivered to the peer. Both sides may call it at the same time, and both
+   * succeed.
    *
-   * Ends in TIMEOUT if the peer does not reply; the connection has ended even then.
+   * Completes with TIMEOUT if the peer does not reply; the connection has ended even then.
    *
    * @throws CONNECTION_INVALID without a connection, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see INDConnector::Disconnect
@@ -686,7 +692,8 @@ export interface INDConnector extends INDOverlapped {
   disconnect(): Overlapped<void>;
 
   /**
-   * Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails.
+   * Disconnects if connected, waits until the connection has ended, and releases the connector; for `await using`.
+   * Never fails.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;

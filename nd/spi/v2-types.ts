@@ -35,7 +35,7 @@ export const Nd2MrFlag = {
   ALLOW_REMOTE_READ: 0x2,
   /** Peers may Write to it with its remote token. Includes ALLOW_LOCAL_WRITE; its own bit is 0x4. */
   ALLOW_REMOTE_WRITE: 0x5,
-  /** A Read may write to it. The same as ALLOW_LOCAL_WRITE if the transport does not distinguish the two. */
+  /** A Read may write to it. Equivalent to ALLOW_LOCAL_WRITE if the transport does not distinguish the two. */
   RDMA_READ_SINK: 0x8,
   /** All rights, for local requests and for peers. An addition to the SPI. */
   ALL: 0xf,
@@ -57,7 +57,7 @@ export const Nd2MrFlag = {
 export const Nd2AdapterFlag = {
   /** Within a Write, lower addresses are written before higher ones, and its last byte last. */
   IN_ORDER_DMA_SUPPORTED: 0x1,
-  /** Completion queues can delay their notifications until there are several completions, or for some time. */
+  /** Completion queues can delay their notifications for some time, or until there are several completions. */
   CQ_INTERRUPT_MODERATION_SUPPORTED: 0x4,
   /** The adapter has several engines; queue pairs are distributed among them by their completion queues. */
   MULTI_ENGINE_SUPPORTED: 0x8,
@@ -90,10 +90,10 @@ export type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType
  * ND2_SGE: `length` bytes at `offset` bytes into a registered memory region. The entries are read during the call and
  * can be reused after it. An entry of 0 bytes is valid.
  *
- * `memory` may be unregistered bytes if the request has the flag INLINE; otherwise that is INVALID_HANDLE.
+ * `memory` may be unregistered bytes if the request has the flag INLINE; otherwise the request throws INVALID_HANDLE.
  */
 export interface Nd2Sge {
-  /** A region with registered memory, or its local token; with INLINE also any bytes. */
+  /** A region with registered memory, or its local token; with INLINE, any bytes. */
   memory: IND2MemoryRegion | number | Uint8Array;
   /** Offset from the start of the memory, in bytes. */
   offset: number;
@@ -178,8 +178,8 @@ export interface Nd2ReadLimits {
 
 /**
  * Memory of the peer for Read and Write: an address in its address space and the remote token of a region or window. It
- * is created once from the peer's description; requests add a number offset. {@link of}, {@link encode} and {@link
- * decode} describe memory to a peer; an application may choose another format.
+ * is created once from the peer's description; requests add a numeric offset. {@link of}, {@link encode} and {@link
+ * decode} implement one format of the description; an application may use another.
  *
  * @example
  * ```ts
@@ -298,7 +298,7 @@ export interface Nd2SharedReceiveQueueOptions {
 export interface Nd2InitiatorOptions {
   /** The queue for results of Receives. */
   receiveCompletionQueue: IND2CompletionQueue;
-  /** The queue for results of all other requests; may be the same. */
+  /** The queue for results of all other requests; may be the same queue. */
   initiatorCompletionQueue: IND2CompletionQueue;
   /** Any value, returned in every result. */
   context?: unknown;

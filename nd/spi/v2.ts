@@ -2,10 +2,10 @@
  * The NetworkDirect SPI, version 2, as TypeScript contracts for clients and for any provider.
  *
  * How the C SPI maps to these interfaces:
- * - Every call, and every {@link Overlapped}, that ends in a status other than SUCCESS throws or rejects with an
+ * - Every call, and every {@link Overlapped}, that completes with a status other than SUCCESS throws or rejects with an
  *   `NdError`, whatever the severity bits of the status. PENDING corresponds to an `Overlapped` that is not done; it is
- *   delivered exactly once, also if it was done when the call returned. Requests on queue pairs report their outcome in
- *   an {@link Nd2Result}; they throw only when nothing was queued.
+ *   delivered exactly once, even if it was already done when the call returned. Requests on queue pairs report their
+ *   outcome in an {@link Nd2Result}; they throw only when nothing was queued.
  * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
  * - An overlapped file is also a completion port ({@link NdOverlappedFile}). It is the last argument of Create…
  *   methods, and optional, because every `Overlapped` can be awaited anyway. Names replace IIDs.
@@ -140,8 +140,8 @@ export interface IND2Adapter extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
-   * Creates a file for overlapped requests: a completion port for the objects that are created with it. Several files
-   * of one adapter are independent of each other.
+   * Creates a file for overlapped requests: a completion port for the objects that are created with it. Files of one
+   * adapter are independent of each other.
    *
    * @throws NO_MEMORY
    * @see IND2Adapter::CreateOverlappedFile
@@ -194,8 +194,8 @@ export interface IND2Adapter extends NdUnknown {
   createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue;
 
   /**
-   * Creates a queue pair. Receives can be posted at once, other requests once it is connected. Depths and entries are
-   * from 1 up to the adapter's limits.
+   * Creates a queue pair. Receives can be posted immediately, other requests once it is connected. Depths and entries
+   * are from 1 up to the adapter's limits.
    *
    * @param options - completion queues, depths in requests, scatter/gather entries per request, and inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _5 (receiveQueueDepth),
@@ -240,7 +240,8 @@ export interface IND2Adapter extends NdUnknown {
   createListener(file?: NdOverlappedFile): IND2Listener;
 
   /**
-   * Releases everything created from it, regardless of reference counts, and then itself; for `await using`.
+   * Releases everything created from the adapter, regardless of reference counts, and then the adapter itself; for
+   * `await using`.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -285,10 +286,11 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   /**
    * Waits for the next event: any completion, a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
    * request), or an error of the queue itself. If a completion was added after the last `getResults` that returned
-   * fewer than its maximum, it ends at once. All waiting calls complete together. Poll after issuing it and again after
-   * it has ended: it may end without a new completion.
+   * fewer than its maximum, the request completes immediately. All waiting calls complete together. Poll after issuing
+   * it and again after it has completed, because it may complete without a new completion in the queue.
    *
-   * Ends in BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * Completes with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
+   * DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
@@ -298,24 +300,24 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Whether to continue polling before a {@link notify}: a hint from providers that know whether polling has recently
-   * paid off. A program that waits for a result calls it before each `getResults`. After `false` it calls `getResults`
-   * once more, and `notify` if that returns 0. Never fails. If the method is missing, the provider gives no hint; use
-   * `notify` alone. An addition to the SPI.
+   * Returns whether to continue polling before a {@link notify}: a hint from providers that know whether polling has
+   * recently paid off. A program that waits for a result calls this method before each `getResults`. After `false` the
+   * program calls `getResults` once more, and `notify` if that returns 0. Never fails. If the method is missing, the
+   * provider gives no hint; use `notify` alone. An addition to the SPI.
    * @category Complete
    */
   shouldPoll?(): boolean;
 
   /**
-   * Takes completed requests, in order: fills `results` from the start with at most `max` of them and returns their
-   * number. Objects in the array are reused; missing or read-only ones are replaced by new objects. Fewer than `max`
-   * means that the queue is empty. It allocates nothing if the array is full of results. A call from a setter of a
-   * result returns 0, and the outer call continues.
+   * Removes the outcomes of at most `max` completed requests from the queue, in order, stores them in `results` from
+   * the start, and returns their number. Objects in the array are reused; missing or read-only ones are replaced by new
+   * objects. A number below `max` means that the queue is empty. The call allocates nothing if every element of the
+   * array is a result. A call from a setter of a result returns 0, and the outer call continues.
    *
    * @param results - filled from its start
    * @param max - default: the length of `results`, at least 1
-   * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). It fails for no
-   *   other reason.
+   * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). The call fails for
+   *   no other reason.
    * @see IND2CompletionQueue::GetResults
    * @category Complete
    */
@@ -341,13 +343,13 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Registers memory. Any fixed-length ArrayBuffer, SharedArrayBuffer or view can be registered, any number of times in
    * regions with any rights, and is pinned while registered.
    *
-   * Ends in INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   * Completes with INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows only reading by local requests.
    * @throws INVALID_DEVICE_STATE (a buffer is registered already), INVALID_PARAMETER (not a buffer, above
    *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (an empty buffer), NOT_SUPPORTED
-   *   (with this runtime native code can hold only memory from `allocate()`)
+   *   (in this runtime, native code can hold only memory from `allocate()`)
    * @see IND2MemoryRegion::Register
    * @category Memory
    */
@@ -357,8 +359,8 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Ends the registration; the region can register again, with new tokens. Requests that still use the memory fail with
    * ACCESS_VIOLATION. If the call fails, the memory stays registered.
    *
-   * Ends in DEVICE_BUSY while a window is bound to it, DEVICE_REMOVED. It has completed when the call returns, whatever
-   * its result.
+   * Completes with DEVICE_BUSY while a window is bound to the memory, or with DEVICE_REMOVED. The request has completed
+   * when the call returns, whatever its result.
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
    * @see IND2MemoryRegion::Deregister
@@ -394,7 +396,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 /**
  * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the IID of INDMemoryWindow: one object implements both. It
  * opens a range of a region to the peer of the queue pair that it is bound on, and to no other peer. It ends with that
- * connection, and with its last reference.
+ * connection, or with its last reference.
  * @example
  * ```ts
  * using window = adapter.createMemoryWindow();
@@ -407,7 +409,8 @@ export interface IND2MemoryRegion extends IND2Overlapped {
  */
 export interface IND2MemoryWindow extends INDMemoryWindow {
   /**
-   * Returns the token for the peer, valid when Bind returns: the next Send may carry it. It changes with every Bind.
+   * Returns the token for the peer. It is valid when Bind returns, so the next Send may carry it. It changes with every
+   * Bind.
    *
    * @throws INVALID_DEVICE_STATE before the first Bind
    * @see IND2MemoryWindow::GetRemoteToken
@@ -452,10 +455,10 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
   modify(depth: number, notifyThreshold: number): void;
 
   /**
-   * Waits until fewer Receives than the threshold are outstanding; ends at once if that is already so. With threshold 0
-   * it waits only for an error. All waiting calls complete together.
+   * Waits until fewer Receives than the threshold are outstanding; completes immediately if that is already the case.
+   * With threshold 0 it waits only for an error. All waiting calls complete together.
    *
-   * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * Completes with INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
    * @see IND2SharedReceiveQueue::Notify
    * @category Queues
@@ -509,10 +512,10 @@ declare module './common-types.js' {
  * take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
  * transfers, or than the queue pair accepts INLINE), INVALID_HANDLE (memory of another instance, or not registered),
  * ACCESS_VIOLATION (an INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there
- * is a connection. After the connection has ended, requests are accepted and end in CANCELED. Contexts are returned
- * unchanged and need not be unique.
+ * is a connection. After the connection has ended, requests are accepted and complete with CANCELED. Contexts are
+ * returned unchanged and need not be unique.
  *
- * Any result but SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
+ * Any result other than SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
  * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, a Bind is not allowed, or the peer
  *   refused the token, range or rights
  * - DATA_OVERRUN: a message is longer than its Receive
@@ -553,7 +556,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param context - any value; the result returns it
    * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
+   * @throws as for every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
    * @see IND2QueuePair::Send
    * @category Post
    */
@@ -571,7 +574,7 @@ export interface IND2QueuePair extends NdUnknown {
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 
   /**
-   * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
+   * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid immediately.
    *
    * @param context - any value; the result returns it
    * @param region - a region of the same adapter instance, with registered memory
@@ -616,7 +619,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param remote - address and token of the peer's memory
    * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @throws as for every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Read
    * @category Post
    */
@@ -636,7 +639,7 @@ export interface IND2QueuePair extends NdUnknown {
    * @param remote - address and token of the peer's memory
    * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @throws as for every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Write
    * @category Post
    */
@@ -673,13 +676,13 @@ export interface IND2QueuePair extends NdUnknown {
    * garbage-collected, even after the registration, the connection and the peer have ended. They show the peer's
    * memory. A page that this process writes to becomes a private copy, which no longer follows the peer's memory. The
    * peer must have registered the memory with {@link Nd2MrFlag.ALLOW_REMOTE_VIEW}. A process has at most 4096 views at
-   * a time. Missing where {@link direct} is. An addition to the SPI.
+   * a time. Missing where {@link direct} is missing. An addition to the SPI.
    *
    * @param remote - address and token of the peer's memory
    * @param length - bytes, at least 1
    * @param offset - bytes from the remote address; default 0
-   * @returns the bytes; `NOT_MAPPED` (the memory was requested from the peer, call again in about a millisecond); or
-   *   `REFUSED`
+   * @returns the bytes; `NOT_MAPPED` (the memory has been requested from the peer; call again in about a millisecond);
+   *   or `REFUSED`
    * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE,
    *   INSUFFICIENT_RESOURCES (no file descriptor is left, or too many views exist), NO_MEMORY, NOT_SUPPORTED (the
    *   runtime has no external ArrayBuffers)
@@ -700,7 +703,7 @@ export interface Nd2ConnectOptions {
   inboundReadLimit?: number;
   /**
    * Maximum Reads that this side may have in flight; reduced to the adapter's limit, which is the default. With 0, a
-   * Read ends in INTERNAL_ERROR.
+   * Read fails with INTERNAL_ERROR.
    */
   outboundReadLimit?: number;
   /** Private data for the peer: at most maxCallerData bytes with Connect, maxCalleeData with Accept. */
@@ -730,8 +733,8 @@ export interface Nd2ConnectOptions {
 export interface IND2Connector extends IND2Overlapped {
   /**
    * Binds the connector to an address of the adapter; port 0 selects a free port. Several connectors, and one listener,
-   * may have the same address and port, also in different processes, because the port only shows the peer the origin of
-   * the connection. A failed connect leaves the connector bound.
+   * may have the same address and port, also in different processes, because the port only identifies the origin of the
+   * connection to the peer. A failed connect leaves the connector bound.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
@@ -743,12 +746,12 @@ export interface IND2Connector extends IND2Overlapped {
   bind(address: NdAddress): void;
 
   /**
-   * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
+   * Connects to a listener. Succeeds when the listener accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Ends in CONNECTION_REFUSED (rejected, no listener, or backlog full), IO_TIMEOUT,
-   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
-   * Connect may be called again after the first five of these.
+   * Completes with CONNECTION_REFUSED (rejected, no listener, or backlog full), IO_TIMEOUT, NETWORK_UNREACHABLE,
+   * HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED. Connect may be called
+   * again after the first five of these.
    *
    * @param queuePair - a queue pair of the same adapter instance, not used by another connector
    * @param address - the listener's address, with the port in host order
@@ -764,20 +767,20 @@ export interface IND2Connector extends IND2Overlapped {
   /**
    * Completes the connection; the queue pair can then send.
    *
-   * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
+   * Completes with CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
    *
-   * @throws CONNECTION_INVALID (no connection to complete), CONNECTION_ABORTED (the peer gave up before)
+   * @throws CONNECTION_INVALID (no connection to complete), CONNECTION_ABORTED (the peer had already given up)
    * @see IND2Connector::CompleteConnect
    * @category Connect
    */
   completeConnect(): Overlapped<void>;
 
   /**
-   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
-   * queue pair may receive messages before that. Read limits are reduced to those that the peer offers.
+   * Accepts the connection request. Completes when the peer has completed the connection or its first message has
+   * arrived. The queue pair may receive messages before that. Read limits are reduced to those that the peer offers.
    *
-   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer gave up before), IO_TIMEOUT,
-   * CANCELED.
+   * Completes with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already given
+   * up), IO_TIMEOUT, CANCELED.
    *
    * @param queuePair - a queue pair of the same adapter instance, not used by another connector
    * @param options - read limits (Reads), private data (bytes)
@@ -792,7 +795,8 @@ export interface IND2Connector extends IND2Overlapped {
    * Rejects a connection request, or, after connect, the reply.
    *
    * @param privateData - at most maxCalleeData bytes; default: none
-   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer had already given up),
+   *   INVALID_BUFFER_SIZE
    * @see IND2Connector::Reject
    * @category Connect
    */
@@ -819,28 +823,28 @@ export interface IND2Connector extends IND2Overlapped {
   getPrivateData(): Uint8Array;
 
   /**
-   * Returns the local address. There is one after bind, or once a request was assigned.
+   * Returns the local address. It exists after bind, or once a request has been assigned.
    *
-   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @throws ADDRESS_NOT_ASSOCIATED before that.
    * @see IND2Connector::GetLocalAddress
    * @category Connect
    */
   getLocalAddress(): SocketAddress;
 
   /**
-   * Returns the peer's address. There is one after connect, or once a request was assigned.
+   * Returns the peer's address. It is known after connect, or once a request has been assigned.
    *
-   * @throws CONNECTION_INVALID before there is a peer.
+   * @throws CONNECTION_INVALID before that.
    * @see IND2Connector::GetPeerAddress
    * @category Connect
    */
   getPeerAddress(): SocketAddress;
 
   /**
-   * Waits for the end of the connection. Ends in SUCCESS when the peer disconnects or is lost, at once if that has
-   * already happened, in CONNECTION_DISCONNECTED when this side calls {@link disconnect}, or in CANCELED. Allowed from
-   * completeConnect on. When the peer disconnects, the queue pair is flushed after all data that the peer had sent was
-   * delivered.
+   * Waits for the end of the connection. Completes with SUCCESS when the peer disconnects or is lost (immediately if
+   * that has already happened), with CONNECTION_DISCONNECTED when this side calls {@link disconnect}, or with CANCELED.
+   * Allowed from completeConnect on. When the peer disconnects, the queue pair is flushed only after all data that the
+   * peer sent has been delivered.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see IND2Connector::NotifyDisconnect
@@ -849,9 +853,9 @@ export interface IND2Connector extends IND2Overlapped {
   notifyDisconnect(): Overlapped<void>;
 
   /**
-   * Ends the connection. Every outstanding request of the queue pair ends in CANCELED in its completion queue. Requests
-   * that completed before have been delivered to the peer. Both sides may call it at the same time, and both succeed.
-   * It also succeeds if the peer never replies.
+   * Ends the connection. Every outstanding request of the queue pair completes with CANCELED in its completion queue.
+   * Requests that completed before have been delivered to the peer. Both sides may call it at the same time, and both
+   * succeed. It also succeeds if the peer never replies.
    *
    * @throws CONNECTION_INVALID without a connection, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see IND2Connector::Disconnect
@@ -860,7 +864,8 @@ export interface IND2Connector extends IND2Overlapped {
   disconnect(): Overlapped<void>;
 
   /**
-   * Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails.
+   * Disconnects if connected, waits until the connection has ended, and releases the connector; for `await using`.
+   * Never fails.
    * @category Lifetime
    */
   [Symbol.asyncDispose](): Promise<void>;
@@ -868,7 +873,7 @@ export interface IND2Connector extends IND2Overlapped {
 
 /**
  * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
- * Releasing it refuses the requests that still wait.
+ * Releasing it refuses the requests that are still waiting.
  * @example
  * ```ts
  * using listener = adapter.createListener();
@@ -883,8 +888,8 @@ export interface IND2Connector extends IND2Overlapped {
 export interface IND2Listener extends IND2Overlapped {
   /**
    * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all addresses of this
-   * adapter; port 0 selects a free port. With the wildcard the port is in use on every address of the host, as with
-   * TCP: no other listener can have it, not even on another adapter.
+   * adapter; port 0 selects a free port. With the wildcard, the port is in use on every address of the host, as with
+   * TCP, so no other listener can use it, not even on another adapter.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
