@@ -28,7 +28,8 @@ export interface Nd2Connected {
 
 /**
  * Connects a queue pair to a listener: creates a connector, binds it, connects, and completes the connection. The queue
- * pair can send when the call ends. To read the peer's reply before completing, use the connector's own methods.
+ * pair can send when the call has completed. To read the peer's reply before completing, use the connector's own
+ * methods.
  *
  * @param adapter - the adapter of the queue pair
  * @param queuePair - the queue pair to connect; post Receives beforehand if the peer sends first
@@ -184,7 +185,7 @@ function checkHas(what: string, name: string, object: unknown, method: string, t
   throw refuse(Status.INVALID_PARAMETER, what, `\`${name}\` must be an ${type}; got ${shown(object)}.`);
 }
 
-/** Options of both calls of v2. */
+/** Options that both calls of v2 have. */
 const connectOptions: OptionNames<Nd2AcceptingOptions> = {
   inboundReadLimit: true,
   outboundReadLimit: true,
@@ -216,7 +217,7 @@ async function guarded<T>(
   }
 }
 
-/** Runs the steps; if one ends in CANCELED because of the signal, throws the signal's reason. */
+/** Runs the steps; if one completes with CANCELED because of the signal, throws the signal's reason. */
 async function orAborted<T>(signal: AbortSignal | undefined, steps: () => Promise<T>): Promise<T> {
   signal?.throwIfAborted();
   try {

@@ -62,7 +62,7 @@ export class NdFramework {
   startup(options?: NetworkDirectOptions): void {
     if (this.#started === 0) {
       this.#options = options;
-      // Problems of this host are reported here rather than by the first query.
+      // Problems of this host are thus reported here rather than by the first query.
       this.#v2 = this.openV2(options);
     }
     this.#started += 1;
@@ -100,7 +100,7 @@ export class NdFramework {
     }
     const all = this.#list();
     this.#known = textOf(all);
-    // Every address has adapters of both versions, so nothing is left only if both flags are set.
+    // Every address has adapters of both versions, so the list is empty only if both flags are set.
     const neither = NdQueryFlag.EXCLUDE_NDV1_ADDRESSES | NdQueryFlag.EXCLUDE_NDV2_ADDRESSES;
     return (flags & neither) === neither ? [] : all;
   }
@@ -154,7 +154,7 @@ export class NdFramework {
     };
     this.#watchers.add(watcher);
     this.#watch();
-    // A change since the last report ends the request at once.
+    // A change since the last report completes the request immediately.
     this.#compareList();
     return watcher.request;
   }
@@ -269,7 +269,7 @@ export function ndCleanup(): void {
   framework.cleanup();
 }
 
-/** NdFlushProviders: releases the providers until they are needed again. It never fails. */
+/** NdFlushProviders: releases the providers until they are needed again. Never fails. */
 export function ndFlushProviders(): void {
   framework.flushProviders();
 }
@@ -317,7 +317,7 @@ export function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): I
 }
 
 /**
- * NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1.
+ * NdOpenV1Adapter: the counterpart of {@link ndOpenAdapter} for v1.
  *
  * @param address - a local address, as text or as a socket address; its port does not matter
  * @param options - options of the adapter instance
@@ -328,10 +328,10 @@ export function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions):
 }
 
 /**
- * Waits until the address list differs from the last result of {@link ndQueryAddressList} or, without such a call, from
- * the present list. All waiting calls end together.
+ * Waits until the address list differs from the last result of {@link ndQueryAddressList} or, if that was never called,
+ * from the present list. All waiting calls complete together.
  *
- * Ends in SUCCESS or CANCELED; the last {@link ndCleanup} cancels it.
+ * Completes with SUCCESS or CANCELED; the last {@link ndCleanup} cancels it.
  *
  * @throws NdError DEVICE_NOT_READY
  */

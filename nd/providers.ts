@@ -30,8 +30,8 @@ export interface RoutedProvider extends IND2Provider {
 export type { NdProviderEntry };
 
 /**
- * Lists the NetworkDirect v2 providers of vendors on this host, in the order of the search for an address,
- * without loading them. The list is empty on other systems than Windows. This function is not part of the SPI.
+ * Lists the NetworkDirect v2 providers of vendors on this host, in the order of the search for an address, without loading them. The list
+ * is empty on systems other than Windows. This function is not part of the SPI.
  *
  * @throws NdError NOT_SUPPORTED if the package koffi is not installed
  */
@@ -203,7 +203,7 @@ export function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider
   return openRouted(options);
 }
 
-/** As {@link openNetworkDirect2}, for the framework. @internal */
+/** The same as {@link openNetworkDirect2}, for the framework. @internal */
 export function openRouted(options?: NetworkDirectOptions): RoutedProvider {
   const open = (): Provider => new Provider(() => openProvider(options));
   const hca = process.platform === 'win32' ? wantedProviders(options) : undefined;

@@ -5,8 +5,8 @@
 import { Status, StatusError, statusName, statusText, WcStatus } from '../winverbs/index.js';
 
 /**
- * The error of a call or overlapped request of the ND SPI that ended in a status other than SUCCESS. `status` is the
- * NDSTATUS value, unsigned.
+ * The error of a call or overlapped request of the ND SPI that completed with a status other than SUCCESS. `status` is
+ * the NDSTATUS value, unsigned.
  */
 export class NdError extends StatusError {
   static {
@@ -70,7 +70,7 @@ const v1Completions: readonly number[] = (() => {
   return table;
 })();
 
-/** WV_WC_STATUS → v2 result status; where it differs from v1, it is what v2 applications expect. */
+/** WV_WC_STATUS → v2 result status. Where it differs from that of v1, it is the status that v2 applications expect. */
 const v2Completions: readonly number[] = (() => {
   const table = [...v1Completions];
   table[WcStatus.LOCAL_OP_ERROR] = Status.INTERNAL_ERROR;
@@ -109,7 +109,7 @@ export class Terms {
   error(error: unknown, what: string, map?: StatusMap): unknown {
     if (error instanceof NdError || !(error instanceof StatusError)) return error;
     const status = this.status(error.status, map);
-    // A translated status needs its own text; the original message has the details.
+    // A translated status needs its own text; the details are in the original message.
     const sentence = status === error.status ? error.message : `${statusText(status)} (${error.message})`;
     return new NdError(status, `${what}: ${sentence}`, { cause: error });
   }

@@ -3,11 +3,11 @@ import { guarded } from './status.js';
 
 /**
  * Allocates memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where Linux has them. Register
- * it like any other buffer. It is a memfd. A connected process of the same user on this host maps all of it: for
- * reading when it receives data from it, and for writing if a registered key allows remote writes or atomics. Such a
- * peer executes its RDMA Writes, Reads and atomics there itself, without using this process's CPU time (option
- * `direct`). The pages are allocated at once. They are freed when the array was collected, no part of it is registered,
- * and those processes, which are notified, have unmapped it.
+ * it like any other buffer. The memory is a memfd. A connected process of the same user on this host maps all of it:
+ * for reading when it receives data from it, and for writing if a registered key allows remote writes or atomics. Such
+ * a peer executes its RDMA Writes, Reads and atomics directly in this memory, without using this process's CPU time
+ * (option `direct`). All pages are allocated during the call. They are freed when the array has been collected, no part
+ * of it is registered, and those processes, which are notified, have unmapped it.
  *
  * On Windows the memory is private to this process and cannot be detached. Each allocation uses at least 64 KiB and
  * some GiB of address space.
@@ -15,7 +15,7 @@ import { guarded } from './status.js';
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`; on Windows at most 4 GiB. Cut small buffers from one large
  *   allocation, because each allocation uses whole pages and a file descriptor.
  * @param options - `shared`: allocate a SharedArrayBuffer, which the program can also pass to its Workers
- * @throws WvError INVALID_PARAMETER, NO_MEMORY (the host has not enough memory), INSUFFICIENT_RESOURCES (no file
+ * @throws WvError INVALID_PARAMETER, NO_MEMORY (the host does not have enough memory), INSUFFICIENT_RESOURCES (no file
  *   descriptor is left, or a limit of the process is lower), NOT_SUPPORTED (the OS refuses memfds, or the runtime has
  *   no external ArrayBuffers or SharedArrayBuffers)
  *

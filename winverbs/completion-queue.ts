@@ -128,10 +128,10 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   /**
    * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for `errors` of the queue
-   * itself. All completions since the last event cause a single event, so poll until empty after each. To block, call
-   * `notify(type).getResult({ wait: true })`.
+   * itself. All completions since the last event cause a single event, so poll until the queue is empty after each
+   * event. To block, call `notify(type).getResult({ wait: true })`.
    *
-   * Ends in SUCCESS, CANCELED, BUFFER_OVERFLOW (the queue has overrun).
+   * Completes with SUCCESS, CANCELED, BUFFER_OVERFLOW (the queue has overrun).
    * @category Complete
    */
   notify(type: WvCqNotifyType): Overlapped<void> {
@@ -150,9 +150,9 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   /**
    * Waits until there are `n` completions (CQ_NOTIFY), including waiting ones that no event has announced. The event of
    * a {@link notify} also ends this wait, and so does the first completion on a device that cannot count. Therefore
-   * poll until empty, and call it again.
+   * poll until the queue is empty, and call this method again.
    *
-   * Ends like {@link notify}.
+   * Completes with the same statuses as {@link notify}.
    *
    * @param n - from 1 to {@link entries}
    * @category Complete
@@ -185,7 +185,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
       request.cancel();
       throw error;
     }
-    // The request itself reports an overrun, as do requests that were waiting when it happened.
+    // The request itself reports an overrun, as do requests that were waiting when the queue overran.
     if (status === Status.SUCCESS || status === Status.BUFFER_OVERFLOW) return request;
     request.cancel();
     throw new WvError(status, undefined, { cause: 'rearm' });

@@ -55,8 +55,8 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 /**
  * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
  * resolveRoute, connect, then accept or reject the reply. Passive side: bindAddress, listen, getRequest into another
- * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE. A second connect,
- * accept or disconnect while one is outstanding ends in DEVICE_BUSY.
+ * endpoint, then accept or reject there. A call in the wrong state fails with INVALID_DEVICE_STATE. A second connect,
+ * accept or disconnect while one is outstanding fails with DEVICE_BUSY.
  */
 export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
@@ -89,7 +89,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Waits for a connection request on this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh).
+   * Completes with SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not
+   * fresh).
    * @category Connect
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
@@ -97,11 +98,11 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Requests a connection (EP_CONNECT). The request ends when the peer has replied. Read query().privateData, then call
-   * accept() or reject().
+   * Requests a connection (EP_CONNECT). The request completes when the peer has replied. Read query().privateData, then
+   * call accept() or reject().
    *
-   * Ends in SUCCESS, CONNECTION_REFUSED (the peer's private data can be queried), TIMEOUT (no reply, and connect() may
-   * be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED.
+   * Completes with SUCCESS, CONNECTION_REFUSED (the peer's private data can be queried), TIMEOUT (no reply, and
+   * connect() may be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 56 bytes of private data), INVALID_PARAMETER
    * @category Connect
@@ -121,12 +122,12 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Accepts the peer's request or reply (EP_ACCEPT). On the passive side it accepts the request and ends when the peer
-   * is ready. On the active side it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when
-   * it ends.
+   * Accepts the peer's request or reply (EP_ACCEPT). On the passive side it accepts the request and completes when the
+   * peer is ready. On the active side it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS
+   * when the call has completed.
    *
-   * Ends in SUCCESS, CONNECTION_REFUSED (the active side has rejected), IO_TIMEOUT (it does not reply),
-   * CONNECTION_ABORTED, CANCELED.
+   * Completes with SUCCESS, CONNECTION_REFUSED (the active side has rejected the connection), IO_TIMEOUT (the active
+   * side does not reply), CONNECTION_ABORTED, CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE (more private data than IWVProvider.maxAcceptData), INVALID_PARAMETER (no queue
    *   pair)
@@ -165,12 +166,12 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   /**
    * Ends the connection (EP_DISCONNECT). When the call returns, the queue pair is in ERROR and its requests are
-   * flushed. The overlapped request ends when the peer has confirmed.
+   * flushed. The overlapped request completes when the peer has confirmed.
    *
-   * Ends in SUCCESS (also when the peer disconnects at the same time), or in TIMEOUT if the peer did not confirm; the
-   * connection has ended even then.
+   * Completes with SUCCESS (also when the peer disconnects at the same time), or with TIMEOUT if the peer did not
+   * confirm; the connection has ended even then.
    *
-   * @throws WvError INVALID_DEVICE_STATE (it never had a connection)
+   * @throws WvError INVALID_DEVICE_STATE (the endpoint never had a connection)
    * @category Connect
    */
   disconnect(): Overlapped<void> {
@@ -224,7 +225,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never ends in SUCCESS, but in
+   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never completes with SUCCESS, but with
    * CONNECTION_DISCONNECTED (either side has disconnected), TIMEOUT (this side's disconnect() was not confirmed),
    * CONNECTION_ABORTED (the connection was lost) or CANCELED.
    * @category Connect
@@ -336,7 +337,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return input;
   }
 
-  /** `most`: maximum private data, in bytes. */
+  /** `most` is the maximum length of private data, in bytes. */
   private parameters(
     qp: WVConnectQueuePair,
     param: WvConnectParam,

@@ -176,7 +176,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value.
+   * Posts an atomic exchange of 8 remote bytes, executed if they equal `compare`; `sge` receives their previous value.
    * @category Atomics
    */
   compareExchange(
@@ -219,8 +219,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the binding of a window to `length` bytes at `offset` of a region that was registered with MW_BIND. Returns
-   * the window's new key, which requests posted after this one may already send to the peer.
+   * Posts a request that binds a window to `length` bytes at `offset` of a region that was registered with MW_BIND.
+   * Returns the window's new key, which requests posted after this one may already send to the peer.
    *
    * @throws WvError NOT_SUPPORTED, and as for all requests
    * @category Post
@@ -255,7 +255,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     }
   }
 
-  /** Posts the invalidation of a window's binding. @category Post */
+  /** Posts a request that invalidates a window's binding. @category Post */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void {
     this.check();
     const mw = this.checkedWindow(window);
@@ -268,11 +268,11 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the registration of `memory`, a part of a region registered in this protection domain, as `region`. The queue
-   * pair must have been created with `memoryManagement`. `access` is an OR of WV_ACCESS_*; the rights of the memory's
-   * own registration do not limit it. Returns the region's new key, which requests posted after this one may already
-   * use or send to the peer. The request completes with MW_BIND_ERROR, which ends the connection, if the region is
-   * already registered, or if the memory is not registered, exceeds `maxLength` or ends outside its own region. When
+   * Posts a request that registers `memory`, a part of a region registered in this protection domain, as `region`. The
+   * queue pair must have been created with `memoryManagement`. `access` is an OR of WV_ACCESS_*; the rights of the
+   * memory's own registration do not limit it. Returns the region's new key, which requests posted after this one may
+   * already use or send to the peer. The request completes with MW_BIND_ERROR, which ends the connection, if the region
+   * is already registered, or if the memory is not registered, exceeds `maxLength` or ends outside its own region. When
    * the memory itself is deregistered, `region` no longer gives access to it either.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
@@ -291,9 +291,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the invalidation of a fast registration. It is executed when all requests before it have completed. Once it
-   * has completed, the region's key gives no access. It completes with MW_BIND_ERROR, which ends the connection, if the
-   * region is not registered or windows are bound to it.
+   * Posts a request that invalidates a fast registration. The request is executed when all requests before it have
+   * completed. Once it has completed, the region's key gives no access. It completes with MW_BIND_ERROR, which ends the
+   * connection, if the region is not registered or windows are bound to it.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as for all requests
    * @category Post

@@ -29,7 +29,7 @@ const FIRST_QPN = 2;
  * IWVDatagramEndpoint: service ID resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
  * the requesting side an endpoint has any number of peers and groups: bindAddress, then lookup and joinMulticast. On
  * the replying side: bindAddress, listen, getRequest into another endpoint, then accept or reject there. There is no
- * connection: messages are sent with UD queue pairs and address handles. A call in the wrong state ends in
+ * connection: messages are sent with UD queue pairs and address handles. A call in the wrong state fails with
  * INVALID_DEVICE_STATE.
  *
  * @example
@@ -48,8 +48,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Waits for a lookup at this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh),
-   * DEVICE_REMOVED.
+   * Completes with SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not
+   * fresh), DEVICE_REMOVED.
    * @category Connect
    */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
@@ -60,8 +60,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Looks up a peer's queue pair by address and port (EP_LOOKUP). This call resolves the route. The result remains
    * available from query().
    *
-   * Ends in SUCCESS, CONNECTION_REFUSED (query() of the peer returns its reason and private data), TIMEOUT (no reply),
-   * HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED, DEVICE_REMOVED.
+   * Completes with SUCCESS, CONNECTION_REFUSED (query() of the peer returns its reason and private data), TIMEOUT (no
+   * reply), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED, DEVICE_REMOVED.
    *
    * @param privateData - At most 180 bytes; the peer receives them zero-padded to 180.
    * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE (not bound), NETWORK_UNREACHABLE and others of
@@ -86,7 +86,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Replies to a lookup with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the reply
    * arrives. If it is lost, the peer repeats its request and gets the same reply without involving the application.
    *
-   * Ends in SUCCESS, CONNECTION_ABORTED (the peer has given up), INVALID_PARAMETER (not a UD queue pair).
+   * Completes with SUCCESS, CONNECTION_ABORTED (the peer has given up), INVALID_PARAMETER (not a UD queue pair).
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 136 bytes of private data), INVALID_PARAMETER
    * @category Connect
@@ -114,8 +114,9 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * subnet manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
    * (IWVDatagramQueuePair.attachMulticast).
    *
-   * Ends in SUCCESS, INVALID_ADDRESS (not a group, or not of the family and interface of the endpoint's address),
-   * ADDRESS_ALREADY_EXISTS (already joined), NETWORK_UNREACHABLE (not bound to an address, and no route to the group).
+   * Completes with SUCCESS, INVALID_ADDRESS (not a group, or not of the family and interface of the endpoint's
+   * address), ADDRESS_ALREADY_EXISTS (already joined), NETWORK_UNREACHABLE (not bound to an address, and no route to
+   * the group).
    *
    * @param group - Its port is ignored.
    * @category Connect
@@ -127,7 +128,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS, NOT_FOUND (not joined), INVALID_ADDRESS.
+   * Leaves a group (EP_MULTICAST_LEAVE). Completes with SUCCESS, NOT_FOUND (not joined), INVALID_ADDRESS.
    * @category Connect
    */
   leaveMulticast(group: SocketAddress): Overlapped<void> {
@@ -136,7 +137,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Returns the attributes of a peer that was looked up or of a joined group (EP_QUERY). Without an address they are
+   * Returns the attributes of a peer that was looked up or of a joined group (EP_QUERY). Without an address, it returns
    * those of the peer that has sent the lookup. An endpoint remembers its latest 1024 peers.
    *
    * @throws WvError NOT_FOUND (this peer or group is unknown)

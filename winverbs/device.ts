@@ -184,12 +184,12 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
 
   /**
    * Waits for an event of a port (DEVICE_NOTIFY): an OR of WV_EVENT_*, see {@link WvEvent}. Events without a waiter are
-   * stored and end the next wait at once, so a program that keeps calling it misses none. If several requests wait, the
-   * first gets the event. Every device object has events of its own.
+   * stored and complete the next wait immediately, so a program that calls this method repeatedly misses no event. If
+   * several requests wait, the first gets the event. Every device object has events of its own.
    *
-   * Ends in SUCCESS with the flags, which are then cleared, or in CANCELED, NOT_FOUND or INVALID_PORT_HANDLE (no such
-   * device or port), DEVICE_REMOVED (the interface is gone), FILE_FORCED_CLOSED (after a fatal error, once ERROR was
-   * reported).
+   * Completes with SUCCESS and the flags, which are then cleared, or with CANCELED, NOT_FOUND or INVALID_PORT_HANDLE
+   * (no such device or port), DEVICE_REMOVED (the interface is gone), FILE_FORCED_CLOSED (after a fatal error, once
+   * ERROR was reported).
    *
    * @param port - from 1
    * @throws WvError INVALID_PARAMETER (not a port number)

@@ -123,9 +123,9 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Sets all of the path to a peer (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU and packet
-   * lifetime. The peer must be that of connect() or lookup(), and the source the bound address. The peer sends on
-   * the same path, because the REQ carries it. If the path has the port's first partition, or none, the pkeyIndex of a
+   * Sets the complete path to a peer (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU and packet
+   * lifetime. The peer must be that of connect() or lookup(), and the source the bound address. The peer sends on the
+   * same path, because the REQ carries it. If the path has the port's first partition, or none, the pkeyIndex of a
    * queue pair in INIT takes precedence.
    *
    * @example

@@ -54,7 +54,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
   }
 
   /**
-   * The key of the latest registration, queued or completed; it is both the local key and the peer's.
+   * The key of the latest registration, queued or completed; it serves as both the local key and the peer's key.
    * @category Memory
    */
   get rkey(): number {

@@ -34,7 +34,7 @@ export class MemoryRegion implements WvMemoryRegion {
   }
 
   /**
-   * The memory itself. Posting a request also reads this.
+   * The memory itself. Posting a request also reads this property.
    *
    * @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached)
    * @category Memory

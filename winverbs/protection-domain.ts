@@ -97,7 +97,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * region's addresses count from 0, and windows cannot be bound to it. REMOTE_VIEW requires memory from `allocate()`.
    *
    * @throws WvError INVALID_PARAMETER (the buffer is empty, detached or resizable, or a right is unknown or not allowed
-   *   for it), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of
+   *   for it), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (in this runtime, native code can hold only memory from
    *   `allocate()`)
    * @category Memory
    */
@@ -112,7 +112,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     }
   }
 
-  /** The overlapped form of {@link registerMemory}; invalid arguments throw at once. @category Memory */
+  /** The overlapped form of {@link registerMemory}; invalid arguments throw immediately. @category Memory */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -142,8 +142,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /**
    * Ends a registration (MEMORY_DEREGISTER). Requests that still use it fail.
    *
-   * @throws WvError DEVICE_BUSY (memory windows are bound to it, and it stays registered), INVALID_PARAMETER (it is not
-   *   registered here)
+   * @throws WvError DEVICE_BUSY (memory windows are bound to the region, which stays registered), INVALID_PARAMETER
+   *   (the region is not registered here)
    * @category Memory
    */
   deregisterMemory(region: WvMemoryRegion): void {
@@ -162,7 +162,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     );
   }
 
-  /** Allocates a memory window (MW_ALLOCATE), not bound yet. @category Memory */
+  /** Allocates an unbound memory window (MW_ALLOCATE). @category Memory */
   allocateMemoryWindow(): IWVMemoryWindow {
     this.check();
     return WVMemoryWindow.allocate(this);

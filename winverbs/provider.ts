@@ -95,7 +95,8 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS or CANCELED; the provider's last release cancels it.
+   * See {@link IWVProvider.notifyDeviceChange}. Completes with SUCCESS or CANCELED; the provider's last release cancels
+   * it.
    *
    * @throws WvError NOT_SUPPORTED (an OS driver does not report changes), INVALID_PARAMETER
    * @category Devices

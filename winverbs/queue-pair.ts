@@ -245,7 +245,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     sink.moved(output, requestedState(attributes, options));
   }
 
-  /** The overlapped form of {@link modify}; invalid arguments throw at once. @category Queues */
+  /** The overlapped form of {@link modify}; invalid arguments throw immediately. @category Queues */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void> {
     const input = this.modifyInput(attributes, options);
     const sink = this.verbs.ndModifyQp(this.handle);

@@ -70,7 +70,9 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     file.destroy(IoctlCode.SRQ_DESTROY, id, (status) => verbs.postDestroySrq?.(handle, status));
   }
 
-  /** Returns the actual size and limit; the limit is 0 once its event was reported (SRQ_QUERY). @category Queues */
+  /**
+   * Returns the actual size and limit; the limit is 0 once its event has been reported (SRQ_QUERY). @category Queues
+   */
   query(): WvSrqAttributes {
     this.check();
     const { file, verbs, handle } = this;
@@ -132,18 +134,19 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 
   /**
-   * Waits for an event of the queue (SRQ_NOTIFY). `limit`: fewer receives are left than the limit, which is 0 from then
-   * on. `lastWqe`: a queue pair in ERROR no longer consumes receives of the queue. An event ends all waiting requests;
-   * if none waits, it ends the next one. An event may be out of date, so query the queue.
+   * Waits for an event of the queue (SRQ_NOTIFY). `limit` means that fewer receives are left than the limit, which is 0
+   * from then on. `lastWqe` means that a queue pair in ERROR no longer consumes receives of the queue. An event
+   * completes all waiting requests; if none is waiting, it completes the next one. An event may be out of date, so
+   * query the queue.
    *
-   * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events, or in CANCELED, UNEXPECTED_IO_ERROR (the queue
-   * and its queue pairs are broken), DEVICE_REMOVED, FILE_FORCED_CLOSED.
+   * Completes with ALERTED or NOTIFY_CLEANUP, which stand for these two events, or with CANCELED, UNEXPECTED_IO_ERROR
+   * (the queue and its queue pairs are broken), DEVICE_REMOVED, FILE_FORCED_CLOSED.
    * @category Queues
    */
   notify(): Overlapped<WvSrqEvent> {
     this.check();
     const input = WvIoObject.encode({ id: this.id });
-    // The kernel never ends it in SUCCESS; 'limit' is only the most likely meaning.
+    // The kernel never completes the request with SUCCESS; 'limit' is only the most likely meaning.
     const request = this.overlapped<WvSrqEvent>(IoctlCode.SRQ_NOTIFY, input, 0, () => 'limit');
     return request.recover((error) => EVENTS[error.status]);
   }

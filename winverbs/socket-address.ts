@@ -14,7 +14,7 @@ export function socketAddress(address: string | SocketAddress, name = 'address')
     const text = typeof address === 'string' ? address : address?.address;
     const isPort =
       typeof text === 'string' && error instanceof StatusError && error.status === Status.INVALID_PARAMETER;
-    // So is a scope that this host does not have.
+    // A scope that this host does not have is also reported as such.
     const isScope = typeof text === 'string' && text.includes('%') && error instanceof StatusError;
     throw new WvError(
       Status.INVALID_ADDRESS,

@@ -123,7 +123,7 @@ export abstract class WvObject implements WvUnknown {
 
   private end(): void {
     if (this.users === 0 && this.internalRefs === 0) {
-      // Destroying may cause calls that come back here.
+      // Destroying the object may cause calls that return to this method.
       this.internalRefs = Number.NEGATIVE_INFINITY;
       this.destroy();
     }
@@ -142,7 +142,7 @@ export abstract class WvObject implements WvUnknown {
  * @hideconstructor
  */
 export abstract class WvOverlapped extends WvObject implements WvOverlappedObject {
-  /** Whether there may be requests to cancel at the end. */
+  /** Whether there may be requests to cancel when the object is destroyed. */
   private mayWait = false;
 
   constructor(

@@ -53,7 +53,7 @@ export abstract class AdapterBase extends AdapterObject {
 
   #largeRequest: number | undefined = undefined;
 
-  /** Takes over the caller's reference to `provider`, even when it throws. */
+  /** Takes over the caller's reference to `provider`, even when the constructor throws. */
   constructor(
     terms: Terms,
     provider: IWVProvider,
@@ -141,8 +141,8 @@ export abstract class AdapterBase extends AdapterObject {
   }
 
   /**
-   * Returns the current index of the partition's P_Key, because tables change. `status`: the port is not in the
-   * selected partition.
+   * Returns the current index of the partition's P_Key, because tables change. `status` is the error if the port is not
+   * in the selected partition.
    */
   #pkeyIndex(what: string, status: number): number {
     const { portNumber, pkey } = this.deviceAddress;
@@ -168,7 +168,7 @@ export abstract class AdapterBase extends AdapterObject {
           qpState: QpState.INIT,
           portNumber,
           pkeyIndex: this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
-          // Connecting adds the rights that peers need.
+          // Connecting grants the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },
         QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,

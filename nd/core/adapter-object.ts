@@ -94,7 +94,7 @@ export abstract class AdapterObject extends NdObject {
     while (!this.ended) this.release();
   }
 
-  /** As {@link Terms.error}, for addresses and connections: returns DEVICE_REMOVED if that is the cause. */
+  /** The same as {@link Terms.error}, for addresses and connections; returns DEVICE_REMOVED if that is the cause. */
   error(error: StatusError, what: string, map?: StatusMap): NdError;
   error(error: unknown, what: string, map?: StatusMap): unknown;
   error(error: unknown, what: string, map?: StatusMap): unknown {
@@ -107,7 +107,7 @@ export abstract class AdapterObject extends NdObject {
     );
   }
 
-  /** As {@link Terms.call}, with {@link error}. */
+  /** The same as {@link Terms.call}, with {@link error}. */
   call<T>(what: string, call: () => T, map?: StatusMap): T {
     try {
       return call();
@@ -152,13 +152,15 @@ export abstract class AdapterObject extends NdObject {
     this.deregisterReleased();
   }
 
-  /** Deregisters memory that waits for it, because windows may have been unbound or other memory released. */
+  /**
+   * Deregisters memory that waits for deregistration, because windows may have been unbound or other memory released.
+   */
   deregisterReleased(): void {
     for (const region of this.#opened) {
       try {
         this.deregister(region);
       } catch (error) {
-        // Any other error would recur.
+        // Any other error would occur again.
         if (error instanceof StatusError && retryable.has(error.status)) continue;
         this.abandon(region);
       }

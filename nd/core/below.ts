@@ -1,6 +1,6 @@
 /**
- * The interface between the SPI's objects and the layer that executes their requests. WinVerbs' objects implement it,
- * and so do those over a vendor's NetworkDirect provider (nd/vendor).
+ * The interface between the SPI's objects and the layer that executes their requests. It is implemented by WinVerbs'
+ * objects and by those over a vendor's NetworkDirect provider (nd/vendor).
  */
 import type {
   IWVCompletionQueue,

@@ -93,7 +93,8 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
       try {
         taken = this.wv.poll(this.#batch, wanted);
       } catch {
-        // The queue has overrun or its device is gone, which Notify reports. The waiting completions were taken.
+        // The queue has overrun or its device is gone, which Notify reports. The waiting completions have already been
+        // returned.
         break;
       }
       if (taken === 0) break;
@@ -120,14 +121,14 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
         if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
           const result = this.#peerInvalidated(completion.immediateData);
           if (result === undefined) continue;
-          // The rest of the batch already has its slots.
+          // The rest of the batch already has slots.
           if (written + (taken - 1 - i) < most && setAt(results, written, result)) written += 1;
           else this.#leftOver.push(result);
         }
       }
     } catch {
       for (; i < taken; i += 1) this.#keep(this.#batch[i]!);
-      // Returns what has been written; the rest is kept for the next call.
+      // Returns the number of results written; the others are kept for the next call.
       if (written === 0) throw unwritable();
     } finally {
       this.#writing = false;
@@ -207,7 +208,7 @@ export abstract class CompletionQueueBase<R, W extends QueueBelow = QueueBelow> 
     try {
       this.wv.cancelOverlappedRequests();
     } catch {
-      // The device is gone, and its notifications with it.
+      // The device is gone, so its notifications have ended.
     }
   }
 

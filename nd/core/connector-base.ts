@@ -222,7 +222,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     return this.adapter.call(what, () => pick(wv.query()));
   }
 
-  /** Reduces read depths to the adapter's limits. */
+  /** Reduces the read depths to the adapter's limits. */
   protected limited({ responderResources, initiatorDepth }: PeerAttributes): ReadLimits {
     const { maxInboundReads, maxOutboundReads } = this.adapter.bounds;
     return {
@@ -266,7 +266,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     } catch (error) {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      // A missing route is not a mistake of the caller, so it is the result of the request, not of the call.
+      // A missing route is not a mistake of the caller, so the request reports it, not the call.
       if (error instanceof StatusError)
         return this.issued(Overlapped.failed(adapter.error(error, what, connectStatuses)));
       throw error;
@@ -430,7 +430,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #disconnect(what: string): Overlapped<void> {
     const { adapter } = this;
     const request = adapter.call(what, () => this.#wv!.disconnect(), notConnected);
-    // Disconnecting here ends the notifications at once; the peer's reply does not affect them.
+    // A disconnect by this side completes the notifications immediately; the peer's reply does not affect them.
     this.#disconnecting = true;
     this.#notifications.cancel();
     this.#apply('disconnectStarted');
@@ -467,7 +467,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #bind(address: SocketAddress, what: string, protocol = this.#protocol): void {
     const { adapter } = this;
     const previous = this.#wv;
-    // With port 0, or with its current port, it keeps the port of the first Connect.
+    // With port 0, or with its current port, the connector keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used || protocol !== this.#protocol

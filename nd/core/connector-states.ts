@@ -8,13 +8,13 @@ import { Status } from '../../winverbs/index.js';
 export const connectorStates = [
   'Idle',
   /**
-   * It has a local address, from Bind (v2) or a failed Connect. A failed Connect keeps the local port, and the peer's
-   * reject data, if any.
+   * The connector has a local address, from Bind (v2) or a failed Connect. A failed Connect keeps the local port, and the peer's reject
+   * data, if any.
    */
   'Bound',
-  /** Waits in a listener for a connection request. */
+  /** The connector waits in a listener for a connection request. */
   'Queued',
-  /** Holds a connection request. */
+  /** The connector holds a connection request. */
   'Requested',
   /** Accept has sent the reply. */
   'Accepting',
@@ -26,7 +26,7 @@ export const connectorStates = [
   'Connected',
   /** This side has called disconnect. */
   'ActiveDisconnect',
-  /** The peer has disconnected, or was lost. */
+  /** The peer has disconnected or has been lost. */
   'PassiveDisconnect',
   'Disconnected',
 ] as const;
@@ -53,7 +53,7 @@ const legality = {
   accept:               [  INV,    INV,    INV,    OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ABT ],
   reject:               [  STATE,  STATE,  STATE,  OK,     STATE,  STATE,  OK,     STATE,  STATE,  STATE,  STATE,  INV ],
   getReadLimits:        [  STATE,  STATE,  STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  INV ],
-  // In Bound and Disconnected it is allowed for reject data; without any, it also fails with CONNECTION_INVALID.
+  // In Bound and Disconnected the method is allowed because of reject data; without such data, it also fails with CONNECTION_INVALID.
   getPrivateData:       [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
   getLocalAddress:      [  NASSOC, OK,     NASSOC, OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
   getPeerAddress:       [  INV,    INV,    INV,    OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],

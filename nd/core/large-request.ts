@@ -6,7 +6,7 @@ import { StatusError, WvAccess } from '../../winverbs/index.js';
 const SMALLEST = 4096;
 /** The threshold in bytes if copying is faster at every size. */
 const LARGEST = 2 ** 20;
-/** Number of runs. Only the fastest counts, because the others may have been interrupted. */
+/** Number of runs. Only the fastest run counts, because the others may have been interrupted. */
 const RUNS = 3;
 
 /** The operations compared, each executed once for a number of bytes. */
@@ -50,7 +50,7 @@ export function measureLargeRequest(pd: IWVProtectionDomain, most: number): numb
   try {
     return largeRequestThreshold(most, costs, () => performance.now());
   } catch (error) {
-    // Memory cannot be registered now (RLIMIT_MEMLOCK, the device's number of regions), so only copying works.
+    // Memory cannot be registered at present (RLIMIT_MEMLOCK, or the device's limit of regions), so only copying works.
     if (error instanceof StatusError) return LARGEST;
     throw error;
   }

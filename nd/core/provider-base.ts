@@ -55,8 +55,8 @@ export abstract class ProviderBase extends NdObject {
   }
 
   /**
-   * Returns the number of changes of devices and addresses so far, once it differs from `known`; 0 returns at once.
-   * Undefined if this kernel does not report changes.
+   * Returns the number of changes of devices and addresses so far, once it differs from `known`; with 0 it returns
+   * immediately. Undefined if this kernel does not report changes.
    */
   awaitChange(known: number): Overlapped<number> | undefined {
     try {
@@ -120,7 +120,7 @@ export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [Socke
     try {
       return [[address, wv.translateAddress(address)]];
     } catch (error) {
-      // No RDMA device has it. Any other error makes the whole query fail.
+      // No RDMA device has this address. Any other error makes the whole query fail.
       if (error instanceof StatusError && noDevice.has(error.status)) return [];
       throw error;
     }
@@ -141,7 +141,7 @@ export function addressesOfThisHost(): SocketAddress[] {
   return addresses.sort((a, b) => Number(isLoopback(a.address)) - Number(isLoopback(b.address)));
 }
 
-/** The error for an id of no adapter. */
+/** The error for an id that no adapter has. */
 export function noAdapter(status: number, what: string, adapterId: bigint): NdError {
   const id = `0x${adapterId.toString(16)}`;
   const text = `\`adapter\` must be the id of an adapter with an address; got ${id}. Use queryAddressList() and resolveAddress().`;

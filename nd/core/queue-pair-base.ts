@@ -222,7 +222,7 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
       try {
         this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
       } catch {
-        // The device is gone, and its requests with it.
+        // The device is gone, so its requests have ended.
       }
     }
     this.qp.release();

@@ -31,8 +31,8 @@ function byteLengthOf(buffer: unknown, what: string): number {
 }
 
 /**
- * Deregisters before it returns, and returns the error if that failed, because C callers expect DEVICE_BUSY as the
- * return value of the call itself. The kernel replies within microseconds.
+ * Deregisters before it returns, and returns the error if the deregistration failed, because C callers expect
+ * DEVICE_BUSY as the return value of the call itself. The kernel replies within microseconds.
  */
 export function deregisterNow(deregister: () => void, terms: Terms, what: string): NdError | undefined {
   try {

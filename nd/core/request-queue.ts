@@ -49,8 +49,8 @@ export class RequestRecord {
 }
 
 /**
- * The outstanding requests of one work queue, oldest first, in reused records. Like WinVerbs, it frees the slot of a
- * silent request when a later one of the queue completes.
+ * The outstanding requests of one work queue, oldest first, in reused records. As in WinVerbs, the slot of a silent
+ * request is freed when a later request of the queue completes.
  */
 export class RequestQueue implements RecordOwner {
   readonly #records: RequestRecord[] = [];

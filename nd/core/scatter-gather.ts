@@ -32,7 +32,9 @@ export interface MemoryResolver {
   /** Returns the region of memory that is known to be registered here, otherwise undefined. */
   known(memory: unknown): WvMemoryRegion | undefined;
 
-  /** As {@link known}, after processing completed requests. Throws INVALID_HANDLE if it is not registered here. */
+  /**
+   * The same as {@link known}, after processing completed requests. Throws INVALID_HANDLE if it is not registered here.
+   */
   regionOf(memory: unknown, what: string): WvMemoryRegion;
 }
 
@@ -51,8 +53,8 @@ export class ScatterGather {
   /** Whether the list has unregistered memory. */
   plain = false;
   /**
-   * Whether an entry ends beyond its registration. The HCA reports that; an inline request cannot copy the missing
-   * bytes.
+   * Whether an entry ends beyond its registration. The HCA reports such an entry; an inline request cannot copy the
+   * missing bytes.
    */
   beyond = false;
 

@@ -8,8 +8,8 @@ export class RequestTracker {
 
   /**
    * Translates a request to ND terms. The functions run once, when its outcome is observed or {@link settle} runs.
-   * `onFailure` returns the request's error, or a value if it has succeeded in ND terms. `byOther`: another object has
-   * issued it.
+   * `onFailure` returns the request's error, or a value if it has succeeded in ND terms. `byOther` means that another
+   * object has issued the request.
    */
   track<T, U>(
     request: Overlapped<T>,
@@ -17,7 +17,7 @@ export class RequestTracker {
     onFailure: (error: StatusError) => StatusError | U,
     byOther = false,
   ): Overlapped<U> {
-    // Not map(), because a failure in WinVerbs can be a success here.
+    // map() cannot be used, because a failure in WinVerbs can be a success here.
     const tracked: Overlapped<U> = request.derive(
       (value) => {
         this.#outstanding.delete(tracked);
@@ -47,7 +47,7 @@ export class RequestTracker {
       try {
         request.getResult({ wait: true });
       } catch {
-        // The request has reported it to its owner.
+        // The request has reported the error to its owner.
       }
     }
   }

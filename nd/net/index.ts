@@ -61,7 +61,7 @@ export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds without traffic until `'timeout'`, as in {@link Socket.setTimeout}. */
   readonly timeout?: number | undefined;
-  /** Reads into a buffer of the program instead of emitting `'data'`. `'end'`, `'error'` and `'close'` are emitted as usual. */
+  /** Reads into a buffer of the program instead of emitting `'data'`. The events `'end'`, `'error'` and `'close'` are emitted as usual. */
   readonly onread?: OnReadOptions | null | undefined;
 }
 

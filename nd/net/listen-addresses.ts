@@ -3,7 +3,7 @@ import { type IND2Listener, ndCleanup, ndQueryAddressList, ndStartup, type Socke
 import { NetError, netError } from './base/errors.js';
 import { LocalContext } from './connection/local-context.js';
 
-/** A listener at one local address and its adapter. */
+/** The listener of one adapter, at a local address of that adapter. */
 export interface Post {
   /** The context of the listening adapter. */
   readonly context: LocalContext;
@@ -14,7 +14,9 @@ export interface Post {
 /** Attempts to find a port that is free at all addresses. */
 const ATTEMPTS = 20;
 
-/** The addresses on which a server with this host listens, with port 0. @throws NetError EADDRNOTAVAIL; an error of the name service */
+/**
+ * Returns the addresses on which a server with this host listens, with port 0. @throws NetError EADDRNOTAVAIL; an error of the name service
+ */
 export async function localAddresses(host: string | undefined): Promise<SocketAddress[]> {
   const every = host === undefined || host === '::';
   if (!every && host !== '0.0.0.0') {

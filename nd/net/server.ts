@@ -44,8 +44,8 @@ const accepted = diagnostics('networkdirect.net.accept');
 const failed = diagnostics('networkdirect.net.clientError');
 
 /**
- * Maximum accepted connections that the peer has not established yet. The connection management of the software HCA has lower limits, in
- * total and per peer; this one is for other providers.
+ * Maximum number of accepted connections that peers have not established yet. The connection management of the software HCA has lower
+ * limits, in total and per peer; this one applies to other providers.
  */
 const MOST_ENTERING = 256;
 
@@ -55,7 +55,7 @@ const MOST_ENTERING = 256;
  */
 const KEPT_MS = 500;
 
-/** The user of a link that the program has not received yet. Frames wait in the link, and Accept fails if the link ends. */
+/** The user of a link that the program has not received yet. Frames wait in the link, and accepting fails if the link ends. */
 const detachedUser: LinkUser = {
   frame() {},
   wasRead() {},
@@ -112,7 +112,7 @@ export interface ServerOptions extends NodeServerOptions {
 
 /** The addresses of a dropped connection, as `net.Server` emits them with `'drop'`. */
 export interface DroppedAddresses {
-  /** This side's address. It is undefined, as are the others, if it is no longer known. */
+  /** This side's address. Like the other properties, it is undefined if it is no longer known. */
   readonly localAddress?: string | undefined;
   /** The port on which the server listens. */
   readonly localPort?: number | undefined;
@@ -170,7 +170,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   readonly #entering = new Map<IND2Connector, number>();
   /** Connections for which one of {@link maxConnections} is reserved. */
   readonly #reserved = new Set<IND2Connector>();
-  /** Called when one of these is established or has failed. */
+  /** Called when a connection that is being accepted is established or has failed. */
   #entered: (() => void)[] = [];
   #clientErrors = 0;
   readonly #options: ServerOptions;
@@ -182,19 +182,19 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** The pending GetConnectionRequest of each listener. */
   readonly #waiting = new Map<IND2Connector, Overlapped<void>>();
   #wanted = true;
-  /** The wildcard address if it listens on all addresses. */
+  /** The wildcard address if the server listens on all addresses. */
   #all: string | undefined;
-  /** The claim of its name, if any. */
+  /** The claim of the server's name, if any. */
   #name: LocalNameClaim | undefined;
   #begun = false;
   /** Number of listen calls. */
   #attempt = 0;
-  /** Connections of this listen call and of earlier ones are no longer passed to the program. */
+  /** The connections of this listen call and of earlier ones are no longer passed to the program. */
   #endedAttempt = 0;
   #closed = false;
   /** The pending promise of {@link close}. */
   #over: Promise<void> | undefined;
-  /** Whether it was closed but has not emitted `'close'` yet. */
+  /** Whether the server was closed but has not emitted `'close'` yet. */
   #ending = false;
 
   /** @internal */
@@ -212,7 +212,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Whether it accepts connections. @category Connect */
+  /** Whether the server accepts connections. @category Connect */
   get listening(): boolean {
     return this.#posts.length > 0 && !this.#closed;
   }
@@ -441,7 +441,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
-    // Check again, because other connections may have been established first. Connections that may never complete do not reserve capacity.
+    // The limit is checked again, because other connections may have been established first. Connections that may never complete do not
+    // reserve capacity.
     if (this.#full) {
       const addresses = addressesOf(connector);
       link.end(undefined);
@@ -455,7 +456,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       this.#count(connection);
       if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
       this.#left(connector);
-      // The program may end the connection at once.
+      // The program may end the connection immediately.
       emitEvent(this, event, connection);
     };
     try {
@@ -607,13 +608,15 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Sends a message to all current channels, in order with all other data sent to each, without waiting for any of them. `slow` and
    * `maxQueuedBytes` control what happens to a channel whose peer does not keep up; other channels are not affected. A message that is
-   * longer than a slot is copied once, and all peers read that copy, each with its own key. The caller may change the bytes at once.
+   * longer than a slot is copied once, and all peers read that copy, each peer with its own key. The caller may change the bytes as soon as
+   * the call returns.
    *
    * The server must have the option `broadcasts`; otherwise channels without other references end when they are garbage-collected.
    *
    * @param message - bytes, or text as UTF-8
    * @param options - `except`, `slow`, `maxQueuedBytes`
-   * @returns how many channels get it, and how many do not; see also {@link Server.droppedMessages} and {@link Channel.droppedMessages}
+   * @returns how many channels get the message, and how many do not; see also {@link Server.droppedMessages} and {@link
+   *   Channel.droppedMessages}
    * @category Send
    */
   broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult {
@@ -625,7 +628,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Number of broadcast messages that channels did not get. A message counts once for each channel.
+   * Number of broadcast messages that channels did not get. A message counts once for each channel that did not get it.
    * @category Statistics
    */
   get droppedMessages(): number {
@@ -676,7 +679,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Ends all connections at once and, if the server was closed, also those that are being accepted.
+   * Ends all connections immediately and, if the server was closed, also those that are being accepted.
    * @category Lifetime
    */
   closeAllConnections(): void {
@@ -685,7 +688,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Ends idle connections, as `node:http` does, but in order, so that data which peers have sent meanwhile is still delivered. A channel is
+   * Ends idle connections, as `node:http` does, but in order, so that data that peers have sent meanwhile is still delivered. A channel is
    * idle if no request is pending in either direction and no message waits to be sent or received. A socket is idle if no byte waits to be
    * sent or read. Whether its peer expects data is unknown to this layer.
    * @category Lifetime

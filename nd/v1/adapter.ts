@@ -57,7 +57,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   readonly address: SocketAddress;
   readonly memory: MemoryTable;
 
-  /** Takes over the caller's reference to `provider`, even when it throws. */
+  /** Takes over the caller's reference to `provider`, even when the constructor throws. */
   constructor(provider: IWVProvider, address: SocketAddress, options?: NdAdapterOptions) {
     const own = { ...address, port: 0 };
     super(v1Terms, provider, () => provider.translateAddress(own), options);

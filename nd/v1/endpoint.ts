@@ -129,9 +129,10 @@ export class Endpoint extends QueuePairBase<IWVConnectQueuePair> implements INDE
   }
 
   /**
-   * Converts the list of a Send or Write, and returns INLINE if it fits. Inline bytes are copied at once, but a fenced
-   * request may send data that an earlier Read has not delivered yet, so it is inline only if no Read can write to its
-   * memory. An entry beyond its registration makes the request complete with an error, whatever its length.
+   * Converts the list of a Send or Write, and returns INLINE if it fits. Inline bytes are copied during the call, but a
+   * fenced request may send data that an earlier Read has not delivered yet, so it is inline only if no Read can write
+   * to its memory. A request with an entry that ends beyond its registration completes with an error, whatever its
+   * length.
    */
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;

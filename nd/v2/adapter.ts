@@ -63,7 +63,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
   readonly #systemAddresses: () => SocketAddress[];
   readonly regions: RegisteredRegions = new RegisteredRegions(this);
 
-  /** Takes over the caller's reference to `provider`, even when it throws. */
+  /** Takes over the caller's reference to `provider`, even when the constructor throws. */
   constructor(
     provider: IWVProvider,
     id: bigint,
@@ -293,8 +293,8 @@ export class Adapter extends AdapterBase implements IND2Adapter, RegionAdapter {
       maxInitiatorQueueDepth: attributes.maxQpWr,
       maxSharedReceiveQueueDepth: attributes.maxSrqWr,
       maxCompletionQueueDepth: attributes.maxCqEntries,
-      // Inline saves a DMA read at every size that fits. The limit is the device's, which programs use when they create
-      // queue pairs.
+      // Inline data saves a DMA read at every size that fits. The limit is that of the device, which programs use when
+      // they create queue pairs.
       inlineRequestThreshold: attributes.maxInlineSend,
       get largeRequestThreshold() {
         return adapter.largeRequest;

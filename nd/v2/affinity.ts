@@ -23,7 +23,7 @@ export function checkAffinity(what: string, affinity: Nd2Affinity | undefined): 
 }
 
 /**
- * Returns the CPUs that deliver notifications. This is done by the event loop of this thread, so they are the CPUs on
+ * Returns the CPUs that deliver notifications. The event loop of this thread delivers them, so these are the CPUs on
  * which the thread may run, in the first group that has one.
  *
  * @throws NdError NOT_SUPPORTED where the OS does not report them

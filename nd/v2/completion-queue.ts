@@ -55,7 +55,7 @@ export class CompletionQueue<W extends QueueBelow = IWVCompletionQueue>
     try {
       this.#fillIn(result, record, completion);
     } catch {
-      // A read-only object must not cost the client this outcome and those of the rest of the batch.
+      // A read-only object must not make the client lose this outcome and those of the rest of the batch.
       result = blank();
       results[index] = result;
       this.#fillIn(result, record, completion);

@@ -46,7 +46,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
     return this.attributes(what, ({ privateData }) => privateData);
   }
 
-  /** A peer that does not reply makes no difference: the connection has ended, as requested. */
+  /** The result is the same if the peer does not reply, because the connection has ended, as requested. */
   protected disconnectFailure(failure: NdError): NdError | undefined {
     return failure.status === Status.IO_TIMEOUT ? undefined : failure;
   }

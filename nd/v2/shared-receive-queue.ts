@@ -144,8 +144,8 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
   }
 
   /**
-   * Requests an event for fewer than `limit` Receives, which occurs at once if there are already fewer. 0 requests
-   * none.
+   * Requests an event for fewer than `limit` Receives, which occurs immediately if there are already fewer. 0 requests
+   * no event.
    */
   #arm(what: string, depth: number, limit: number): void {
     this.adapter.terms.call(what, () => this.wv.modify(depth, limit));
@@ -183,7 +183,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     }
   }
 
-  /** Whether ND waits for this event. An earlier one would leave the limit armed. */
+  /** Whether ND waits for this event. An earlier event would leave the limit armed. */
   #isForNotify(event: WvSrqEvent): boolean {
     return event === 'limit' && this.wv.query().srqLimit === 0;
   }

@@ -162,7 +162,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
       throw refuse(Status.NOT_SUPPORTED, what, text);
     }
     const info = this.terms.call(what, () => this.#query());
-    // Programs create queue pairs with this inline size, which must not exceed the maximum. One provider reports more.
+    // Programs create queue pairs with this inline size, which must not exceed the maximum. One provider reports a larger size.
     return { ...info, inlineRequestThreshold: Math.min(info.inlineRequestThreshold, info.maxInlineDataSize) };
   }
 
@@ -343,7 +343,9 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     };
   }
 
-  /** Checks initiator options. `first` is the status for the depth; those of the others follow it, after that of `between`. */
+  /**
+   * Checks initiator options. `first` is the status for the depth; the statuses of the other options follow it, after that of `between`.
+   */
   #initiatorSizes(
     what: string,
     options: Nd2InitiatorOptions,
@@ -405,7 +407,7 @@ function fileFor(com: ComObject<'IND2Adapter'>): number {
   com.run('CreateOverlappedFile', address);
   const file = words[0]!;
   if (adoptFile(file)) {
-    // If the thread ends before that, the adapter must be released before its file is closed.
+    // If the thread ends before the file is closed, the adapter must be released first.
     com.endFirst();
     return file;
   }

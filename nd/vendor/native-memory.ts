@@ -9,7 +9,7 @@ import { registrableBytes } from '../../winverbs/memory-region.js';
 import type { ObjectBelow } from '../core/below.js';
 import { Nd2MrFlag } from '../spi/v2.js';
 
-/** Flags of the SPI. The others are additions of this library, without effect here. */
+/** Flags of the SPI. The other flags are additions of this library and have no effect here. */
 const PROVIDER_FLAGS =
   Nd2MrFlag.ALLOW_LOCAL_WRITE |
   Nd2MrFlag.ALLOW_REMOTE_READ |
@@ -34,7 +34,7 @@ export class NativeRegion implements WvMemoryRegion {
     this.length = bytes.length;
   }
 
-  /** Releases region and memory. Nothing may be registered any more, so that the device does not write to the memory. */
+  /** Releases the region and its memory. Nothing may be registered any more, so that the device does not write to the memory. */
   end(): void {
     this.com.release();
     pins?.unpin(this.pin);

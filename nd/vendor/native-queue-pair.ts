@@ -94,9 +94,8 @@ export class SgeList {
 }
 
 /**
- * IND2QueuePair of a provider. The context of a request is the index of its record. A result is therefore matched with the
- * posted request, even if the provider reports a wrong type for a failed one. Posting allocates nothing, except for
- * BigInts of high remote addresses.
+ * IND2QueuePair of a provider. The context of a request is the index of its record. A result is therefore matched with the posted request,
+ * even if the provider reports the wrong type for a failed request. Posting allocates nothing, except for BigInts of high remote addresses.
  */
 export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   readonly token: number;

@@ -103,7 +103,7 @@ export class VendorSharedReceiveQueue
     try {
       this.com.cancelAll();
     } catch {
-      // The requests end with the object.
+      // The requests end when the object is released.
     }
   }
 }

@@ -20,7 +20,7 @@ export interface BroadcastOptions {
   readonly slow?: 'drop' | 'close' | undefined;
   /**
    * Maximum bytes of broadcasts queued for one channel; default 1 MiB. Each message counts as at least 256 bytes. One message may always be
-   * queued. Further ones must leave at least as much of the server's `maxBufferedBytes` free as is queued for this channel.
+   * queued. Further messages must leave at least as much of the server's `maxBufferedBytes` free as is queued for this channel.
    */
   readonly maxQueuedBytes?: number | undefined;
 }
@@ -29,7 +29,7 @@ export interface BroadcastOptions {
 export interface BroadcastResult {
   /** Channels that get the message unless their connections end first. */
   readonly sent: number;
-  /** Channels that do not get it: slow ones, and those whose peers do not accept so long a message. */
+  /** Channels that do not get the message: slow ones, and those whose peers do not accept messages of its length. */
   readonly dropped: number;
 }
 
@@ -71,7 +71,7 @@ type Shared = Copied<SharedCopy | Promise<SharedCopy>>;
 export class Broadcaster {
   /** The copies for each local address. */
   readonly #copies = new Map<LocalContext, SharedCopies>();
-  /** Charges each copy once, regardless of the number of channels that wait for it. */
+  /** Charges each copy once, regardless of the number of channels that wait for the copy. */
   readonly #admission: Admission;
   dropped = 0;
 
@@ -91,7 +91,7 @@ export class Broadcaster {
     checkSizes({ maxQueuedBytes });
     const one = this.#message(bytesOf(message, '`message`'), typeof message === 'string');
     const charge = Math.max(LEAST_CHARGE, one.bytes.length);
-    // Check all channels that share the copy before it is charged.
+    // All channels that share the copy are checked before it is charged.
     const { free } = this.#admission;
     let sent = 0;
     let dropped = 0;
@@ -111,7 +111,7 @@ export class Broadcaster {
     }
     one.handedOver();
     this.dropped += dropped;
-    // Listeners run at once and may broadcast again, so all other channels get this message first.
+    // Listeners run synchronously and may broadcast again, so all other channels get this message first.
     for (const [channel, queued] of tooSlow) channel.destroy(slowError(queued));
     return { sent, dropped };
   }
@@ -184,7 +184,7 @@ function leave(copied: Copied<unknown>): boolean {
   return true;
 }
 
-/** As {@link leave}, for memory that is reused. */
+/** The same as {@link leave}, for memory that is reused. */
 function leaveShared(shared: Shared): void {
   if (!leave(shared)) return;
   void Promise.resolve(shared.copy).then(

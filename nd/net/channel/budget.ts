@@ -33,7 +33,7 @@ function retryLater(): void {
     retrying = false;
     for (const waiter of waiters) {
       if (!waiter.retry()) continue;
-      // Move it behind the others: each gets one payload per round.
+      // The waiter moves behind the others, so that each waiter gets one payload per round.
       waiters.delete(waiter);
       waiters.add(waiter);
     }
@@ -180,7 +180,7 @@ export class Admission implements Waiter {
     retryLater();
   }
 
-  /** Adds bytes at each level; a negative number subtracts them. */
+  /** Adds bytes at each level; a negative number subtracts bytes. */
   #charge(inExcess: readonly boolean[], bytes: number): void {
     this.#held += bytes;
     for (const [n, level] of this.#levels.entries()) {

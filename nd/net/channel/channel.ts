@@ -67,8 +67,8 @@ function refuseListener(name: unknown): void {
 }
 
 /**
- * A connection that carries messages, and requests with answers (RPC). Emits `'close'` once, when it has ended. There is no `'message'`
- * event: messages are queued until the program reads them.
+ * A connection that carries messages, and requests with answers (RPC). The channel emits `'close'` once, when the connection has ended.
+ * There is no `'message'` event: messages are queued until the program reads them.
  *
  * @example
  * ```ts
@@ -281,7 +281,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return !this.#closing && !this.#ended && length <= this.#link.mostMessage;
   }
 
-  /** Sends a broadcast. Bytes that are not copied at once count in {@link broadcastBytes} until the peer has them. @internal */
+  /** Sends a broadcast. Bytes that are not copied immediately count in {@link broadcastBytes} until the peer has them. @internal */
   relay(message: BroadcastMessage, charge: number): void {
     const { length } = message.bytes;
     const { context, most } = this.#link;
@@ -326,7 +326,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), signalOf(options));
   }
 
-  /** Rejects what exceeds the peer's announced limit, because the peer would end the connection. */
+  /** Rejects a payload that exceeds the limit announced by the peer, because the peer would end the connection. */
   #tooLong(what: string, { length }: Uint8Array): NetError | undefined {
     const { mostMessage: most, context } = this.#link;
     return length > most ? tooLong(what, length, most, context.reads) : undefined;
@@ -422,10 +422,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Sends all queued data, waits for the answers to its requests and for the peer's end, which follows automatically, and ends the
-   * connection.
+   * Sends all queued data, waits for the answers to its requests and for the peer's end, and ends the connection. The peer ends its side
+   * automatically.
    *
-   * @param options - `signal`, which ends the connection at once
+   * @param options - `signal`, which ends the connection immediately
    * @category Lifetime
    */
   async close(options?: AbortOptions): Promise<void> {
@@ -445,7 +445,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Ends the connection at once. Pending operations fail with the error; the peer gets `ECONNRESET`.
+   * Ends the connection immediately. Pending operations fail with the error; the peer gets `ECONNRESET`.
    * @category Lifetime
    */
   destroy(error?: Error): this {
@@ -592,7 +592,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     else pending?.reject(new NetError('ERR_REMOTE', bytes.toString()));
   }
 
-  /** Executes an atomic operation. Its frame keeps the slot until the reply was sent, which bounds the number of waiting replies. */
+  /** Executes an atomic operation. Its frame keeps the slot until the reply has been sent, which bounds the number of waiting replies. */
   #atomic(id: number, slot: Slot, at: number, length: number): void {
     const link = this.#link;
     const operation = link.payload(at, length);
@@ -609,10 +609,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (waits === undefined) release();
   }
 
-  /** Sends an answer. If it has to wait or is read by the peer, its bytes are charged to the peer's account. */
+  /** Sends an answer. If the answer has to wait or is read by the peer, its bytes are charged to the peer's account. */
   #reply(type: number, id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined {
     let charge: Charge | undefined;
-    // The connection may end within `send`; then nothing is charged because the account is closed.
+    // The connection may end within `send`. In that case nothing is charged, because the account is closed.
     const over = (): void => {
       charge?.release();
       gone();
@@ -699,7 +699,7 @@ const expectsReply = (type: number): boolean => type === Frame.REQUEST || type =
 
 const sent = Promise.resolve();
 
-/** Separate from the channel, so that an unreferenced channel can be collected while messages wait for admission. */
+/** This function is separate from the channel, so that an unreferenced channel can be collected while messages wait for admission. */
 function deliver(handle: WeakHandle<Channel>, fetching: Promise<Fetched | undefined>, place: Arrival): void {
   void fetching.then((fetched) => {
     if (fetched !== undefined) handle.get()?.fetched(place, fetched);

@@ -22,7 +22,7 @@ interface Taker {
   reject(error: unknown): void;
 }
 
-/** Messages that the program has not received. They stay in their slots, which stops the sender when its credits run out. */
+/** Messages that the program has not received. The messages stay in their slots, which stops the sender when its credits run out. */
 export class Inbox {
   readonly #arrivals = new Fifo<Arrival>();
   readonly #takers = new Fifo<Taker>();

@@ -26,9 +26,9 @@ export interface Answering {
   readonly channel: Channel;
   /** Maximum number of requests in progress. */
   readonly limit: number;
-  /** Sends an answer. Returns undefined if it was sent at once; otherwise `gone` is called when the answer is no longer held. */
+  /** Sends an answer. Returns undefined if it was sent immediately; otherwise `gone` is called when the answer is no longer held. */
   answer(id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined;
-  /** As {@link answer}, with the text of an error. */
+  /** The same as {@link answer}, with the text of an error. */
   fail(id: number, text: string, gone: () => void): HeldAnswer | undefined;
   /** Whether too many bytes are held for another request to begin. */
   full(): boolean;
@@ -105,12 +105,12 @@ export class IncomingRequests {
     return this.#serving.size > 0 || this.#waiting.length > 0;
   }
 
-  /** Whether a request that arrives now begins at once. */
+  /** Whether a request that arrives now begins immediately. */
   get free(): boolean {
     return this.#waiting.length === 0 && this.#admits;
   }
 
-  /** Whether one more request may begin. If none is in progress, one always may. */
+  /** Whether one more request may begin. If no request is in progress, one always may. */
   get #admits(): boolean {
     const { size } = this.#serving;
     return size === 0 || (size < this.#answering.limit && !this.#answering.full());
@@ -175,7 +175,7 @@ export class IncomingRequests {
 
   #handle(serving: Serving, bytes: Buffer | undefined): void {
     if (this.#ended) return;
-    // Canceled while its bytes were read, so it needs no answer.
+    // The request was canceled while its bytes were read, so it needs no answer.
     if (bytes === undefined || serving.aborted) {
       serving.arrived?.answered?.();
       this.#gone(serving);
@@ -249,7 +249,7 @@ export class IncomingRequests {
     } else this.#nextLater();
   }
 
-  /** Deferred, because handlers that return synchronously would otherwise recurse. */
+  /** The call is deferred, because handlers that return synchronously would otherwise recurse. */
   #nextLater(): void {
     if (this.#due) return;
     this.#due = true;

@@ -49,7 +49,7 @@ const fresh = { grant: undefined, sent: false, withdrawn: false } as const;
 const waits = ({ member }: Entry): boolean => member?.waits === true;
 
 /**
- * Frames of a channel. They are sent at once where credits allow: messages and requests in one order, replies in another. Replies never
+ * Frames of a channel. They are sent immediately where credits allow: messages and requests in one order, replies in another. Replies never
  * wait behind messages, which wait for the peer's program.
  */
 export class Outbox {
@@ -95,7 +95,7 @@ export class Outbox {
       link.send(type, 0, id, bytes);
       return undefined;
     }
-    // Without Reads, a long payload waits for credits for all its pieces.
+    // Without RDMA Reads, a long payload waits until there are credits for all its pieces.
     const large = lent !== undefined || (long && link.context.reads);
     const entry: Entry = {
       type,
@@ -117,7 +117,7 @@ export class Outbox {
     return entry;
   }
 
-  /** Whether {@link send} copies a message of this length at once. */
+  /** Whether {@link send} copies a message of this length immediately. */
   copies(type: number, length: number): boolean {
     return this.#queueOf(type).length === 0 && this.link().takes(type, length);
   }
@@ -141,7 +141,7 @@ export class Outbox {
     entry.member = this.#held.push(entry);
     this.link().processRef.update();
     const offer = ({ memory, bytes }: SharedCopy): void => {
-      // Marked as lent, so that it stays registered.
+      // The memory is marked as lent, so that it stays registered.
       if (waits(entry))
         this.#offer(entry, { ...fresh, memory, lent: true, resolve: over, reject: lost }, bytes);
     };
@@ -205,7 +205,7 @@ export class Outbox {
     offer.grant!.close(() => this.#cut(id)?.resolve());
   }
 
-  /** Revokes the access at once and returns the offer. */
+  /** Revokes the access immediately and returns the offer. */
   #cut(id: number): Offer | undefined {
     const offer = this.#offers.get(id);
     if (offer === undefined) return undefined;

@@ -91,7 +91,7 @@ export class Grant implements Operation {
     if (window !== undefined) this.grants.spare(window);
   }
 
-  /** Ends the access at once. */
+  /** Ends the access immediately. */
   cut(): void {
     const window = this.#end();
     if (window !== undefined) this.grants.drop(window);
@@ -130,7 +130,7 @@ class Closing implements Operation {
 
 /** The grants of one link and its memory windows. */
 export class Grants {
-  /** Binds and Invalidates, kept apart from Reads and Writes, which take long and would delay them. */
+  /** Binds and Invalidates. They are kept apart from Reads and Writes, which take longer and would delay them. */
   readonly operations: Operations;
   readonly #windows = new Set<IND2MemoryWindow>();
   readonly #spare: IND2MemoryWindow[] = [];
@@ -160,7 +160,7 @@ export class Grants {
   /** @internal */
   close(closing: Operation): void {
     if (this.context.windows) this.operations.add(closing);
-    // The region belongs to this grant and ends with it.
+    // The region belongs to this grant and is released with it.
     else closing.done(undefined);
   }
 

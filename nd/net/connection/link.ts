@@ -69,7 +69,7 @@ export class Link {
   over = false;
   /** Pending calls that read, write or atomically change the peer's memory. Their requests may not be posted yet. */
   remoteCalls = 0;
-  /** Whether waiting for the peer to offer its memory for direct access has timed out. Later operations do not wait. */
+  /** Whether the wait for the peer's offer of direct access to its memory has timed out. If so, later operations do not wait. */
   offersNothing = false;
   bytesRead = 0;
   bytesWritten = 0;
@@ -271,7 +271,8 @@ export class Link {
 
   /**
    * Copies a payload and sends it in one frame or several. The link must be able to accept it ({@link takes}, {@link takesPieces}). The
-   * first frame of a turn is posted at once; later ones of the same turn are combined. While results are delivered, all are combined.
+   * first frame of a turn is posted immediately; later frames of the same turn are combined. While results are delivered, all frames are
+   * combined.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
     const length = payload === undefined ? 0 : payload.length;
@@ -286,7 +287,7 @@ export class Link {
     this.#cork();
   }
 
-  /** As {@link send}, with several pieces that form one payload of `length` bytes. */
+  /** The same as {@link send}, with several pieces that form one payload of `length` bytes. */
   sendPieces(type: number, pieces: readonly Uint8Array[], length: number): void {
     let at = this.#frame(type, 0, 0, length);
     for (const piece of pieces) {
@@ -303,8 +304,8 @@ export class Link {
   }
 
   /**
-   * As {@link sendPieces}, but puts the payload, at most {@link ringRoom}, into the peer's ring. Returns false if it must be sent in slots
-   * or the connection is over.
+   * The same as {@link sendPieces}, but puts the payload, at most {@link ringRoom}, into the peer's ring. Returns false if it must be sent
+   * in slots or the connection is over.
    */
   sendInRing(pieces: readonly Uint8Array[], length: number): boolean {
     this.flush();
@@ -427,7 +428,7 @@ export class Link {
     const notice = this.#rings?.notice();
     if (notice !== undefined) {
       const { kind, payload } = notice;
-      // Announce all bytes in the ring before returning it.
+      // All bytes in the ring are announced before it is returned.
       this.flush();
       if (this.over) return;
       writeHeader(this.#view, slot.offset, RING, kind, 0, payload.length);
@@ -632,7 +633,7 @@ export class Link {
   /** Ends the connection. Frames that have arrived are delivered first, then the end is reported. Without an error, it is a clean end. */
   end(error: unknown): void {
     if (this.over) return;
-    // Deliver frames that arrived before the end.
+    // Frames that arrived before the end are delivered.
     if (!this.touched) this.context.poller.drainAll();
     if (this.over) return;
     this.over = true;
@@ -667,7 +668,7 @@ export class Link {
     connector?.release();
     this.grants.end();
     this.queuePair.release();
-    // Keep memory with payloads that the user has not released.
+    // Memory with payloads that the user has not released is kept.
     if (this.#heldSlots === 0) context.linkMemory.release(this.#memory);
     else this.#memory.region.release();
     this.#rings?.end();

@@ -158,7 +158,7 @@ export class LocalContext {
 
   join(user: ContextUser): void {
     this.#users.add(user);
-    // The software HCA probes its connections itself. It alone has the hint.
+    // The software HCA, the only provider with `shouldPoll`, probes its connections itself.
     if (this.poller.queue.shouldPoll !== undefined) return;
     this.#probes ??= setInterval(() => {
       for (const each of this.#users) each.probe();
@@ -214,7 +214,7 @@ export class LocalContext {
       if (parts === undefined) {
         parts = this.#makeBounces(size);
         this.#bounces[size] = parts;
-        // The next call retries.
+        // The next call tries again.
         parts.catch(() => (this.#bounces[size] = undefined));
       }
       const bounce = (await parts).pop();

@@ -52,7 +52,7 @@ export async function openLink(
       return await openTo(address, name, needs, attach, signal);
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
-      // Report the first failure, unless it is that this host has no address of the family.
+      // The first failure is reported, unless its reason is that this host has no address of the family.
       if (failure === undefined || (failure as { code?: unknown }).code === 'EADDRNOTAVAIL') failure = error;
     }
   }

@@ -22,7 +22,7 @@ export interface ResultTaker {
 const BATCH = 64;
 const DRAINED = 4 * BATCH;
 
-/** Polls within one turn of the event loop, half a microsecond each. More of them would delay other events. */
+/** Number of polls within one turn of the event loop; a poll takes half a microsecond. More polls would delay other events. */
 const POLLS = 8;
 
 /** Minimum entries of the completion queue. */
@@ -200,7 +200,7 @@ export class Poller {
     }
   }
 
-  /** If results are already queued, the notification completes at once. */
+  /** If results are already queued, the notification completes immediately. */
   #arm(): Overlapped<void> {
     const armed = this.#queue.notify('any');
     if (this.#holders === 0) armed.unref();

@@ -31,7 +31,7 @@ const MOST_BUSY_BYTES = 2 ** 30;
 /** Maximum bytes that one frame announces: the size of the largest chunk that a program reads. */
 const MOST_ANNOUNCED = 2 ** 18;
 
-/** Failed attempts to place bytes before the sender allocates memory for Writes. Mapping the peer's memory takes a few ms. */
+/** Number of failed attempts to place bytes before the sender allocates memory for Writes. Mapping the peer's memory takes a few ms. */
 const MOST_TRIES = 256;
 
 /** Maximum bytes of all rings of this thread. */
@@ -172,7 +172,7 @@ export class InRing {
    * Creates the receiver's side, without a ring.
    *
    * @param parts - slots of this side
-   * @param bytes - size of the ring; if less than a unit for each part, there never is one
+   * @param bytes - size of the ring; if it is less than a unit for each part, there is never a ring
    * @param notify - sends a RING frame
    */
   constructor(
@@ -385,7 +385,7 @@ export class OutRing {
     if (this.#over && this.#writes.length === 0) this.#free();
   }
 
-  /** Stops writing. `now`: no Write is in flight. */
+  /** Stops writing. `now` means that no Write is in flight. */
   end(now: boolean): void {
     this.#over = true;
     this.#sgl = undefined;
@@ -402,7 +402,7 @@ export class OutRing {
 export class StreamRings {
   readonly #in: InRing;
   #out: OutRing | undefined;
-  /** At most one of each kind: a peer that proceeds before it has received one violates the protocol. */
+  /** There is at most one notice of each kind, because a peer that proceeds before it has received one violates the protocol. */
   #notices: RingNotice[] = [];
 
   /**
@@ -443,7 +443,7 @@ export class StreamRings {
     return Math.min(this.#out?.partBytes ?? 0, MOST_ANNOUNCED);
   }
 
-  /** As {@link OutRing.put}. */
+  /** The same as {@link OutRing.put}. */
   put(queuePair: Writer, send: number, pieces: readonly Uint8Array[], length: number): boolean {
     return this.#out!.put(queuePair, send, pieces, length);
   }

@@ -25,7 +25,7 @@ export class WeakHandle<T extends Destroyable> {
     return this.strong ?? this.#weak.deref();
   }
 
-  /** Ends the connection at once. */
+  /** Ends the connection immediately. */
   destroy(): void {
     this.get()?.destroy();
   }

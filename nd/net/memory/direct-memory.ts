@@ -71,7 +71,7 @@ export class DirectMemory {
     throw unsupported(what, this.#reason(result), instead);
   }
 
-  /** Maps the first `length` bytes of the memory. `allowed`: whether its handle permits views. @throws NetError */
+  /** Maps the first `length` bytes of the memory. `allowed` is whether its handle permits views. @throws NetError */
   async map(length: number, allowed: boolean): Promise<Uint8Array<ArrayBuffer>> {
     const { queuePair, link } = this;
     const refuse = (reason: string): NetError => unsupported('map', reason, 'read', 'mapped');

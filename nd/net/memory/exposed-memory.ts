@@ -80,7 +80,8 @@ export class ExposedMemory implements Disposable {
   }
 
   /**
-   * Handle for {@link Channel.open}: 24 bytes to send to the peer in a message. It grants access to everyone who has it on a connection.
+   * Handle for {@link Channel.open}: 24 bytes to send to the peer in a message. It grants access to every peer that has the handle and a
+   * connection.
    *
    * @throws NetError `EINVAL` (a server has exposed the memory at several addresses; use {@link handleFor})
    */
@@ -93,7 +94,7 @@ export class ExposedMemory implements Disposable {
   }
 
   /**
-   * The handle for the peer of a channel.
+   * Returns the handle for the peer of a channel.
    *
    * @param channel - a channel of the server, or at the local address, that exposed the memory
    * @throws NetError `EINVAL` (the memory is not exposed to this channel)

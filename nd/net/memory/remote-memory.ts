@@ -22,8 +22,9 @@ export interface RemoteOptions {
  * its own `Atomics` and with the operations of all other peers; where {@link direct} is false, the peer's program executes them.
  *
  * Memory from `allocate()` in a process of this user on this host can be accessed synchronously with the methods whose names end in `Sync`;
- * a call takes less than a microsecond for a few bytes. They are executed immediately, before unfinished operations of other methods, so
- * await a `write` before a `Sync` method that must follow it. The first one maps the memory, which takes some milliseconds.
+ * a call takes less than a microsecond for a few bytes. These methods are executed immediately, before unfinished operations of other
+ * methods, so await a `write` before a `Sync` method that must follow it. The first `Sync` method maps the memory, which takes some
+ * milliseconds.
  *
  * Such memory can also be mapped if the peer has exposed it with `views`. {@link map} is for data that is too large to be copied.
  *
@@ -99,8 +100,8 @@ export class RemoteMemory {
    *
    * @param offset - bytes from the start
    * @param from - the bytes to write
-   * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). A part may have
-   *   been written.
+   * @throws as {@link write}, and NetError `ENOTSUP` (the memory cannot be accessed directly; the message has the reason). Some of the
+   *   bytes may have been written.
    * @category Write
    */
   writeSync(offset: number, from: Uint8Array): void {
@@ -292,7 +293,7 @@ export class RemoteMemory {
     return answer.readBigInt64BE(0);
   }
 
-  /** Of a fetchAdd, `replacement` is omitted. */
+  /** For a fetchAdd, `replacement` is omitted. */
   #checkAtomic(what: string, offset: number, first: bigint, replacement: bigint | undefined): void {
     this.checkOpen(what);
     const adds = what.startsWith('fetchAdd');

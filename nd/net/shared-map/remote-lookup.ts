@@ -32,7 +32,7 @@ export async function lookUp(
   hash: KeyHash,
   now: () => number,
 ): Promise<RemoteValue> {
-  // Other calls use the hash meanwhile.
+  // Other calls may use the hash meanwhile.
   const { tag } = hash;
   const key = Buffer.from(hash.bytes.subarray(0, hash.length));
   const bucketAt = HEAD_BYTES + firstSlot(hash, geometry.buckets) * SLOT_BYTES;
@@ -66,7 +66,7 @@ async function readEntry(
   const offset = wordOf(slot, 0, Slot.OFFSET) >>> 0;
   const room = wordOf(slot, 0, Slot.ROOM) >>> 0;
   if ((wordOf(slot, 0, Slot.VERSION) & 1) !== 0) return 'changing';
-  // Invalid unless the slot has just been changed.
+  // The entry is invalid unless the slot has just been changed.
   if (room === 0 || offset + room > geometry.units) return 'changing';
   const length = room * UNIT_BYTES;
   const entry = await memory.read(heapStart(geometry) + offset * UNIT_BYTES, length);

@@ -152,13 +152,14 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return length;
   }
 
-  /** Whether there is an entry with this key. @throws as {@link get} @category Read */
+  /** Returns whether there is an entry with this key. @throws as {@link get} @category Read */
   has(key: string): boolean {
     return this.#direct('has').has(key);
   }
 
   /**
-   * As {@link get}, but also from other hosts, with three sequential RDMA Reads. If the entry keeps changing, the owner sends its value.
+   * The same as {@link get}, but also from other hosts, with three sequential RDMA Reads. If the entry keeps changing, the owner sends its
+   * value.
    * @category Read
    */
   async getAsync(key: string): Promise<R | undefined> {
@@ -183,7 +184,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     const answer = await this.#channel.request(
       Buffer.concat([Uint8Array.of(MapRequest.GET), Buffer.from(key)]),
     );
-    // A separate, aligned copy, as for values obtained in other ways.
+    // The value is a separate, aligned copy, like values obtained in other ways.
     return answer[0] === 1 ? Buffer.from(answer.subarray(1)) : undefined;
   }
 
@@ -223,7 +224,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return this.#counters.add(name, amount);
   }
 
-  /** As {@link add}, but also from other hosts. @category Atomics */
+  /** The same as {@link add}, but also from other hosts. @category Atomics */
   async addAsync(name: string, amount: number): Promise<number> {
     this.#checkOpen();
     checkAmount(amount);
@@ -288,7 +289,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 
   #change(key: string, value: Uint8Array | undefined, ttl: number): Promise<boolean> {
     this.#hash.of(key);
-    // The caller may reuse its bytes at once.
+    // The caller may reuse its bytes as soon as the call returns.
     const own = value && Uint8Array.from(value);
     const change = { key: Uint8Array.from(this.#hash.bytes.subarray(0, this.#hash.length)), value: own, ttl };
     return new Promise((resolve, reject) => {

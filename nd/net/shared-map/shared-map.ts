@@ -45,7 +45,8 @@ export interface SharedMapOptions {
   /** Maximum entries, 1 to 2 ** 26. Each needs 48 bytes in addition to `bytes`, and 87 of private memory of the owner. */
   readonly entries: number;
   /**
-   * Bytes for keys and values, at least 2 ** 16, less than 4 GiB; default 64 MiB. An eighth is kept free. The memory is allocated at once.
+   * Bytes for keys and values, at least 2 ** 16, less than 4 GiB; default 64 MiB. An eighth is kept free. The whole memory is allocated at
+   * creation.
    */
   readonly bytes?: number | undefined;
   /** Maximum counters, 1 to 2 ** 20; default 1024. Each needs 16 bytes. */

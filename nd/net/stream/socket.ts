@@ -273,7 +273,7 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** Ends the connection at once. The peer gets `ECONNRESET`; this side gets no error. @category Lifetime */
+  /** Ends the connection immediately. The peer gets `ECONNRESET`; this side gets no error. @category Lifetime */
   resetAndDestroy(): this {
     this.#resets = true;
     return this.destroy();
