@@ -70,16 +70,16 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
 
 /**
  * Allocates memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages if the OS has them. Register it
- * like any other buffer. It is a memfd. A process of the same user on this host that receives data from it maps all of
- * it for reading and copies from there, two to three times as fast as from other memory. The pages are allocated at
- * once. They are freed when the array was collected, nothing in it is registered any more, and such processes, which
- * are notified, have unmapped it.
+ * like any other buffer. The memory is a memfd. A process of the same user on this host that receives data from it maps
+ * all of it for reading and copies from there, two to three times as fast as from other memory. All pages are allocated
+ * during the call. They are freed when the array has been collected, nothing in it is registered any more, and such
+ * processes, which are notified, have unmapped it.
  *
- * With a Windows driver it is memory of this process only, which cannot be detached: at least 64 KiB and some GiB of
- * address space for each allocation.
+ * With a Windows driver the memory is private to this process and cannot be detached. Each allocation uses at least 64
+ * KiB and some GiB of address space.
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`; with a Windows driver at most 4 GiB. Cut small buffers from one
- * large allocation, because each allocation costs whole pages and a file descriptor.
+ * large allocation, because each allocation uses whole pages and a file descriptor.
  * @param options - `shared`: allocates a SharedArrayBuffer, which the program can also pass to its Workers
  * @throws StatusError INVALID_PARAMETER, NO_MEMORY (the host does not have enough memory), TOO_MANY_OPENED_FILES (no
  * file descriptor is left), INSUFFICIENT_RESOURCES (the limit of a file's size, RLIMIT_FSIZE), NOT_SUPPORTED (the
@@ -89,9 +89,9 @@ export function allocate(
   bytes: number,
   options?: { readonly shared?: false | undefined },
 ): Uint8Array<ArrayBuffer>;
-/** As above, on a SharedArrayBuffer: Node.js 24.16 or later 24.x, or 26.1 or later. */
+/** The same, on a SharedArrayBuffer. Requires Node.js 24.16 or later in the 24.x line, otherwise 26.1 or later. */
 export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
-/** As above, of either kind. */
+/** The same, on either kind of buffer. */
 export function allocate(
   bytes: number,
   options?: AllocateOptions,
@@ -143,8 +143,8 @@ export function readCounters(options?: KernelOptionsInput): Counters {
 }
 
 /**
- * Reads the network interface of each device of this host, for people who know `eth0` better than a GUID. Starts the
- * soft kernel if it is not running.
+ * Reads the network interface of each device of this host. Its name, such as `eth0`, is easier to recognize than a
+ * GUID. Starts the soft kernel if it is not running.
  *
  * @throws StatusError as {@link readCounters}
  */
@@ -171,8 +171,9 @@ export async function readProcesses(options: ReadProcessesOptions = {}): Promise
 
 /**
  * Simulates a fault of a device of this thread's soft kernel, to test how a program reacts. `unplug` removes it as if
- * its network interface were gone: pending requests end in DEVICE_REMOVED. `plug` brings it back as a new device.
- * `fatal` is an error after which every instance must be closed: pending requests end in FILE_FORCED_CLOSED.
+ * its network interface were gone: pending requests complete with DEVICE_REMOVED. `plug` brings it back as a new
+ * device. `fatal` is an error after which every instance must be closed: pending requests complete with
+ * FILE_FORCED_CLOSED.
  *
  * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE.
  */
@@ -185,7 +186,7 @@ export function injectDeviceFault(guid: bigint, fault: DeviceFault, options?: Ke
  * brings it back.
  *
  * @throws StatusError as {@link readCounters}, NO_SUCH_DEVICE, or DEVICE_BUSY while a program or a driver uses the
- * device. `networkdirect/net` does for up to ten seconds after its last connection.
+ * device. `networkdirect/net` uses it for up to ten seconds after its last connection.
  */
 export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
   requestRemoval((name) => openDeviceFile(name, options), guid);
@@ -194,7 +195,7 @@ export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
 /**
  * Replaces the P_Key tables of this thread's soft kernel (option `pkeys`) while it is running, as a subnet manager
  * does. Each program with an open device is notified with a PARTITION event. An entry is identified by its index: a
- * connection whose entry now contains another partition, or is gone, ends in CONNECTION_ABORTED, and its peer is
+ * connection whose entry now contains another partition, or is gone, ends with CONNECTION_ABORTED, and its peer is
  * disconnected. Queue pairs without a connection are kept, but their packets no longer match those of their peers.
  *
  * @param pkeys - One table for all ports, or tables by interface name; other interfaces have only the default
@@ -217,9 +218,9 @@ export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): 
  * its own request and is reported as a warning.
  *
  * @param file - The path, relative to the working directory, or the `file:` URL of a regular file of at most 16 MiB.
- * @returns Ends in SUCCESS, DRIVER_UNABLE_TO_LOAD (with the reason), OBJECT_NAME_COLLISION (a driver with the name is
- * already loaded), INSUFFICIENT_RESOURCES (64 drivers are loaded), CANCELED (the wait was cancelled, and the loading
- * continues).
+ * @returns a request that completes with SUCCESS, DRIVER_UNABLE_TO_LOAD (with the reason), OBJECT_NAME_COLLISION (a
+ * driver with the name is already loaded), INSUFFICIENT_RESOURCES (64 drivers are loaded), CANCELED (the wait was
+ * cancelled, and the loading continues).
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function loadDriver(file: string | URL, options: LoadDriverOptions = {}): Overlapped<LoadedDriver> {
@@ -227,13 +228,13 @@ export function loadDriver(file: string | URL, options: LoadDriverOptions = {}):
 }
 
 /**
- * Unloads a driver. Its devices accept no new files; when the last file is closed its unload routine runs, and when
- * nothing references the driver any more (no device, no access layer, no timer) the request ends.
+ * Unloads a driver. Its devices accept no new files. When the last file is closed, its unload routine runs. The request
+ * completes when nothing references the driver any more: no device, no access layer, no timer.
  *
  * @param name - As in {@link LoadedDriver}, or without `\Driver\`.
- * @returns Ends in SUCCESS, OBJECT_NAME_NOT_FOUND, DEVICE_BUSY (it is being unloaded), INVALID_DEVICE_REQUEST (it has no
- * unload routine), INTERNAL_ERROR (its unload routine failed), CANCELED (the wait was cancelled, and the unloading
- * continues).
+ * @returns a request that completes with SUCCESS, OBJECT_NAME_NOT_FOUND, DEVICE_BUSY (it is being unloaded),
+ * INVALID_DEVICE_REQUEST (it has no unload routine), INTERNAL_ERROR (its unload routine failed), CANCELED (the wait was
+ * cancelled, and the unloading continues).
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void> {

@@ -188,7 +188,7 @@ export class KernelFile {
     this.destroyBy(code, WvIoObject.encodeOnce({ id }), post);
   }
 
-  /** As {@link destroy}, for an object that needs more than an ID to identify it. */
+  /** The same as {@link destroy}, for an object that needs more than an ID to identify it. */
   destroyBy(code: number, input: Uint8Array, post?: (status: number) => void): void {
     const status = this.tryDestroy(code, input);
     const { shared } = this;

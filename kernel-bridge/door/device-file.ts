@@ -10,7 +10,7 @@ import type { Overlapped } from './overlapped.js';
 export interface DeviceFile {
   /** The name that the file was opened with. */
   readonly name: string;
-  /** Whether {@link close} was called or the kernel has ended: requests throw INVALID_HANDLE. */
+  /** Whether {@link close} was called or the kernel has ended. If so, requests throw INVALID_HANDLE. */
   readonly closed: boolean;
   /**
    * Whether the kernel supports this package's extension of WinVerbs' inputs: private data of an Accept beyond its
@@ -18,11 +18,14 @@ export interface DeviceFile {
    */
   readonly extended: boolean;
 
-  /** Whether the kernel has the option `link: 'local'`. It then has no UDP socket, and requests that need one end in NOT_SUPPORTED. */
+  /**
+   * Whether the kernel has the option `link: 'local'`. It then has no UDP socket, and requests that need one fail with
+   * NOT_SUPPORTED.
+   */
   readonly localOnly: boolean;
 
   /**
-   * A blocking IOCTL: waits natively until the kernel has completed it, and returns the output, of
+   * A blocking IOCTL: waits natively until the kernel has completed it. Returns the output, whose length is
    * `IoStatus.Information` bytes (at most `outputLength`). With `outputAt`, a Windows driver writes the output to that
    * native address, and nothing is returned.
    *
@@ -31,7 +34,7 @@ export interface DeviceFile {
    */
   ioctl(code: number, input: Uint8Array | null, outputLength: number, outputAt?: number): Uint8Array;
 
-  /** An overlapped IOCTL: returns at once. `decode` derives the result from the output bytes on completion. */
+  /** An overlapped IOCTL: returns without waiting. `decode` derives the result from the output bytes on completion. */
   ioctlOverlapped<T>(
     code: number,
     input: Uint8Array | null,
@@ -40,7 +43,7 @@ export interface DeviceFile {
     outputAt?: number,
   ): Overlapped<T>;
 
-  /** Closes the file: pending requests end in CANCELED, and the kernel destroys all objects of the file. */
+  /** Closes the file: pending requests complete with CANCELED, and the kernel destroys all objects of the file. */
   close(): void;
 }
 

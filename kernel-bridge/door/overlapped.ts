@@ -8,14 +8,17 @@ export interface OverlappedSource<T> {
   take(): T;
   /** Blocks this thread until the request has completed. */
   wait(): void;
-  /** Requests cancellation; the request may still complete otherwise. */
+  /** Requests cancellation; the request may still complete with another status. */
   cancel(): void;
   /**
    * For a completed request: settles requests that completed earlier and were not delivered yet, in order of
-   * completion, and then this one. Without this method only this one is settled.
+   * completion, and then this one. Without this method, only this request is settled.
    */
   deliver?(): void;
-  /** Sets whether the request keeps the process alive; initially it does. Without this method it always does. */
+  /**
+   * Sets whether the request keeps the process alive; initially it does. Without this method, the request always keeps
+   * it alive.
+   */
   hold?(holds: boolean): void;
 }
 
@@ -33,9 +36,9 @@ export interface GetResultOptions {
  * One asynchronous request: an OVERLAPPED structure and a promise in one.
  *
  * It can be awaited, polled without a call (`completed`), waited for without an event loop (`getResult({ wait: true
- * })`) and cancelled. A request that ends in any status other than SUCCESS, whatever its severity bits are, rejects or
- * throws a {@link StatusError} with that status. A pending request keeps the process alive unless {@link unref} was
- * called. A failed Overlapped that was never awaited causes no unhandledRejection.
+ * })`) and cancelled. A request that completes with any status other than SUCCESS, whatever its severity bits are,
+ * rejects or throws a {@link StatusError} with that status. A pending request keeps the process alive unless {@link
+ * unref} was called. A failed Overlapped that was never awaited causes no unhandledRejection.
  *
  * @example
  * ```ts
@@ -67,7 +70,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   /** A request that has already failed: a refused request reports its error here instead of throwing. */
   static failed<T = never>(error: StatusError): Overlapped<T> {
     const overlapped = new Overlapped(settledSource<T>({ ok: false, error }));
-    // No event delivers its end, so a translation of the failure runs here, whether or not the outcome is observed.
+    // No event reports the completion of this request, so a translation of the failure runs here, whether or not the
+    // outcome is observed.
     inMicrotask(() => overlapped.settle());
     return overlapped;
   }
@@ -107,7 +111,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * Requests cancellation: the request completes with CANCELED, or with another status if that was faster.
+   * Requests cancellation: the request completes with CANCELED, or with another status if it completed first.
    * @category Complete
    */
   cancel(): void {
@@ -124,8 +128,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * Lets the process end although the request is pending. No effect on requests of a Windows driver, and on those
-   * completed by this package itself, such as the notification of a shared receive queue.
+   * Lets the process end although the request is pending. It has no effect on requests of a Windows driver, or on
+   * requests completed by this package itself, such as the notification of a shared receive queue.
    * @category Lifetime
    */
   unref(): this {
@@ -134,7 +138,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * Cancels the request when the signal aborts, or at once if it has already aborted. The outcome is still a status.
+   * Cancels the request when the signal aborts, or immediately if it has already aborted. The outcome is still a
+   * status.
    * @category Complete
    */
   abortOn(signal: AbortSignal): this {
@@ -231,7 +236,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return true;
   }
 
-  /** As in a promise. The first call creates the promise. @category Complete */
+  /** The same as `then` of a promise. The first call creates the promise. @category Complete */
   // biome-ignore lint/suspicious/noThenProperty: being awaitable is what this class is for
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -295,7 +300,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 }
 
-/** Instead of queueMicrotask(), which creates an async_hooks resource each time. The function must not throw. */
+/** Used instead of queueMicrotask(), which creates an async_hooks resource each time. The function must not throw. */
 function inMicrotask(run: () => void): void {
   void nothing.then(run);
 }

@@ -3,7 +3,7 @@ import { Status, StatusError } from '../ioctl/status.js';
 /** An owner of work queues. */
 export interface TokenOwner {
   readonly token: number;
-  /** Completion queues that hold completions of it after its destruction. */
+  /** Completion queues that hold completions of the owner after its destruction. */
   unread: number;
   /** Called when no further completions follow. */
   forget(): void;

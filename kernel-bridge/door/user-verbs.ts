@@ -42,7 +42,10 @@ export interface UvpMemory {
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
-  /** The same memory as JavaScript sees it, for INLINE requests. Throws ACCESS_VIOLATION if its buffer was detached. */
+  /**
+   * The same memory as JavaScript sees it, for INLINE requests. Throws ACCESS_VIOLATION if its buffer has been
+   * detached.
+   */
   readonly bytes?: Uint8Array | undefined;
   /** The same as words, if the memory is word-aligned. */
   readonly words?: Uint32Array | undefined;
@@ -77,7 +80,7 @@ export class UvpSendRequest {
    * @category Memory
    */
   sgl: readonly UvpSge[] = [];
-  /** Immediate data, or the peer's rkey when `invalidate` is set; the number in packets. @category Post */
+  /** Immediate data, or the peer's rkey when `invalidate` is set, as it appears in packets. @category Post */
   immediate = 0;
   /** Whether the send also invalidates the peer's key `immediate`. @category Post */
   invalidate = false;
@@ -236,21 +239,21 @@ export interface UvpQpCreate {
   /** The caller's value, returned as `qpContext` of completions. */
   readonly context: unknown;
   /**
-   * Maximum of outstanding send requests. `preCreateQp` may raise this and the next four to the granted values, which
-   * QP_CREATE then requests.
+   * Maximum number of outstanding send requests. `preCreateQp` may raise this and the next four to the granted values,
+   * which QP_CREATE then requests.
    */
   sendDepth: number;
   /** SGEs of a send request. */
   sendSge: number;
-  /** Maximum of outstanding receives. */
+  /** Maximum number of outstanding receives. */
   receiveDepth: number;
   /** SGEs of a receive. */
   receiveSge: number;
   /** Maximum size of an INLINE request, in bytes. */
   maxInlineSend: number;
-  /** Maximum of outstanding RDMA Reads and atomics of this side; 0 if omitted. */
+  /** Maximum number of outstanding RDMA Reads and atomics of this side; 0 if omitted. */
   readonly initiatorDepth?: number | undefined;
-  /** Maximum of the peer's RDMA Reads and atomics served at a time; 0 if omitted. */
+  /** Maximum number of the peer's RDMA Reads and atomics served at a time; 0 if omitted. */
   readonly responderResources?: number | undefined;
   /** Whether every send generates a completion, with or without SIGNALED. */
   readonly signalSends?: boolean | undefined;
@@ -287,9 +290,9 @@ export interface UvpPin {
 }
 
 /**
- * The functions of a UVP. A pre hook throws a StatusError to refuse; then neither the IOCTL nor its post hook runs. A
- * post hook receives the NTSTATUS of the IOCTL; if it throws after a success, WinVerbs destroys the new object and
- * reports the error. Missing hooks do nothing, and the handle is null.
+ * The functions of a UVP. A pre hook throws a StatusError to refuse the operation; in that case neither the IOCTL nor
+ * its post hook runs. A post hook receives the NTSTATUS of the IOCTL; if it throws after a success, WinVerbs destroys
+ * the new object and reports the error. Missing hooks do nothing, and the handle is null.
  */
 export interface UserVerbs {
   // ── Data path: no defaults. Failures throw a StatusError and leave nothing queued.
@@ -375,9 +378,12 @@ export interface UserVerbs {
    * @category Post
    */
   startBatch?(qp: UvpHandle): void;
-  /** Publishes the requests since {@link startBatch}. @category Post */
+  /** Publishes the requests posted since {@link startBatch}. @category Post */
   submitBatch?(qp: UvpHandle): void;
-  /** `bind_mw`: queues a bind and returns the window's new rkey. Missing: windows are NOT_SUPPORTED. @category Post */
+  /**
+   * `bind_mw`: queues a Bind request and returns the window's new rkey. Missing: windows are NOT_SUPPORTED. @category
+   * Post
+   */
   bindMw?(mw: UvpHandle, qp: UvpHandle, request: UvpBindRequest): number;
   /**
    * The UVP's part of a region created by MEMORY_ALLOCATE, for the requests FAST_REGISTER and INVALIDATE of {@link
@@ -389,7 +395,7 @@ export interface UserVerbs {
   fastRegionKey?(region: UvpHandle): number;
   /** The window's key after its latest bind. @category Memory */
   mwRkey?(mw: UvpHandle): number;
-  /** Queues the invalidation of a window. @category Post */
+  /** Queues a request that invalidates a window. @category Post */
   invalidateMw?(mw: UvpHandle, qp: UvpHandle, context: unknown, flags: number): void;
 
   // ── Hooks around the IOCTLs of the same names.

@@ -1,6 +1,6 @@
 /**
- * The kernel of this isolate on Windows: that of the WinVerbs driver if one is installed, otherwise the soft kernel.
- * The first open decides for all later ones.
+ * The kernel of this isolate on Windows: that of the WinVerbs driver if one is installed, otherwise the soft kernel. The kernel of the
+ * first open is used by all later ones.
  */
 import { closeSync, openSync } from 'node:fs';
 import { Status, StatusError } from '../ioctl/status.js';
@@ -22,8 +22,8 @@ const DRIVER_DEVICE = '\\\\.\\WinVerbs';
 let chosen: 'driver' | 'soft' | undefined;
 
 /**
- * Whether a WinVerbs driver is installed. Node.js looks for it, because koffi, which drives drivers, may be missing;
- * the soft kernel does not need it.
+ * Whether a WinVerbs driver is installed. Node.js itself checks this, because koffi, which calls drivers, may be missing; the soft kernel
+ * does not need koffi.
  */
 function hasDriver(): boolean {
   try {
@@ -50,7 +50,7 @@ export function wantedProviders(options?: KernelOptionsInput): string | undefine
   return kernel !== 'auto' || link === 'local' || hca === 'soft' ? undefined : hca;
 }
 
-/** As `openDeviceFile` of the package. */
+/** The same as `openDeviceFile` of the package. */
 export function openOnWindows(name: string, options?: KernelOptionsInput): DeviceFile {
   const { hca } = resolveKernelOptions(options);
   if (hca !== 'auto' && hca !== 'soft') {
@@ -70,7 +70,7 @@ function forProvider(): boolean {
   return wantsSteady() || (wantedProviders() ?? 'auto') !== 'auto';
 }
 
-/** As `allocate` of the package: memory that the isolate's kernel can register. */
+/** The same as `allocate` of the package: memory that the isolate's kernel can register. */
 export function allocateOnWindows(bytes: number, options: AllocateOptions = {}): AllocatedBytes {
   const isDriver = (chosen ?? kernelOf(undefined)) === 'driver';
   const isShared = sharedOf(options);

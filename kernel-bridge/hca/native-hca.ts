@@ -32,21 +32,21 @@ export interface NativeStatistics {
 /** Native completion of requests that wait for CQ events, without the kernel's thread. */
 export interface CqWaiters {
   /**
-   * Lets the HCA complete a pended request on the CQ's event (type 0 errors, 1 any, 2 solicited): SUCCESS,
+   * Lets the HCA complete a pended request on the CQ's event (type 0 errors, 1 any, 2 solicited) with SUCCESS, or with
    * BUFFER_OVERFLOW on a CQ overrun. A `notified` event follows for the bookkeeping.
    */
   addCqWaiter(cq: number, type: number, server: NativeChannelServer, slot: number, serial: number): number;
   removeCqWaiter(cq: number, slot: number, serial: number): number;
   /**
-   * After {@link addCqWaiter}, similar requests of that channel go to the HCA without the kernel. This ends that;
-   * pending ones end in `status`.
+   * After {@link addCqWaiter}, similar requests of that channel go to the HCA without the kernel. This call ends that;
+   * pending requests complete with `status`.
    */
   endCqEvents(cq: number, status: number): void;
 }
 
 /**
  * UDP port 4791 in a process: `never` opened because of the option `link: 'local'`, `unused` because not needed yet,
- * `open`, or `held` by another process, user or driver, or given up to one.
+ * `open`, or `held` by another process, user or driver, to which it may have been given up.
  */
 export type WireState = 'never' | 'unused' | 'open' | 'held';
 
@@ -57,8 +57,8 @@ export interface HcaCommands {
   /** Limits of every device of this HCA. Ring sizes are powers of two; depths are the largest that the hardware supports. */
   readonly limits: HcaLimits;
   /**
-   * The next event, or undefined; `onEvent` is called once after this has returned undefined. Without `alsoStrangers`,
-   * MADs from unknown peers are kept, and the caller must call again.
+   * The next event, or undefined; `onEvent` is called once after this method has returned undefined. Without
+   * `alsoStrangers`, MADs from unknown peers are kept, and the caller must call again.
    */
   takeEvent(alsoStrangers?: boolean): HcaEvent | undefined;
 
@@ -117,7 +117,8 @@ export interface HcaCommands {
   destroyAh(ah: number): number;
   /**
    * Attaches a UD QP to a group on one interface. The interface joins the group (IGMP, MLD) with the first QP of this
-   * HCA and leaves it with the last; destroying a QP detaches it. A QP also receives what it sends itself.
+   * HCA and leaves it with the last; destroying a QP detaches it. A QP also receives the datagrams that it sends
+   * itself.
    *
    * @param group - 16 bytes: `::ffff:` and an IPv4 multicast address, or an IPv6 one.
    * @param interfaceIndex - As {@link NativeInterface.index}.
@@ -132,7 +133,7 @@ export interface HcaCommands {
 
   /**
    * Makes the HCA report every event of a CQ as a `cq` event for the rest of its life, besides completing requests. An
-   * unreported earlier event follows at once. INVALID_HANDLE.
+   * unreported earlier event follows immediately. INVALID_HANDLE.
    */
   listenCq(cq: number): number;
   /** Requests an event for the next completion (see HcaCommands::armCq). INVALID_HANDLE, BUFFER_OVERFLOW (the CQ has overrun). */

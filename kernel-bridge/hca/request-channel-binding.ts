@@ -43,11 +43,14 @@ export interface NativeChannel {
    */
   finish(slot: number): number;
   /**
-   * The slot of the overlapped request that completed first among those not reported by `onComplete`, or -1. It will
-   * then not be reported: the caller finishes it.
+   * The slot of the overlapped request that completed first among those not reported by `onComplete`, or -1. That
+   * request is not reported any more: the caller finishes it.
    */
   nextCompletion(): number;
-  /** {@link wait} without limit and {@link finish} in one; or `stopped`, while the request continues. */
+  /**
+   * {@link wait} without limit and {@link finish} in one; returns `stopped` if the thread must stop, while the request
+   * continues.
+   */
   waitAndFinish(slot: number): number;
   /**
    * Status, information, bytes of output and slot of the latest {@link call} or {@link finish}, or of the `onComplete`
@@ -65,13 +68,16 @@ export interface NativeChannel {
   information(slot: number): number;
   /** The output bytes of the kernel (`information` bytes, at most the buffer's size). */
   output(slot: number): Uint8Array;
-  /** Requests cancellation of the request in this slot; it may still complete otherwise. */
+  /** Requests cancellation of the request in this slot; it may still complete with another status. */
   cancel(slot: number): void;
   /** Sets whether this overlapped request keeps the process alive until it is delivered. Initially true. */
   hold(slot: number, holds: boolean): void;
-  /** Releases the slot. A pending one is released when it completes, unreported. */
+  /** Releases the slot. The slot of a pending request is released when the request completes, which is not reported. */
   release(slot: number): void;
-  /** Completes pending requests with DEVICE_REMOVED and ends the channel; later requests end likewise at once. */
+  /**
+   * Completes pending requests with DEVICE_REMOVED and ends the channel; later requests immediately complete with the
+   * same status.
+   */
   close(): void;
   /** The reason why the channel has ended, without a full stop; '' while it exists. */
   readonly problem: string;
@@ -86,7 +92,7 @@ export interface NativeChannel {
 export interface ChannelRequest {
   /** -1: needs no completion. */
   slot: number;
-  /** Changes with each use of the slot, so that completing an old request cannot hit a new one. */
+  /** Changes with each use of the slot, so that completing an old request cannot affect a new one. */
   serial: number;
   major: number;
   fileId: number;

@@ -17,7 +17,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   longInput(): Uint8Array;
   /** Memory for output, known to native code. If native code requested the bytes of an array, V8 would move them out of its heap. */
   readonly answerBytes: Uint8Array;
-  /** As {@link ServedChannel.complete}; a number is the length of an output in `answerBytes`. */
+  /** The same as {@link ServedChannel.complete}; a number is the length of an output in `answerBytes`. */
   completeSlot(
     slot: number,
     serial: number,

@@ -42,11 +42,14 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   openWire(): number;
   /** Bits of `PeerExtensions` in this build of the engine: all, or none (ND_WITHOUT_EXTENSIONS). */
   readonly peerExtensions: number;
-  /** The reason why the UDP port is not open although it is needed (its holder), or ''. Finding the holder takes some milliseconds. */
+  /**
+   * The reason (such as its holder) why the UDP port is not open although it is needed, or ''. Finding the holder takes
+   * some milliseconds.
+   */
   readonly wireProblem: string;
   /**
    * The first kernel of an isolate decides on all options. Faults and a capture requested by a later kernel apply to
-   * the isolate's HCA from then on; omitted ones are unchanged. This sets both.
+   * the isolate's HCA from then on; omitted ones are unchanged. This call sets both.
    */
   configure(options: HcaOptions): void;
   /**
@@ -57,8 +60,8 @@ export interface SoftHca extends HcaCommands, CqWaiters {
    */
   createPkeyTable(): { status: number; table: number };
   /**
-   * Replaces a table, at once for all of its QPs. A QP whose index is beyond the end, or whose entry is empty (low 15
-   * bits zero), neither sends nor receives until that changes.
+   * Replaces a table, with immediate effect on all of its QPs. A QP whose index is beyond the end, or whose entry is
+   * empty (low 15 bits zero), neither sends nor receives until that changes.
    *
    * @param pkeys - 1 … `limits.maxPkeys` entries.
    * @param gids - The port's addresses, 16 bytes each: a MAD for one of them must match any entry of this table. MADs
@@ -164,7 +167,7 @@ export interface AddonBinding extends UserHca {
    * @throws Error if there is no such channel, or it is already being served.
    */
   serveChannel(id: number, onRequest: () => void): ServedChannel;
-  /** Ends a channel from any thread, served or not: pending and later requests end in DEVICE_REMOVED. */
+  /** Ends a channel from any thread, served or not: pending and later requests complete with DEVICE_REMOVED. */
   failChannel(id: number, reason: string): void;
 
   // kernel side
@@ -184,11 +187,11 @@ export interface AddonBinding extends UserHca {
 
   // user side
   /**
-   * Allocates zeroed memory on a memfd, for buffers: page-aligned, allocated at once, freed when the ArrayBuffer was
-   * collected and no pin holds it. Works before the HCA is open. Never throws, but returns a status: INVALID_PARAMETER,
-   * NO_MEMORY, INSUFFICIENT_RESOURCES or TOO_MANY_OPENED_FILES (a limit, see `errno`), NOT_SUPPORTED (the OS cannot
-   * create a memfd, see `errno`; if that is 0, this runtime has no external buffers). On failure `buffer` is null.
-   * `shared`: allocates a SharedArrayBuffer.
+   * Allocates zeroed memory on a memfd, for buffers. It is page-aligned, all of its pages are allocated during the
+   * call, and it is freed when the ArrayBuffer has been collected and no pin holds it. Works before the HCA is open.
+   * Never throws, but returns a status: INVALID_PARAMETER, NO_MEMORY, INSUFFICIENT_RESOURCES or TOO_MANY_OPENED_FILES
+   * (a limit, see `errno`), NOT_SUPPORTED (the OS cannot create a memfd, see `errno`; if that is 0, this runtime has no
+   * external buffers). On failure `buffer` is null. `shared`: allocates a SharedArrayBuffer.
    */
   allocateShared(
     bytes: number,
@@ -217,14 +220,14 @@ export interface AddonBinding extends UserHca {
     source: Uint8Array,
     interfaceIndex: number,
   ): { status: number; source: Uint8Array; interfaceIndex: number; mtu: number };
-  /** As {@link watchInterfaces}, for routes and routing rules. */
+  /** The same as {@link watchInterfaces}, for routes and routing rules. */
   watchRoutes(onChange: () => void): (() => void) | undefined;
   /** A text that is constant until the host restarts and differs between hosts and network namespaces. */
   hostIdentity(): string;
 
   /**
    * Ends the HCAs of all threads of this process, which is about to end; peers are notified. The HCAs must not be used
-   * afterwards. Only Windows needs the call; elsewhere the library is notified of the end itself.
+   * afterwards. Only Windows needs the call; elsewhere the OS notifies the library of the end.
    */
   endHcas(): void;
 

@@ -1,7 +1,7 @@
 /**
  * The user side of an HCA: the functions that the user-mode verbs provider (`uvp/`) needs. They are called on the
- * program's threads (each has its own instance), and do not involve the kernel. Posting writes a WQE into a
- * ring and polling reads a CQE from one; in between are these calls, native code of a few nanoseconds that allocates
+ * program's threads (each has its own instance), and do not involve the kernel. Posting writes a WQE into a ring and
+ * polling reads a CQE from one; in between, these calls run native code that takes a few nanoseconds and allocates
  * nothing. Handles are those returned by the kernel side's create commands.
  *
  * The provider, and thereby the HCA, of a device is identified by the name that LIBRARY_QUERY returns (`uvp/index.ts`).
@@ -88,8 +88,8 @@ export interface UserHca {
   /**
    * Called when a poll has found the ring of the CQ in {@link doorbell} empty: the HCA writes finished completions
    * there. The software HCA treats all CQs alike; it advances the engine by one step unless another thread is doing so,
-   * and marks this thread as polling. If called again at once, it waits up to half a microsecond for packets from other
-   * processes of this host before it returns without result. The word may also be a shared receive queue's
+   * and marks this thread as polling. If called again immediately, it waits up to half a microsecond for packets from
+   * other processes of this host before it returns without result. The word may also be a shared receive queue's
    * `srqReceiveBell`, when the queue is full; it then stands for the CQs of all of its queue pairs.
    */
   progress(): void;

@@ -20,16 +20,16 @@ export type IoctlTail =
   | 'privateData'
   /** As many elements as fit. */
   | 'list'
-  /** Text that ends in a NUL. */
+  /** Text that ends with a NUL. */
   | 'text';
 
 /** The definition of one IOCTL. `Code` is its code as a literal type; the types of the code tables derive from it. */
 export interface IoctlRow<Code extends number = number> {
   /** The CTL_CODE: device type, access, function and method (METHOD_BUFFERED) in one number. */
   readonly code: Code;
-  /** Fixed part of the input; a shorter input ends in BUFFER_TOO_SMALL. Null: no input is needed. */
+  /** Fixed part of the input; a request with a shorter input fails with BUFFER_TOO_SMALL. Null: no input is needed. */
   readonly input: AnyStruct | null;
-  /** Fixed part of the output; a shorter output buffer ends in BUFFER_TOO_SMALL. Null: no output. */
+  /** Fixed part of the output; a request with a shorter output buffer fails with BUFFER_TOO_SMALL. Null: no output. */
   readonly output: AnyStruct | null;
   /** The kind of bytes that follow the fixed part of the input. */
   readonly inputTail: IoctlTail;
@@ -138,7 +138,7 @@ const winVerbs = {
   SRQ_QUERY: ioctl(0x003be068, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
   /** Changes size and limit of a shared receive queue. */
   SRQ_MODIFY: ioctl(0x003be06c, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
-  /** Waits for an event: the limit was reached (ALERTED), or a queue pair has stopped taking receives (NOTIFY_CLEANUP). */
+  /** Waits for an event: the limit was reached (ALERTED), or a queue pair no longer consumes receives (NOTIFY_CLEANUP). */
   SRQ_NOTIFY: ioctl(0x003be070, s.WvIoObject, null, { cancel: 'SRQ_CANCEL' }),
   /** Completes a queue's pending SRQ_NOTIFY with CANCELED. */
   SRQ_CANCEL: ioctl(0x003be074, s.WvIoObject, null),

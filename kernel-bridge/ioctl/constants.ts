@@ -7,7 +7,7 @@
 export const RnrRetry = {
   /** Unlimited retries: the value 7 of the 3-bit field in packets. */
   FOR_EVER: 7,
-  /** The largest finite count; after this many retries the request ends in RNR_RETRY_ERROR. */
+  /** The largest finite count; after this many retries the request fails with RNR_RETRY_ERROR. */
   MOST: 6,
 } as const;
 
@@ -42,15 +42,21 @@ export const WvAccess = {
 
 /** WV_SEND_*: flags of a send request. @enum */
 export const WvSend = {
-  /** 4 bytes of immediate data go with the Send or RDMA write; the peer's receive completes with WV_WC_IMMEDIATE. */
+  /** 4 bytes of immediate data accompany the Send or RDMA Write; the peer's receive completes with WV_WC_IMMEDIATE. */
   IMMEDIATE: 0x1,
   /** The request starts only after all earlier RDMA Reads and atomics of the queue pair have completed. */
   FENCE: 0x2,
-  /** The request generates a completion also when it succeeds; a failed request always does. */
+  /** The request generates a completion even when it succeeds; a failed request always does. */
   SIGNALED: 0x4,
-  /** The message is a solicited event: at the peer it wakes notifications that wait for solicited events only. */
+  /**
+   * The message is a solicited event, which also wakes those notifications of the peer that wait for solicited events
+   * only.
+   */
   SOLICITED: 0x8,
-  /** The data is copied when the request is posted, so its memory may change at once; at most `maxInlineSend` bytes. */
+  /**
+   * The data, at most `maxInlineSend` bytes, is copied when the request is posted, so its memory may be changed
+   * immediately.
+   */
   INLINE: 0x10,
 } as const;
 
@@ -92,7 +98,7 @@ export const WcStatus = {
   REMOTE_INVALID_REQUEST: 10,
   /** The peer's response does not match the request. */
   BAD_RESPONSE: 11,
-  /** A peer's request violated the protection of local memory; a receive that was in use ends with it. */
+  /** A peer's request violated the protection of local memory; a receive that was in use completes with this status. */
   LOCAL_ACCESS_ERROR: 12,
   /** An error without a value of its own. */
   ERROR: 13,
@@ -149,7 +155,7 @@ export const QpState = {
   SQD: 4,
   /** A send of an unreliable queue pair has failed: sends are flushed, receives still work. */
   SQERROR: 5,
-  /** Failed or disconnected: all requests, pending and new ones, end in FLUSHED. */
+  /** Failed or disconnected: all requests, pending and new ones, complete with FLUSHED. */
   ERROR: 6,
 } as const;
 
@@ -175,9 +181,9 @@ export const QpFlag = {
 export const QpAttr = {
   /** SendDepth and ReceiveDepth: resizes the queues. */
   CAPABILITIES: 0x1,
-  /** InitiatorDepth: maximum of outstanding RDMA Reads and atomics of this side. */
+  /** InitiatorDepth: maximum number of outstanding RDMA Reads and atomics of this side. */
   INITIATOR_DEPTH: 0x2,
-  /** ResponderResources: maximum of the peer's RDMA Reads and atomics served at a time. */
+  /** ResponderResources: maximum number of the peer's RDMA Reads and atomics served at a time. */
   RESPONDER_RESOURCES: 0x4,
   /** CurrentQpState: the state that the caller assumes. The request fails in any other. */
   CURRENT_STATE: 0x8,
@@ -257,8 +263,8 @@ export const EpOption = {
   /** A path record. */
   ROUTE: 1,
   /**
-   * This package's addition, 4 bytes. With 0, the default, a disconnect by the peer moves the queue pair to ERROR at
-   * once. With 1 the queue pair keeps its state until Disconnect.
+   * This package's addition, 4 bytes. With 0, the default, a disconnect by the peer moves the queue pair to ERROR
+   * immediately. With 1 the queue pair keeps its state until Disconnect.
    */
   KEEP_QP: 0x8000_0001,
   /** This package's addition, before Listen. A P_Key (big-endian, 2 bytes): requests from other partitions are refused. */

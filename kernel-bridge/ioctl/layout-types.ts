@@ -90,7 +90,10 @@ export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, Fiel
    * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
    */
   encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
-  /** As {@link encode}, into memory of this structure that the next call reuses. For requests, whose bytes are copied when they are sent. */
+  /**
+   * The same as {@link encode}, but into memory of this structure that the next call reuses. For requests, whose bytes are copied when they
+   * are sent.
+   */
   encodeOnce(value: FieldsInput<F>): Uint8Array;
   /**
    * Reads a value; bytes behind the structure are ignored. Byte arrays in the value are copies.

@@ -243,7 +243,7 @@ function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: 
     },
     decode(input, offset = 0) {
       check('input', input, offset);
-      // The code was generated from the same table, so the type is the same.
+      // The code was generated from the same table, so it has the same type.
       return (codeOf()?.read(input, offset) as FieldsValue<F> | undefined) ?? read(input, offset);
     },
   };

@@ -21,7 +21,7 @@ export function shown(value: unknown): string {
   return typeof value === 'string' ? `'${text}'` : text;
 }
 
-/** As {@link shown}, with objects and arrays as JSON: for options, which have no secrets. */
+/** The same as {@link shown}, with objects and arrays as JSON: for options, which contain no secrets. */
 export function shownJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return shown(value);
   try {

@@ -30,7 +30,7 @@ function invalid(text: string, why: string): never {
   throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is not a valid address: ${why}.`);
 }
 
-/** As in `node:net`, whose import takes a starting thread a millisecond. */
+/** The same check as in `node:net`, whose import takes a starting thread a millisecond. */
 const V4_TEXT = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /** @internal Four numbers up to 255, without leading zeros. */
@@ -177,7 +177,7 @@ export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): U
 }
 
 /**
- * As {@link decodeSockaddr}, into a GID.
+ * The same as {@link decodeSockaddr}, but into a GID.
  *
  * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
  */
@@ -248,7 +248,7 @@ export function decodeSockaddr(bytes: Uint8Array): SocketAddress {
   return { family: 6, address: textOfV6(sin6Addr, sin6ScopeId), port: sin6Port };
 }
 
-/** As {@link decodeSockaddr}; undefined if no address is set (family 0). */
+/** The same as {@link decodeSockaddr}, but returns undefined if no address is set (family 0). */
 export function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undefined {
   return WvIoSockaddrIn.decode(bytes).sinFamily === 0 ? undefined : decodeSockaddr(bytes);
 }
@@ -274,7 +274,7 @@ const MOST_SHARED = 16;
 let nextShared = 0;
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  // Compared from the end, where addresses differ.
+  // The comparison starts at the end, where addresses differ.
   for (let i = 15; i >= 0; i--) if (a[i] !== b[i]) return false;
   return true;
 }

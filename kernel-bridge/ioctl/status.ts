@@ -25,7 +25,7 @@ const table = {
     0x00000105,
     'There are more entries than fit into the output; repeat the query with a larger output buffer.',
   ],
-  /** STATUS_NOTIFY_CLEANUP: the notification of a shared receive queue when a queue pair has stopped taking receives. */
+  /** STATUS_NOTIFY_CLEANUP: the notification of a shared receive queue when a queue pair no longer consumes receives. */
   NOTIFY_CLEANUP: [
     0x0000010b,
     'The object was closed while this notification waited; no further events will follow.',
@@ -347,8 +347,8 @@ export function statusText(status: number): string {
 }
 
 /**
- * A request that ended in a status other than SUCCESS, whatever its severity bits are. The layers above derive their
- * own error classes from it.
+ * A request that completed with a status other than SUCCESS, whatever its severity bits are. The layers above derive their own error
+ * classes from it.
  */
 export class StatusError extends Error {
   static {

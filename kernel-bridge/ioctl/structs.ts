@@ -127,7 +127,7 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   MaxAh: u32,
   /** Offset 120: fast memory regions of the old kind (FMR), 0 on the software HCA. */
   MaxFmr: u32,
-  /** Offset 124: how often an FMR may be mapped before it must be unmapped, 0 on the software HCA. */
+  /** Offset 124: number of times that an FMR may be mapped before it must be unmapped, 0 on the software HCA. */
   MaxMapPerFmr: u32,
   /** Offset 128: shared receive queues; 0: not supported. */
   MaxSrq: u32,
@@ -143,7 +143,10 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   LocalAckDelay: u8,
   /** Offset 149: the number of ports. Each WinVerbs device of the software HCA has one. */
   PhysPortCount: u8,
-  /** Offset 150: SGEs of an RDMA Read, at most 255; 0: as MaxSge. This package's addition, padding of 0 in Windows' structure. */
+  /**
+   * Offset 150: SGEs of an RDMA Read, at most 255; 0: the same as MaxSge. This package's addition, padding of 0 in
+   * Windows' structure.
+   */
   MaxReadSge: u8,
   /** Padding of 1 byte: written as 0, ignored when read. */
   Reserved: reserved(1),
@@ -189,7 +192,7 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   MaxVls: u8,
   /** Offset 40: the service level of messages to the subnet manager, 0 on RoCE. */
   SmSl: u8,
-  /** Offset 41: maximum time of a packet through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
+  /** Offset 41: maximum time that a packet takes through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   SubnetTimeout: u8,
   /** Offset 42: the type of initialisation executed by the subnet manager, 0 on RoCE. */
   InitTypeReply: u8,
@@ -323,19 +326,19 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   ReceiveCqId: u64,
   /** Offset 32: the shared receive queue; 0: the queue pair has its own receive queue. */
   SrqId: u64,
-  /** Offset 40: maximum of outstanding send requests. */
+  /** Offset 40: maximum number of outstanding send requests. */
   SendDepth: u32,
   /** Offset 44: SGEs of a send request. */
   SendSge: u32,
-  /** Offset 48: maximum of outstanding receives, ignored with a shared receive queue. */
+  /** Offset 48: maximum number of outstanding receives, ignored with a shared receive queue. */
   ReceiveDepth: u32,
   /** Offset 52: SGEs of a receive, ignored with a shared receive queue. */
   ReceiveSge: u32,
   /** Offset 56: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
-  /** Offset 60: maximum of outstanding RDMA Reads and atomics of this side; 0: the HCA's limit. */
+  /** Offset 60: maximum number of outstanding RDMA Reads and atomics of this side; 0: the HCA's limit. */
   InitiatorDepth: u32,
-  /** Offset 64: maximum of the peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
+  /** Offset 64: maximum number of the peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
   ResponderResources: u32,
   /** Offset 68: a {@link QpType}. */
   QpType: u8,
@@ -349,25 +352,25 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
 export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   /** Offset 0: the queue pair. */
   Id: WvIoId,
-  /** Offset 16: maximum of outstanding send requests. */
+  /** Offset 16: maximum number of outstanding send requests. */
   SendDepth: u32,
   /** Offset 20: SGEs of a send request. */
   SendSge: u32,
-  /** Offset 24: maximum of outstanding receives. */
+  /** Offset 24: maximum number of outstanding receives. */
   ReceiveDepth: u32,
   /** Offset 28: SGEs of a receive. */
   ReceiveSge: u32,
   /** Offset 32: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
-  /** Offset 36: maximum of outstanding RDMA Reads and atomics of this side. */
+  /** Offset 36: maximum number of outstanding RDMA Reads and atomics of this side. */
   InitiatorDepth: u32,
-  /** Offset 40: maximum of the peer's RDMA Reads and atomics served at a time. */
+  /** Offset 40: maximum number of the peer's RDMA Reads and atomics served at a time. */
   ResponderResources: u32,
   /** Offset 44: the attributes that are valid, or to be changed, as an OR of {@link QpAttr}. */
   Options: u32,
   /** Offset 48: a {@link QpType}, which QP_MODIFY does not change. */
   QpType: u8,
-  /** Offset 49: the {@link QpState} that the caller assumes. In an output the same as QpState. */
+  /** Offset 49: the {@link QpState} that the caller assumes. In an output it equals QpState. */
   CurrentQpState: u8,
   /** Offset 50: the current or requested {@link QpState}. */
   QpState: u8,
@@ -569,7 +572,7 @@ export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', {
 export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', {
   /** Offset 0: the parameters received from the peer, for endpoints that do not listen. */
   Connect: WvIoConnectParam,
-  /** Offset 0: a listener's maximum of waiting requests. */
+  /** Offset 0: a listener's maximum number of waiting requests. */
   Backlog: u64,
 });
 
@@ -659,7 +662,7 @@ export const WvIoEpDatagramAttributes = struct('WV_IO_EP_DATAGRAM_ATTRIBUTES', {
   PeerAddress: WvIoSockaddrData,
   /** The device of the local address. */
   Device: WvIoDeviceAddress,
-  /** A listener's maximum of waiting requests; 0 for all others. */
+  /** A listener's maximum number of waiting requests; 0 for all others. */
   Backlog: u64,
   /** The path to the peer or the group, and the peer's reply. */
   Param: WvIoDatagramParam,
@@ -741,7 +744,7 @@ export const IbPathRecord = struct('ib_path_rec_t', {
   resv2: reserved(6),
 });
 
-/** Number of changes of devices and addresses that the kernel has seen; with 0 the request completes at once. */
+/** Number of changes of devices and addresses that the kernel has seen; with 0 the request completes immediately. */
 export const ChangeCount = struct('CHANGE_COUNT', {
   /** Offset 0: incremented with each change, from 1 on. */
   Count: u32,

@@ -128,7 +128,7 @@ export class ControlDriver {
         this.loadingHost ??= this.platform.loadDriverHost();
         this.driverHost = await this.loadingHost;
       }
-      // No await before this, so that requests take effect in order.
+      // There is no await before this, so that requests take effect in order.
       return { result: (await action(this.driverHost)) ?? null };
     } catch (error) {
       if (error instanceof StatusError) return { status: error.status, reason: error.message };

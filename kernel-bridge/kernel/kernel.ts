@@ -17,9 +17,11 @@ import { freshMs, PortTable } from './hca-driver/hca-ports.js';
 import type { HostNetwork } from './hca-driver/network-interfaces.js';
 import { IoManager } from './io-manager/io-manager.js';
 
-/** Maximum of HCA events handled per turn of the event loop. */
+/** Maximum number of HCA events handled per turn of the event loop. */
 const eventsPerTurn = 256;
-/** Maximum of MADs from unknown peers among them: each costs some 100 µs, while requests of this process wait for the turn to end. */
+/**
+ * Maximum number of MADs from unknown peers among them: each takes some 100 µs, while requests of this process wait for the turn to end.
+ */
 const strangersPerTurn = 16;
 
 /** The parts of a kernel; tests supply their own. */
@@ -192,7 +194,10 @@ export class Kernel {
     return () => clearInterval(timer);
   }
 
-  /** Scans the devices when they have changed and someone is affected; every second if an HCA does not report changes. */
+  /**
+   * Scans the devices when they have changed and an open instance or endpoint is affected, or every second if an HCA does not report
+   * changes.
+   */
   private startWatch(): void {
     const look = (): void => {
       if (this.watching) this.ports.refresh(true);

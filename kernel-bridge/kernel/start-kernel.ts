@@ -18,7 +18,7 @@ import { Kernel } from './kernel.js';
 import { softHca } from './soft-hca/soft-hca.js';
 import { realHcas } from './verbs-hca/choose-hcas.js';
 
-/** Maximum of driver faults reported as warnings; further ones are only counted. */
+/** Maximum number of driver faults reported as warnings; further ones are only counted. */
 const maxReportedFaults = 10;
 
 /** Warns about problems that do not prevent the kernel from starting. */

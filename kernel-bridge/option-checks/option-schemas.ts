@@ -54,7 +54,7 @@ export type OptionsResult<T> =
 export interface OptionsSchema<T> {
   /** @throws OptionsError */
   parse(value: unknown): T;
-  /** As {@link parse}, with the error returned as a value. */
+  /** The same as {@link parse}, but returns the error as a value. */
   safeParse(value: unknown): OptionsResult<T>;
 }
 

@@ -81,7 +81,7 @@ export class SoftCompletionQueue {
     return (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
   }
 
-  /** As {@link UserHca.shouldPoll}. */
+  /** The same as {@link UserHca.shouldPoll}. */
   shouldPoll(): boolean {
     const { hca } = this;
     hca.doorbell[0] = this.handle;

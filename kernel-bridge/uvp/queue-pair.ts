@@ -223,7 +223,7 @@ export class SoftQueuePair {
     this.queueSend(request.context);
   }
 
-  /** Requests that change local keys: nothing is sent to the peer. */
+  /** These requests change local keys; nothing is sent to the peer. */
   private postLocal(request: UvpSendRequest): void {
     const { opcode } = request;
     if (opcode !== INVALIDATE && opcode !== FAST_REGISTER) noRequest(opcode);
@@ -434,7 +434,7 @@ export class SoftQueuePair {
       if (!(offset >= 0 && Number.isSafeInteger(offset) && offset + length <= bytes.length)) {
         outsideOfRegion(i, offset, length, bytes.length);
       }
-      // A loop, because set(subarray) allocates, and there are few bytes.
+      // A loop is used, because set(subarray) allocates, and there are few bytes.
       const source = region.words;
       let k = 0;
       if (source !== undefined && ((total | offset) & 3) === 0 && offset >>> 0 === offset) {

@@ -102,8 +102,7 @@ export class SoftSharedReceiveQueue {
     this.contexts.put(index, context);
     this.producer = (index + 1) >>> 0;
     Atomics.store(words, abi.srqProducer, this.producer);
-    // The HCA requests the doorbell and its value: with the software HCA while a message waits, for the message's queue
-    // pair.
+    // The HCA requests the doorbell and selects its value. The software HCA does so while a message waits, for the message's queue pair.
     const named = Atomics.load(words, abi.srqReceiveBell);
     if (named !== 0) {
       this.hca.doorbell[0] = named;

@@ -16,7 +16,7 @@ export const TWO_32 = 2 ** 32;
 export const UPPER = 2 ** -32;
 /** Native addresses and offsets within memory are below this. */
 export const MAX_ADDRESS = 2 ** 48;
-/** Copies of both for {@link writeSgl}: V8 does not treat a module's exports as constants, not even within the module. */
+/** Copies of both constants for {@link writeSgl}: V8 does not treat a module's exports as constants, not even within the module. */
 const LIMIT = MAX_ADDRESS;
 const TO_UPPER = UPPER;
 
@@ -45,7 +45,7 @@ export function receiveStride(sge: number): number {
  */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
-  // Negated, so that a value without a length fails too.
+  // The condition is negated, so that a value without a length fails too.
   if (!(count <= limit)) tooMany(sgl, limit);
   let total = 0;
   let at = word;
@@ -53,7 +53,7 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const sge = sgl[i]!;
     const length = sge.length;
     const { region, offset } = sge;
-    // Throws if the buffer was detached.
+    // Throws if the buffer has been detached.
     void region.bytes;
     const address = region.address + offset;
     if (length >>> 0 !== length) badSge(i, sge);

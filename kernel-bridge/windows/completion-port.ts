@@ -123,24 +123,24 @@ export class CompletionPort {
     return this.#last;
   }
 
-  /** As {@link expect}, for a request that is identified by the address of its OVERLAPPED. */
+  /** The same as {@link expect}, for a request that is identified by the address of its OVERLAPPED. */
   expectAt(overlapped: Address, onPacket: () => void): void {
     this.#expect(contextOf(overlapped), onPacket);
   }
 
   #expect(context: number, onPacket: () => void): void {
-    // Before the request is recorded, because it may fail.
+    // This call precedes the recording of the request, because it may fail.
     this.#listen();
     this.#due.set(context, onPacket);
   }
 
-  /** Reverts {@link expect}: the request ended at once, without a packet. */
+  /** Reverts {@link expect}: the request completed immediately, without a packet. */
   forget(context: number): void {
     this.#due.delete(context);
     this.#stopIfIdle();
   }
 
-  /** As {@link forget}, for a request of {@link expectAt}. */
+  /** The same as {@link forget}, for a request of {@link expectAt}. */
   forgetAt(overlapped: Address): void {
     this.forget(contextOf(overlapped));
   }

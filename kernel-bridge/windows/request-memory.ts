@@ -64,7 +64,7 @@ export class RequestBlock {
   }
 }
 
-/** NT_ERROR. Requests with such a status have no output, and no packet if they end at once. */
+/** NT_ERROR. Requests with such a status have no output. They have no packet if they complete immediately. */
 export function isError(status: number): boolean {
   return status >>> 30 === 3;
 }

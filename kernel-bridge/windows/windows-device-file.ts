@@ -6,7 +6,9 @@ import type { RequestBlock } from './request-memory.js';
 import type { Handle } from './win32.js';
 import type { WindowsDoor } from './windows-door.js';
 
-/** A file of a Windows driver. It uses `NtDeviceIoControlFile`, which returns the driver's own NTSTATUS even if the call fails at once. */
+/**
+ * A file of a Windows driver. It uses `NtDeviceIoControlFile`, which returns the driver's own NTSTATUS even if the call fails immediately.
+ */
 export class WindowsDeviceFile implements DeviceFile {
   readonly extended = false;
   readonly localOnly = false;

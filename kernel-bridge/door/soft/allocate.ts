@@ -11,12 +11,12 @@ const { errno: system } = osConstants;
 export interface AllocateOptions {
   /**
    * Whether the array is backed by a SharedArrayBuffer, which a program can also pass to its Workers; default false.
-   * Requires Node.js 24.16 or later 24.x, or 26.1 or later.
+   * Requires Node.js 24.16 or later in the 24.x line, otherwise 26.1 or later.
    */
   readonly shared?: boolean | undefined;
 }
 
-/** Arrays on both kinds of buffers. */
+/** An array on either kind of buffer. */
 export type AllocatedBytes = Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
 
 /** Allocates memory that another process on this host can map; see `allocate` of the package. */
@@ -26,7 +26,7 @@ export function allocate(bytes: number, options: AllocateOptions = {}): Allocate
   if (!Number.isSafeInteger(bytes) || bytes < 1 || bytes > most) {
     invalid(`\`bytes\` must be an integer from 1 to ${most}; got ${shown(bytes)}`);
   }
-  // The pages are allocated at once. A request beyond the free memory would make the OS kill a process.
+  // All pages are allocated during the call. A request that exceeds the free memory would make the OS kill a process.
   const available = availableBytes();
   if (available > 0 && bytes > available) {
     throw new StatusError(

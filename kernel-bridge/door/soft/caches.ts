@@ -54,7 +54,7 @@ export class AnswerCache {
   answer(code: number, input: Uint8Array | null, outputLength: number, query: () => Uint8Array): Uint8Array {
     const ignored = cachedAnswers.get(code);
     if (input === null || ignored === undefined) return query();
-    // Read before the query: a change during the query must invalidate its output.
+    // The epoch is read before the query, because a change during the query must invalidate its output.
     const epoch = Atomics.load(this.#cacheEpoch, 0);
     if (epoch !== this.#epoch) this.#entries = [];
     this.#epoch = epoch;
@@ -97,9 +97,9 @@ function idAt(input: Uint8Array | null, at: number): number {
 
 /**
  * Prefetch for EP_QUERY: the attributes of an endpoint are returned with EP_CONNECT and EP_GET_REQUEST and serve later
- * EP_QUERYs. Programs send these next, because the attributes contain the peer's private data. The kernel returns them
- * if the output has room. They are discarded by any request that may change them, and by a new cache epoch, which the
- * kernel begins when they change for another reason.
+ * EP_QUERYs. Programs send these next, because the attributes contain the peer's private data. The kernel returns the
+ * attributes if the output has room. They are discarded by any request that may change them, and by a new cache epoch,
+ * which the kernel begins when they change for another reason.
  */
 export class AttributePrefetch {
   readonly #cacheEpoch: Int32Array;

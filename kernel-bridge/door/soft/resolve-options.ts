@@ -45,7 +45,7 @@ function parse(value: unknown, whole: string, prefix: string): KernelOptions {
     const at = issue.path.join('.');
     if (!texts.has(at)) texts.set(at, `${at === '' ? '' : prefix}${describe(issue, value, whole)}.`);
   }
-  // Without zod's error as the cause, which would print the same again in many lines.
+  // zod's error is not the cause, because it would print the same information again in many lines.
   throw new StatusError(Status.INVALID_PARAMETER, [...texts.values()].join(' '));
 }
 

@@ -106,7 +106,7 @@ export class SoftDeviceFile implements DeviceFile {
     if (this.#closed) return;
     this.#closed = true;
     this.kernel.forgetFile(this);
-    // A kernel that has ended has already closed the file. The wait is bounded, because a kernel may hang.
+    // A kernel that has ended has already closed the file. The wait is bounded because a kernel may hang.
     this.kernel.call(ChannelMajor.close, this.fileId, 0, null, 0, this.kernel.options.startTimeoutMs);
   }
 

@@ -21,7 +21,7 @@ import { SoftDeviceFile } from './soft-device-file.js';
 
 /**
  * Warnings of the soft kernel, emitted as process warnings (event `warning`, `--no-warnings`). Node.js emits a warning
- * on the next turn of the event loop, which a program that exits at once never reaches.
+ * on the next turn of the event loop, which a program that exits immediately never reaches.
  */
 class Warnings {
   #pending: Error[] = [];
@@ -36,7 +36,7 @@ class Warnings {
     });
   }
 
-  /** Emits the pending warnings at once, because the process is exiting. */
+  /** Emits the pending warnings immediately, because the process is exiting. */
   emitNow(): void {
     for (const warning of this.#pending) process.emit('warning', warning);
     this.#pending = [];
@@ -98,7 +98,10 @@ export class SoftKernel {
   readonly #answerBytes: Uint8Array;
   readonly states: Int32Array;
   readonly #worker: Worker;
-  /** Requests by slot. Not a Map: when a Map grows, its old table refers to the new one, so the contents of both survive the scavenger. */
+  /**
+   * Requests by slot. A Map is not used: when a Map grows, its old table refers to the new one, so the contents of both
+   * survive the scavenger.
+   */
   readonly #requests: (SlotRequest<unknown> | undefined)[] = [];
   #outstanding = 0;
   readonly #files = new Set<SoftDeviceFile>();
@@ -286,7 +289,7 @@ export class SoftKernel {
     try {
       return { status, information, output: this.channel.output(slot) };
     } catch {
-      // No memory for a long output: the request ends with that status instead of waiting.
+      // If there is no memory for a long output, the request fails with that status instead of waiting.
       return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     } finally {
       this.channel.release(slot);
@@ -311,7 +314,7 @@ export class SoftKernel {
     return request.overlapped;
   }
 
-  /** The error of a request that ended in this status, with the output returned with it. */
+  /** The error of a request that completed with this status, including the output returned with it. */
   failure(status: number, what: string, output?: Uint8Array): StatusError {
     const error = this.#failure(status, what);
     if (output !== undefined && output.length > 0) error.output = output;
@@ -349,7 +352,7 @@ export class SoftKernel {
     for (const text of this.#takeWarnings()) this.#warnings.add(text);
   }
 
-  /** Ends the kernel's thread and all of its files at once; for tests and for a discarded kernel. */
+  /** Ends the kernel's thread and all of its files immediately; for tests and for a discarded kernel. */
   async terminate(): Promise<void> {
     await this.#worker.terminate();
   }

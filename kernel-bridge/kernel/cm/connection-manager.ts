@@ -1,6 +1,6 @@
 /**
  * The connection manager: receives MADs from QP1, finds their connection, and runs its state machine (IBA 1 §12; RDMA
- * IP CM Service, annex A11). No message from a peer can cause worse than a counted drop.
+ * IP CM Service, annex A11). The worst that a message from a peer can cause is a counted drop.
  */
 import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
@@ -259,7 +259,8 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const holder = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
-    // The id alone ends nothing: its connection is alive, and this is not its REQ. Linux's ib_cm does not reply either.
+    // The id alone does not end a connection: the connection with this id is alive, and this is not its REQ. Linux's
+    // ib_cm does not reply either.
     if (known && known.state !== 'timewait' && holder !== known) {
       this.count('ignored.reqKnownId');
       return;
@@ -296,7 +297,9 @@ class Manager implements ConnectionManager, ConnectionHost {
     return foreign;
   }
 
-  /** Called last, because the room may be taken from another source: a REQ that is not stored must not displace any. */
+  /**
+   * Called last, because the room may be taken from another source: a REQ that is not stored must not displace another.
+   */
   #admit({ listener, request }: Admissible, { header, body }: Received<'REQ'>, origin: Origin): void {
     const { transactionId } = header;
     const { source: address, sender } = origin;

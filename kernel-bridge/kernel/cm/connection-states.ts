@@ -180,7 +180,7 @@ export const transitions: CmTransitions = {
     req: go('reqReceived', 'sendMraReq', 'awaitOwner'),
     rej: go('timewait', 'reportRejected'),
     stale: go('timewait', 'reportRejected'),
-    // The peer's retries are exhausted by now, and its REJ was lost.
+    // The peer's retries are exhausted by now, and its REJ has been lost.
     expired: go('timewait', 'sendTimeoutReject', 'reportTimedOut'),
     // Without a reply the peer repeats its REQ, which is then a new one.
     displaced: go('idle'),
@@ -207,7 +207,7 @@ export const transitions: CmTransitions = {
   }),
   dreqSent: row({
     drep: go('timewait', 'reportDisconnectCompleted'),
-    // Both sides disconnect at once: both succeed.
+    // Both sides disconnect at the same time, and both succeed.
     dreq: go('timewait', 'sendDrep', 'reportDisconnectCompleted'),
     rej: go('timewait', 'reportDisconnectCompleted'),
     // The peer has lost the connection and may never send a DREP; its next request must not wait for our retries.

@@ -7,7 +7,7 @@ const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 /** Whether both GIDs are the same 16 bytes. */
 export function gidEquals(a: Gid, b: Gid): boolean {
   if (a.length !== b.length) return false;
-  // Compared from the end, where addresses differ.
+  // The comparison starts at the end, where addresses differ.
   for (let index = a.length - 1; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -56,7 +56,7 @@ export function ownPath({
 }: CmPath): CmPath {
   const from = sharedGid(source);
   const to = sharedGid(destination);
-  // All members at once, because V8 reserves no space in the object for members that are added later.
+  // The object is created with all members, because V8 reserves no space for members that are added later.
   return pkey === undefined
     ? { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId }
     : { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId, pkey };

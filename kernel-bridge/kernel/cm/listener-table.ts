@@ -33,8 +33,8 @@ export interface TakeGate<L> {
 }
 
 /**
- * The outcome for a new request: it waits, is refused because the owner's limit is reached, or is dropped because
- * a limit of this side is reached, and the peer repeats it.
+ * The outcome for a new request. It waits, or is refused because the owner's limit is reached, or is dropped because a
+ * limit of this side is reached. The peer repeats a dropped request.
  */
 export type Admission = 'waits' | 'refused' | 'dropped';
 
@@ -102,7 +102,7 @@ export class Listener<T> implements CmListener {
     return undefined;
   }
 
-  /** Adds a request that has arrived and reports it to the owner at once. */
+  /** Adds a request that has arrived and reports it to the owner immediately. */
   add(request: WaitingRequest<T>): void {
     this.#waiting.add(request.source, request);
     this.#table.waiting += 1;

@@ -396,7 +396,7 @@ export function emitMad<N extends CmMessageName>(
 
 const once = new Uint8Array(MAD_SIZE);
 
-/** As {@link emitMad}, into memory that the next call reuses, for messages that are not kept. */
+/** The same as {@link emitMad}, but into memory that the next call reuses, for messages that are not kept. */
 export function emitMadOnce<N extends CmMessageName>(
   name: N,
   transactionId: bigint,

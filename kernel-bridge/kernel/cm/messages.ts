@@ -331,7 +331,7 @@ export function readIpCmHeader(
 /** IPv4 uses the last four bytes of a header's address; the bytes before them are ignored. */
 function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
   if (!isIpv4Gid(gid)) return gidEquals(headerAddress, gid);
-  // Byte by byte: for a view of a small array, V8 moves its bytes out of the heap.
+  // The bytes are copied one by one, because V8 moves the bytes of a small array out of the heap when a view of it is created.
   for (let index = 12; index < 16; index++) if (headerAddress[index] !== gid[index]) return false;
   return true;
 }

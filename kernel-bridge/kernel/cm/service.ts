@@ -235,8 +235,8 @@ export interface CmListenParameters {
 
 export interface CmListenerControl extends CmListener {
   /**
-   * The oldest waiting request of the source whose turn it is. Undefined: none is waiting, or the waiting ones have to
-   * wait until peers reply to earlier ones (`HalfOpenLimits`), after which onRequest() follows.
+   * The oldest waiting request of the source whose turn it is. Undefined: no request is waiting, or the waiting ones have to wait until
+   * peers reply to earlier ones (`HalfOpenLimits`); onRequest() is called after that.
    */
   takeRequest(): { connection: CmConnection; request: CmRequest } | undefined;
 }

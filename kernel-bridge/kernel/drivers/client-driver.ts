@@ -51,7 +51,7 @@ export function runningDriver(): ClientDriver | undefined {
 export class ClientDriver extends DriverObject {
   /** Set by the entry routine. */
   routines: DriverRoutines = {};
-  /** Its devices accept new files from when it is loaded until it is being unloaded. @internal */
+  /** Whether its devices accept new files, which they do from the end of loading until unloading begins. @internal */
   phase: 'loading' | 'loaded' | 'unloading' = 'loading';
   private readonly served = new Map<number, Served>();
   private readonly devices = new Map<DeviceObject, readonly string[]>();
@@ -110,8 +110,8 @@ export class ClientDriver extends DriverObject {
   }
 
   /**
-   * Registers an IOCTL of the driver's devices. Requests with less input or output than the given bytes end in
-   * BUFFER_TOO_SMALL, and unregistered ones in INVALID_DEVICE_REQUEST.
+   * Registers an IOCTL of the driver's devices. Requests with less input or output than the given bytes fail with
+   * BUFFER_TOO_SMALL, and unregistered ones with INVALID_DEVICE_REQUEST.
    */
   onIoctl(code: number, handler: IoctlHandler, inputLength = 0, outputLength = 0): void {
     this.served.set(code >>> 0, { handler, inputLength, outputLength });
@@ -167,7 +167,7 @@ class ClientDispatch implements DriverDispatch {
 
   create(file: FileObject, irp: Irp): number {
     const { driver } = this;
-    // Like the I/O manager, which opens no device of a driver that is still initializing.
+    // The I/O manager of Windows also opens no device of a driver that is still initializing.
     if (driver.phase === 'loading') return irp.complete(Status.DEVICE_NOT_READY);
     if (driver.phase === 'unloading') return irp.complete(Status.DEVICE_REMOVED);
     const { create } = driver.routines;

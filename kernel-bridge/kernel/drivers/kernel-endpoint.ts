@@ -124,8 +124,8 @@ export class KernelEndpoint {
   /**
    * Binds to a local address; port 0 selects a free one.
    *
-   * @returns PENDING. Ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELED.
-   * INVALID_ADDRESS and INVALID_PARAMETER (the port) at once.
+   * @returns PENDING. Completes with SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS,
+   * CANCELED. Returns INVALID_ADDRESS or INVALID_PARAMETER (the port) immediately.
    */
   bind(address: SocketAddress, irp: Irp): number {
     return answer(irp, () => {
@@ -138,7 +138,7 @@ export class KernelEndpoint {
   }
 
   /**
-   * Starts listening. @returns PENDING; ends in SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELED.
+   * Starts listening. @returns PENDING; completes with SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELED.
    * INVALID_PARAMETER for an invalid backlog.
    */
   listen(backlog: number, irp: Irp): number {
@@ -150,7 +150,10 @@ export class KernelEndpoint {
     });
   }
 
-  /** Waits for a request at this listener and moves it to a new endpoint. @returns PENDING; ends in SUCCESS, CANCELED. */
+  /**
+   * Waits for a request at this listener and moves it to a new endpoint. @returns PENDING; completes with SUCCESS,
+   * CANCELED.
+   */
   getRequest(to: KernelEndpoint, irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('getRequest', irp, { endpoint: to.endpoint }));
   }
@@ -158,7 +161,7 @@ export class KernelEndpoint {
   /**
    * Accepts the request with a queue pair, which becomes ready to send and receive.
    *
-   * @returns PENDING; ends in SUCCESS when the peer is ready, CONNECTION_ABORTED, IO_TIMEOUT, CANCELED.
+   * @returns PENDING; completes with SUCCESS when the peer is ready, CONNECTION_ABORTED, IO_TIMEOUT, CANCELED.
    * INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data. Other statuses: the queue pair cannot
    * be used.
    */
@@ -169,7 +172,7 @@ export class KernelEndpoint {
     });
   }
 
-  /** Rejects the request, with at most 148 bytes of private data. Ends in SUCCESS, INVALID_BUFFER_SIZE. */
+  /** Rejects the request, with at most 148 bytes of private data. Completes with SUCCESS, INVALID_BUFFER_SIZE. */
   reject(privateData: Uint8Array, irp: Irp): number {
     return answer(irp, () => {
       const args = { privateData: checkedData(privateData, Capacity.REJ_DATA) };
@@ -180,9 +183,9 @@ export class KernelEndpoint {
   /**
    * Connects a bound endpoint and a queue pair to a peer's listener. {@link KernelEndpoint.completeConnect} follows.
    *
-   * @returns PENDING; ends in SUCCESS when the peer has accepted, CONNECTION_REFUSED, TIMEOUT, NETWORK_UNREACHABLE,
-   * CANCELED. INVALID_ADDRESS for the peer's address, INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much
-   * private data. Other statuses: the queue pair cannot be used.
+   * @returns PENDING; completes with SUCCESS when the peer has accepted, CONNECTION_REFUSED, TIMEOUT,
+   * NETWORK_UNREACHABLE, CANCELED. INVALID_ADDRESS for the peer's address, INVALID_PARAMETER for a count,
+   * INVALID_BUFFER_SIZE for too much private data. Other statuses: the queue pair cannot be used.
    */
   connect(qp: IbQp, peer: SocketAddress, param: ConnectionParameters, irp: Irp): number {
     return answer(irp, () => {
@@ -220,25 +223,34 @@ export class KernelEndpoint {
     return irp.returnStatus;
   }
 
-  /** Completes a connect: the queue pair becomes ready to send and receive. Ends in SUCCESS, or the queue pair's status. */
+  /**
+   * Completes a connect: the queue pair becomes ready to send and receive. Completes with SUCCESS, or the queue pair's
+   * status.
+   */
   completeConnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('accept', irp, { param: noParam }));
   }
 
-  /** Ends the connection; the queue pair is flushed at once. @returns PENDING; ends in SUCCESS, TIMEOUT, CANCELED. */
+  /**
+   * Ends the connection; the queue pair is flushed immediately. @returns PENDING; completes with SUCCESS, TIMEOUT,
+   * CANCELED.
+   */
   disconnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('disconnect', irp, {}));
   }
 
   /**
    * Sets the effect of a disconnect by the peer on the queue pair: with true it keeps its state until {@link
-   * disconnect}, with false (default) it is flushed at once.
+   * disconnect}, with false (default) it is flushed immediately.
    */
   keepQueuePairOnDisconnect(keep: boolean): void {
     this.endpoint.keepQp = keep;
   }
 
-  /** Waits for the end of the connection. @returns PENDING; ends in CONNECTION_DISCONNECTED, CONNECTION_ABORTED, CANCELED. */
+  /**
+   * Waits for the end of the connection. @returns PENDING; completes with CONNECTION_DISCONNECTED, CONNECTION_ABORTED,
+   * CANCELED.
+   */
   notifyDisconnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('notifyDisconnect', irp));
   }
@@ -257,7 +269,10 @@ export class KernelEndpoint {
     };
   }
 
-  /** Ends everything at once: pending requests end in CANCELED, and a connection is ended without waiting for the peer's reply. */
+  /**
+   * Ends everything immediately: pending requests complete with CANCELED, and a connection is ended without waiting for
+   * the peer's reply.
+   */
   close(): void {
     if (this.tables.endpoints.delete(this.id) === undefined) return;
     this.endpoint.destroy();

@@ -27,7 +27,7 @@ import { IbFastRegion, IbMemory, statusOf } from './kernel-memory.js';
 
 /**
  * Instances, protection domains and memory of one client, whose objects are in its tables. Destroying an object that
- * does not exist, or no longer exists, ends in INVALID_HANDLE.
+ * does not exist, or no longer exists, fails with INVALID_HANDLE.
  */
 export class KernelMemoryVerbs {
   /**
@@ -170,7 +170,7 @@ export class KernelMemoryVerbs {
     });
   }
 
-  /** Closes an instance. Ends in SUCCESS, DEVICE_BUSY. */
+  /** Closes an instance. Completes with SUCCESS, DEVICE_BUSY. */
   ciCloseCa(ca: IbCa, irp: Irp): number {
     const { devices } = this.tables;
     const verb = (inner: Irp): number => ciCloseCa(ca, inner);
@@ -188,7 +188,7 @@ export class KernelMemoryVerbs {
     });
   }
 
-  /** Frees a protection domain. Ends in SUCCESS, DEVICE_BUSY. */
+  /** Frees a protection domain. Completes with SUCCESS, DEVICE_BUSY. */
   ciDeallocatePd(pd: IbPd, irp: Irp): number {
     const { pds } = this.tables;
     const verb = (inner: Irp): number => memoryVerbs.ciDeallocatePd(pd, inner);
@@ -227,7 +227,7 @@ export class KernelMemoryVerbs {
     );
   }
 
-  /** Deregisters and unpins memory. Ends in SUCCESS, DEVICE_BUSY while windows are bound to it. */
+  /** Deregisters and unpins memory. Completes with SUCCESS, DEVICE_BUSY while windows are bound to it. */
   ciDeregisterMr(memory: IbMemory, irp: Irp): number {
     const { region, pin } = memory;
     if (!this.pins.has(pin)) return irp.complete(Status.INVALID_HANDLE);
@@ -261,8 +261,8 @@ export class KernelMemoryVerbs {
   }
 
   /**
-   * Frees a region for fast registration, registered or not. Ends in SUCCESS, DEVICE_BUSY while windows are bound to
-   * it, INVALID_HANDLE (not of this client, or already freed).
+   * Frees a region for fast registration, registered or not. Completes with SUCCESS, DEVICE_BUSY while windows are
+   * bound to it, INVALID_HANDLE (not of this client, or already freed).
    */
   ciFreeFastRegMr(memory: IbFastRegion, irp: Irp): number {
     const { region } = memory;
@@ -289,7 +289,7 @@ export class KernelMemoryVerbs {
     });
   }
 
-  /** Frees a memory window. Ends in SUCCESS or the HCA's status. */
+  /** Frees a memory window. Completes with SUCCESS or the HCA's status. */
   ciDeallocateMw(mw: IbMw, irp: Irp): number {
     const { mws } = this.tables;
     const verb = (inner: Irp): number => memoryVerbs.ciDeallocateMw(mw, inner);

@@ -97,7 +97,7 @@ export class KernelAl {
   }
 }
 
-/** Maximum of the host's timers, in milliseconds. */
+/** Maximum delay of the host's timers, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
 const objectVerbs = {
@@ -252,7 +252,10 @@ export class KernelServices {
     return this.platform.io.request(file, code, input, outputLength, ended);
   }
 
-  /** Calls a verb with a new IRP and returns the IRP; `done` runs when it completes, possibly at once. Asynchronous form. */
+  /**
+   * Calls a verb with a new IRP and returns the IRP; `done` runs when it completes, possibly before this returns.
+   * Asynchronous form.
+   */
   call<T>(verb: (irp: Irp<T>) => number, done: (status: number, information: T | undefined) => void): Irp<T> {
     let irp: Irp<T> | undefined;
     const ended = (status: number, information: T | undefined): void => {

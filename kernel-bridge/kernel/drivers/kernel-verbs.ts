@@ -68,7 +68,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     });
   }
 
-  /** Destroys a completion queue; its event requests end in CANCELED. Ends in SUCCESS, DEVICE_BUSY. */
+  /** Destroys a completion queue; its event requests complete with CANCELED. Completes with SUCCESS, DEVICE_BUSY. */
   ciDestroyCq(cq: IbCq, irp: Irp): number {
     const verb = (inner: Irp): number => queues.ciDestroyCq(cq, inner);
     return this.destroy(cq, irp, verb, (id, handle, status) => {
@@ -91,7 +91,10 @@ export class KernelVerbs extends KernelMemoryVerbs {
     return queues.ciArmCq(cq, solicitedOnly);
   }
 
-  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. Returns a status, NOT_SUPPORTED if the provider lacks it. */
+  /**
+   * The same as {@link KernelVerbs.ciRearmCq}, but for the `count`th completion from now. Returns a status, NOT_SUPPORTED if the provider
+   * lacks it.
+   */
   ciRearmNCq(cq: IbCq, count: number): number {
     const { provider } = cq;
     if (!provider) return Status.INVALID_HANDLE;
@@ -143,7 +146,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     });
   }
 
-  /** Destroys a shared receive queue. Ends in SUCCESS, DEVICE_BUSY. */
+  /** Destroys a shared receive queue. Completes with SUCCESS, DEVICE_BUSY. */
   ciDestroySrq(srq: IbSrq, irp: Irp): number {
     const verb = (inner: Irp): number => srqs.ciDestroySrq(srq, inner);
     return this.destroy(srq, irp, verb, (id, handle, status) => {
@@ -233,7 +236,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     );
   }
 
-  /** Destroys a queue pair in any state. Ends in SUCCESS, DEVICE_BUSY while an endpoint uses it, or the HCA's status. */
+  /** Destroys a queue pair in any state. Completes with SUCCESS, DEVICE_BUSY while an endpoint uses it, or the HCA's status. */
   ciDestroyQp(qp: IbQp, irp: Irp): number {
     if (this.entryOf(qp)?.endpoint) return irp.complete(Status.DEVICE_BUSY);
     const verb = (inner: Irp): number => queues.ciDestroyQp(qp, inner);
@@ -271,9 +274,9 @@ export class KernelVerbs extends KernelMemoryVerbs {
   }
 
   /**
-   * Posts the bind of a memory window. Direct call.
+   * Posts a request that binds a memory window. Direct call.
    *
-   * @returns SUCCESS with the window's new key, which is its key from now on; or another status, and key 0.
+   * @returns SUCCESS with the window's new key, which is valid from now on; or another status with key 0.
    */
   ciBindMw(
     mw: IbMw,
@@ -296,7 +299,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   }
 
   /**
-   * Posts the invalidation of a window, executed when all requests before it have completed. Direct call.
+   * Posts a request that invalidates a window. It is executed when all requests before it have completed. Direct call.
    *
    * @returns a status as {@link KernelVerbs.ciPostSend}, or NOT_SUPPORTED if the provider has no windows.
    */
@@ -336,7 +339,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     });
   }
 
-  /** Destroys an address handle. Ends in SUCCESS or the HCA's status. */
+  /** Destroys an address handle. Completes with SUCCESS or the HCA's status. */
   ciDestroyAv(av: IbAv, irp: Irp): number {
     const { ahs } = this.tables;
     const verb = (inner: Irp): number => ciDestroyAv(av, inner);

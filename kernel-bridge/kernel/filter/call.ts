@@ -6,7 +6,10 @@ import type { CiUdata } from '../hca-driver/ib-objects.js';
 import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable, type WvFile } from './file-objects.js';
 
-/** Calls a verb with an IRP of its own and returns the IRP; `ended` runs when it completes, possibly at once. */
+/**
+ * Calls a verb with an IRP of its own and returns the IRP; `ended` runs when it completes, possibly before this
+ * returns.
+ */
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   ended: (status: number, information: T | undefined) => void,

@@ -205,10 +205,10 @@ const signalRows: Record<EndpointState, Signals> = {
     lost: to('onLost', 'passiveDisconnect'),
   },
   activeDisconnect: {
-    // Crossing DREQs: both sides succeed.
+    // The DREQs have crossed: Disconnect succeeds on both sides.
     peerDisconnected: to('onDisconnectAnswered', 'disconnected'),
     disconnectAnswered: to('onDisconnectAnswered', 'disconnected'),
-    // The peer no longer knows the connection: equivalent to a DREP.
+    // The peer no longer knows the connection, which is equivalent to a DREP.
     rejected: to('onDisconnectAnswered', 'disconnected'),
     disconnectTimedOut: to('onDisconnectTimedOut', 'disconnected'),
     disconnectCancelled: to('onDisconnectCancelled', 'disconnected'),

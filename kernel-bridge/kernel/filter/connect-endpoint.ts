@@ -70,7 +70,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   protected qp: WvQp | undefined = undefined;
   /** Whether the owner moves the queue pair itself after the peer has disconnected ({@link EpOption}.KEEP_QP). */
   keepQp = false;
-  /** Whether this endpoint has changed the state of its queue pair, which must then end in ERROR. */
+  /** Whether this endpoint has changed the state of its queue pair. If so, the queue pair's final state must be ERROR. */
   protected qpMoved = false;
   /** The connection's P_Key in its port's table; undefined before there is one. */
   partition: number | undefined = undefined;
@@ -248,7 +248,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       return undefined;
     },
 
-    // Reject before the REP: the REQ is withdrawn, and the waiting Connect ends.
+    // Reject before the REP: the REQ is withdrawn, and the waiting Connect completes.
     giveUpConnect(irp) {
       this.abandon();
       this.end(Status.CONNECTION_ABORTED);
@@ -319,7 +319,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       this.reply = reply;
       this.param = {
         ...this.param,
-        // Never more than this side's offer, whatever the REP says.
+        // The depth is never more than this side's offer, whatever the REP says.
         responderResources: Math.min(reply.responderResources, this.param.responderResources),
         initiatorDepth: Math.min(reply.initiatorDepth, this.param.initiatorDepth),
         rnrRetryCount: reply.rnrRetryCount,
@@ -370,7 +370,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       this.abandon();
       this.endAccept(Status.CANCELED);
     },
-    // The DREQ overtook the RTU: the connection was established, and has ended.
+    // The DREQ has overtaken the RTU: the connection was established and has already ended.
     onEstablishedAndGone() {
       this.established();
       this.closedByPeer(Status.CONNECTION_DISCONNECTED);
@@ -476,7 +476,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     this.notifies?.completeAll(reason);
   }
 
-  /** Ends the connection for good: a queue pair whose state was changed always ends in ERROR. */
+  /** Ends the connection permanently: a queue pair whose state was changed is always left in ERROR. */
   protected end(reason: number): void {
     this.connection = undefined;
     this.endReason = reason;
@@ -516,7 +516,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   }
 
   protected cancelOwn(): void {
-    // First, because a cancelled step would end them with another status.
+    // The requests are completed first, because a cancelled step would complete them with another status.
     this.notifies?.cancelAll();
     this.connecting?.cancelAll();
     this.accepting?.cancelAll();

@@ -85,7 +85,7 @@ export interface RequestArguments {
   datagram?: { qpn: number; qkey: number };
   /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that returns a peer. */
   answer?: () => number;
-  /** The same, for a request that completes later. */
+  /** The same, but for a request that completes later. */
   answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
 }
 
@@ -197,7 +197,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
       this.current = cell.failed ?? before;
       return irp.complete(failure);
     } catch (error) {
-      // It was refused before anything was done.
+      // The request was refused before anything was done.
       if (this.current === cell.next) this.current = before;
       throw error;
     }
@@ -214,7 +214,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     this.react(cell.action, data);
   }
 
-  /** Called when its device is gone: pending requests end in `status`. */
+  /** Called when its device is gone: pending requests complete with `status`. */
   deviceLost(status: number): void {
     this.signal('deviceLost', { lost: status });
   }
@@ -374,7 +374,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     this.getRequests?.cancelAll();
   }
 
-  /** Ends everything at once; also for the cleanup of a file. The state becomes `destroying` first. */
+  /** Ends everything immediately; also for the cleanup of a file. The state becomes `destroying` first. */
   destroy(): void {
     this.current = this.tables.destroying;
     // A GetRequest with this endpoint can no longer succeed.

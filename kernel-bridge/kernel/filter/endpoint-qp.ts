@@ -79,18 +79,21 @@ export function accessFor(responderResources: number): number {
   return responderResources === 0 ? write : write | WvAccess.REMOTE_READ | WvAccess.REMOTE_ATOMIC;
 }
 
-/** RNR retries for a receiver: finite without an SRQ, so that a send without a receive ends. */
+/** RNR retries for a receiver: finite without an SRQ, so that a send without a receive completes. */
 export function rnrRetryFor(requested: number, receiverUsesSrq: boolean): number {
   return receiverUsesSrq ? requested : Math.min(requested, RnrRetry.MOST);
 }
 
-/** The largest count stands for a time limit; an application that sets a smaller one gets that number of retries. */
+/** The largest count stands for a time limit; an application that sets a smaller count gets that number of retries. */
 function rnrTimeoutOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
   const { requester, responder } = RnrTimeout;
   return (rnrRetry >= RnrRetry.MOST ? requester : 0) | (peerRnrRetry >= RnrRetry.MOST ? responder : 0);
 }
 
-/** Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is in ERROR: its requests are flushed, and none hangs. */
+/**
+ * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is in ERROR: its requests are
+ * flushed, so that none remains pending.
+ */
 export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   const status = moveToRts(qp, carriedBy[qp.create.type]!, {
     access: accessFor(a.responderResources),
@@ -276,7 +279,7 @@ export function passiveAttributes(
     responderResources,
     initiatorDepth,
     minRnrTimer: rc.minRnrTimerCode,
-    // With 0 a lost packet would wait forever.
+    // With 0, the sender of a lost packet would wait forever.
     ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,

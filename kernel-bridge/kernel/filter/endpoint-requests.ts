@@ -108,7 +108,7 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>, most: n
       `${call.row.name}: retry counts must be from 0 to 7; got ${retryCount} and ${rnrRetryCount}`,
     );
   }
-  // Depths above the device's limits are reduced later; here they only have to fit into a byte.
+  // Depths above the device's limits are reduced later; at this point they only have to fit into a byte.
   const depth = (value: bigint): number => Number(value > 255n ? 255n : value);
   return {
     responderResources: depth(responderResources),

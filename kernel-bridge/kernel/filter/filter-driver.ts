@@ -156,8 +156,8 @@ export class FilterDriver {
   }
 
   /**
-   * Called when an HCA is gone or has failed: pending requests and its endpoints end in `status`. Objects remain until
-   * they are destroyed.
+   * Called when an HCA is gone or has failed: its pending requests and endpoints end with `status`. Objects remain
+   * until they are destroyed.
    */
   deviceLost(hca: Hca, status: number): void {
     for (const file of this.files) {

@@ -245,11 +245,11 @@ export function ciModifyPort(
 }
 
 /**
- * Replaces the P_Key table of a port, as a subnet manager does. The HCA uses it at once for all queue pairs of the
+ * Replaces the P_Key table of a port, as a subnet manager does. The HCA uses it immediately for all queue pairs of the
  * port; a change is a PARTITION event. Pends, because the devices are scanned.
  *
  * @param pkeys - 1 to MaxPkeys values of 16 bits; at least one entry must name a partition (low 15 bits not 0).
- * @returns PENDING; ends in SUCCESS, CANCELED. INVALID_PARAMETER for an invalid table, INVALID_PORT_HANDLE,
+ * @returns PENDING; completes with SUCCESS, CANCELED. INVALID_PARAMETER for an invalid table, INVALID_PORT_HANDLE,
  * NOT_SUPPORTED if the OS owns the table, ACCESS_DENIED for user-mode requests, FILE_FORCED_CLOSED.
  */
 export function ciModifyPkeys(ca: IbCa, portNumber: number, pkeys: readonly number[], irp: Irp): number {

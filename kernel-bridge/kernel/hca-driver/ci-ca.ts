@@ -62,7 +62,8 @@ export function ciOpenCa<C>(
 }
 
 /**
- * Closes an instance. Its event requests end in CANCELED before this returns, and its port capabilities are released.
+ * Closes an instance. Its event requests complete with CANCELED before this returns, and its port capabilities are
+ * released.
  *
  * @returns SUCCESS, DEVICE_BUSY while objects created from it exist.
  */

@@ -62,9 +62,9 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
  * HCA's interface with its Q_Key. The request pends while the interface joins the group (IGMP, MLD).
  *
  * @param lid - ignored on RoCE, but {@link ciDetachMcast} must pass the same.
- * @returns PENDING; ends in SUCCESS, CANCELED, INVALID_HANDLE for a queue pair destroyed in the meantime. NOT_SUPPORTED
- * for one that is not UD, INVALID_ADDRESS for a GID that is not a group, ADDRESS_ALREADY_EXISTS if it is already
- * attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES if the HCA (MaxMulticast,
+ * @returns PENDING; completes with SUCCESS, CANCELED, INVALID_HANDLE for a queue pair destroyed in the meantime.
+ * NOT_SUPPORTED for one that is not UD, INVALID_ADDRESS for a GID that is not a group, ADDRESS_ALREADY_EXISTS if it is
+ * already attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES if the HCA (MaxMulticast,
  * MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.
  */
 export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {

@@ -18,7 +18,7 @@ function store(unreported: number[], event: number): void {
 /**
  * Waits for the HCA's fatal error.
  *
- * @returns PENDING; ends in SUCCESS (close the instance), CANCELED (also when the instance is closed), DEVICE_REMOVED.
+ * @returns PENDING; completes with SUCCESS (close the instance), CANCELED (also when the instance is closed), DEVICE_REMOVED.
  */
 export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
   const refused = refusal(ca);
@@ -31,8 +31,8 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
 /**
  * Waits for a change of a port.
  *
- * @returns PENDING; ends in SUCCESS (Information is the event, one WV_EVENT_* value), CANCELED (also when the instance is
- * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that does not exist.
+ * @returns PENDING; completes with SUCCESS (Information is the event, one WV_EVENT_* value), CANCELED (also when the instance is closed),
+ * DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that does not exist.
  */
 export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number {
   const refused = refusal(ca) ?? (portNumber === 1 ? undefined : Status.INVALID_PORT_HANDLE);
@@ -71,8 +71,8 @@ export function raiseFatalEvent(ca: IbCa): void {
 }
 
 /**
- * Reports a change of an instance's port to its callback, and to one request. `event` is one WV_EVENT_* value: two
- * changes at once are two events.
+ * Reports a change of an instance's port to its callback, and to one request. `event` is one WV_EVENT_* value: two simultaneous changes are
+ * two events.
  */
 export function raisePortEvent(ca: IbCa, event: number): void {
   store(ca.portUnreported, event);
@@ -97,8 +97,8 @@ export function raisePortEvents(hca: Hca, flags: number): void {
 /**
  * Waits for an event of a queue pair. A queue pair with a callback stores no events.
  *
- * @returns PENDING; ends in SUCCESS (Information is the event, as in QpEventType), CANCELED (also when the queue pair is
- * destroyed), DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
+ * @returns PENDING; completes with SUCCESS (Information is the event, as in QpEventType), CANCELED (also when the queue pair is destroyed),
+ * DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
  */
 export function ciGetQpEvent(qp: IbQp, irp: Irp): number {
   const { gone, unplugged, registry } = qp.pd.ca.hca;

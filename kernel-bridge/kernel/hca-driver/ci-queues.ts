@@ -54,7 +54,7 @@ export function ciCreateCq<C>(
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
   if (refused !== Status.SUCCESS) return finish(irp, refused);
-  // Read before anything is created, as it is the client's object.
+  // The value is read before anything is created, because it belongs to the client's object.
   const called = dispatch?.compEvent !== undefined;
   const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
   if (status !== Status.SUCCESS) return finish(irp, status);
@@ -91,7 +91,10 @@ export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp):
   return finish(irp, Status.SUCCESS, 0);
 }
 
-/** Destroys a completion queue. Its event requests end in CANCELED. @returns SUCCESS, DEVICE_BUSY while QPs use it. */
+/**
+ * Destroys a completion queue. Its event requests complete with CANCELED. @returns SUCCESS, DEVICE_BUSY while QPs use
+ * it.
+ */
 export function ciDestroyCq(cq: IbCq, irp: Irp): number {
   if (cq.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
   ciCancelCqEvents(cq);
@@ -147,11 +150,11 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
 
 /**
  * Waits for an event of a completion queue. The IRP's slot is passed to the HCA, which completes it itself and notifies
- * the driver afterwards. IRPs of kernel clients wait in the driver, and so do all IRPs if the HCA cannot complete them
+ * the driver afterwards. IRPs of kernel clients wait in the driver, as do all IRPs if the HCA cannot complete them
  * itself.
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
- * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELED, DEVICE_REMOVED.
+ * @returns PENDING; completes with SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELED, DEVICE_REMOVED.
  * INVALID_PARAMETER for other types, INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
@@ -166,7 +169,7 @@ export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   cq.waiters.add(irp);
   irp.setCancelRoutine((cancelled) => {
     cq.waiters.delete(cancelled);
-    // If the HCA was faster, the caller has its outcome; ours is ignored by the channel.
+    // If the HCA has already completed the request, the caller has that outcome, and the channel ignores ours.
     native.removeCqWaiter?.(cq.handle, slot, serial);
     cancelled.complete(Status.CANCELED);
   });
@@ -194,7 +197,7 @@ export function ciCancelCqEvents(cq: IbCq): void {
   cq.kernelWaits.cancelAll();
 }
 
-/** Ends all event requests of a completion queue in `status`, except those already completed by the HCA. */
+/** Completes all event requests of a completion queue with `status`, except those already completed by the HCA. */
 export function ciEndCqEvents(cq: IbCq, status: number): void {
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
@@ -247,7 +250,7 @@ export function ciCreateQp<C>(
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
   const memoryManagement = (request.qpFlags & QpFlag.MEMORY_MANAGEMENT) !== 0;
-  // Member by member: V8 creates and reads a spread object with so many members slowly.
+  // The members are listed one by one, because V8 creates and reads a spread object with so many members slowly.
   const {
     status,
     qp: handle,

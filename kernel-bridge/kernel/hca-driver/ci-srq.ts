@@ -61,7 +61,8 @@ export function ciCreateSrq<C>(
   });
   if (status !== Status.SUCCESS) return finish(irp, status);
   const srq = new IbSrq(pd, handle, ring.entries, maxSge, context, dispatch ?? {});
-  // Before the limit is armed: an empty queue is below any limit, and the event must find its queue.
+  // The queue is recorded before the limit is armed, because an empty queue is below any limit, and the event must find
+  // its queue.
   registry.srqs.set(handle, srq);
   const armed =
     srqLimit === 0 ? Status.SUCCESS : native.modifySrq(handle, SrqMask.limit, { limit: srqLimit });
@@ -78,7 +79,7 @@ export function ciCreateSrq<C>(
 /**
  * Modifies the size and the limit of a shared receive queue; both are always set. A larger size needs a new ring of the
  * provider, to which the posted receives are moved; without one the size is unchanged and must be sufficient. A limit
- * above 0 is armed again: if fewer receives are already left, its event follows at once.
+ * above 0 is armed again: if fewer receives are already left, its event follows immediately.
  *
  * @returns SUCCESS, BUFFER_OVERFLOW (the posted receives do not fit into the new ring), INVALID_PARAMETER, and the
  * others of {@link ciCreateSrq}. On failure nothing has changed.
@@ -125,7 +126,7 @@ export function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number {
 }
 
 /**
- * Destroys a shared receive queue; its receives never complete. Its event requests end in CANCELED.
+ * Destroys a shared receive queue; its receives never complete. Its event requests complete with CANCELED.
  *
  * @returns SUCCESS, DEVICE_BUSY while queue pairs use it.
  */
@@ -143,8 +144,8 @@ export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
  * Waits for an event of a shared receive queue. Any number of requests may be pending; an event completes all of them.
  * An event without a request is stored for the next one, once for each kind.
  *
- * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR
- * takes no more receives), UNEXPECTED_IO_ERROR (the queue has failed permanently), CANCELED, DEVICE_REMOVED,
+ * @returns PENDING; completes with ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in
+ * ERROR consumes no more receives), UNEXPECTED_IO_ERROR (the queue has failed permanently), CANCELED, DEVICE_REMOVED,
  * FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
@@ -187,7 +188,10 @@ export function raiseSrqEvent(srq: IbSrq, event: number): void {
   report(srq);
 }
 
-/** Reports that a queue pair is in ERROR and no longer takes receives from its shared receive queue (IBA 1 §11.6.3.4). */
+/**
+ * Reports that a queue pair is in ERROR and no longer consumes receives from its shared receive queue (IBA 1
+ * §11.6.3.4).
+ */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
   const { context, dispatch } = srq;
   if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUnreported.add(qp);

@@ -44,7 +44,7 @@ export class HcaDriver {
   private readonly broken = new Set<HcaBackend>();
   /** Number of removed devices that still have references. */
   private removing = 0;
-  /** Called for an HCA that is gone or has failed; its pending requests must end in `status`. */
+  /** Called for an HCA that is gone or has failed; its pending requests must complete with `status`. */
   onLost: (hca: Hca, status: number) => void = () => {};
   /** Called after an HCA's P_Key table was replaced; `before` is the old one. */
   onPartitions: (hca: Hca, before: readonly number[]) => void = () => {};
@@ -212,7 +212,7 @@ export class HcaDriver {
 
   /**
    * Simulates a fatal error: verbs of the open instances return FILE_FORCED_CLOSED from now on, and each instance is
-   * notified. Once all are closed, the HCA works again.
+   * notified. Once all of them are closed, the HCA works again.
    *
    * @returns SUCCESS, NO_SUCH_DEVICE.
    */

@@ -38,7 +38,8 @@ const headersOf = { v4: 20 + 8 + 12 + 16 + 4 + 4, v6: 40 + 8 + 12 + 16 + 4 + 4 }
 
 /**
  * Maximum that this version offers and accepts. It fills the longest jumbo frames of common switches (an MTU of 9216).
- * Over the loopback interface packets of {@link PacketBytes.longest} were slower than these (docs/measurements/log.md).
+ * Over the loopback interface, packets of {@link PacketBytes.longest} were slower than these
+ * (docs/measurements/log.md).
  */
 const mostPacketBytes = 9152;
 
@@ -88,7 +89,7 @@ export const freshMs = 1000;
 
 function sameGid(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== 16 || b.length !== 16) return false;
-  // Compared from the end, where addresses differ.
+  // The comparison starts at the end, where addresses differ.
   for (let index = 15; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -229,7 +230,7 @@ export class PortTable {
     return ports;
   }
 
-  /** Treats a device as removed (true) or present (false) and scans at once: a simulated unplug. */
+  /** Treats a device as removed (true) or present (false) and scans immediately: a simulated unplug. */
   hide(guid: bigint, gone: boolean): void {
     if (gone) this.hidden.add(guid);
     else this.hidden.delete(guid);
@@ -242,7 +243,7 @@ export class PortTable {
     return [...this.ports.values()];
   }
 
-  /** As {@link get}, from the last scan: does not block. */
+  /** The same as {@link get}, but from the last scan: does not block. */
   peek(guid: bigint): KnownPort | undefined {
     return this.ports.get(guid);
   }

@@ -283,7 +283,7 @@ export class IbCq implements WithProvider {
 export interface IbSrqDispatch<C = unknown> {
   /** Fewer receives are left than the limit. */
   limitEvent?(srq: IbSrq, context: C): void;
-  /** A queue pair in ERROR no longer takes receives from the queue. */
+  /** A queue pair in ERROR no longer consumes receives from the queue. */
   lastWqeEvent?(srq: IbSrq, context: C, qp: IbQp): void;
   /** `event` as in SrqEventType: the queue has failed permanently. */
   asyncEvent?(srq: IbSrq, context: C, event: number): void;
@@ -298,7 +298,7 @@ export class IbSrq implements WithProvider {
   readonly waits = new IrpQueue();
   /** Whether the limit was reached while no request was pending. */
   limitUnreported = false;
-  /** Queue pairs that no longer take receives from it, not yet reported to a request. */
+  /** Queue pairs that no longer consume receives from it and were not yet reported to a request. */
   readonly endedUnreported = new Set<IbQp>();
   /** Whether its ring was invalid. */
   broken = false;

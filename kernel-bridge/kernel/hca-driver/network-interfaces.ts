@@ -51,7 +51,7 @@ export interface HostNetwork {
     source: Uint8Array | undefined,
     interfaceIndex: number,
   ): HostRoute | undefined;
-  /** As {@link watch}, for routes. */
+  /** The same as {@link watch}, but for routes. */
   watchRoutes(changed: () => void): (() => void) | undefined;
   /** A text that differs between hosts and network namespaces, and survives a restart if possible. */
   identity(): string;

@@ -224,7 +224,7 @@ export class IoManager {
     this.kernelFiles.delete(file);
     const dispatch = file.device.driver.dispatch;
     this.contain(() => dispatch.cleanup(file));
-    // The cleanup should have completed all requests. The rest is cancelled, or else completed on behalf of the driver.
+    // The cleanup should have completed all requests. Any others are cancelled, or completed on behalf of the driver.
     for (const irp of [...file.outstanding]) {
       this.contain(() => irp.cancel());
       if (!irp.completed) {
@@ -319,7 +319,7 @@ export class IoManager {
 
   /**
    * Opens a file for a kernel client, which closes it with {@link closeFile}. Returns a status on failure;
-   * DEVICE_NOT_READY if its driver does not open it at once.
+   * DEVICE_NOT_READY if its driver does not open it before this returns.
    */
   openFile(name: string): FileObject | number {
     let opened: FileObject | number = Status.DEVICE_NOT_READY;

@@ -440,7 +440,7 @@ export class IrpQueue<C = undefined> {
     return undefined;
   }
 
-  /** Removes an IRP; the caller completes it. Returns false if it is not, or no longer, in the queue. */
+  /** Removes an IRP; the caller completes it. Returns false if it is not (or no longer) in the queue. */
   remove(irp: Irp): boolean {
     if (this.entries?.delete(irp) !== true) return false;
     irp.setCancelRoutine(undefined);

@@ -36,7 +36,8 @@ export class WorkItems {
 
   /**
    * Pends a request until its work item runs. `work` then completes the request, or pends it elsewhere. A request
-   * cancelled before that ends in CANCELED, and `work` does not run; if `work` throws, it ends in INTERNAL_ERROR.
+   * cancelled before that completes with CANCELED, and `work` does not run; if `work` throws, the request completes
+   * with INTERNAL_ERROR.
    *
    * @param ended - Runs before the request is cancelled or `work` begins.
    * @returns PENDING, for the dispatch routine to return.

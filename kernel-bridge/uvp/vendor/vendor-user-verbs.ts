@@ -378,7 +378,7 @@ export class VendorUserVerbs implements UserVerbs {
     qp.end();
   }
 
-  /** The driver writes the state to memory of the provider, so that nothing must be passed on. */
+  /** The driver writes the state to memory of the provider, so nothing has to be passed on. */
   ndModifyQp(qp: VendorQueuePair): UvpQpState {
     const memory = this.#memory;
     memory.clear();

@@ -96,7 +96,7 @@ class ProviderRequest implements OverlappedSource<void> {
     port.expectAt(this.block.ioStatus, () => this.#packet());
   }
 
-  /** Reverts {@link expect}: the request completed or failed at once, without a packet. */
+  /** Reverts {@link expect}: the request completed or failed immediately, without a packet. */
   forget(): void {
     const { port, memory } = this.arrivals.door;
     port.forgetAt(this.block.ioStatus);
@@ -175,7 +175,7 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
    * Issues a request.
    *
    * @param values - returns the arguments before the OVERLAPPED; `input` is the address of the option's bytes
-   * @throws StatusError if it fails at once
+   * @throws StatusError if it fails immediately
    */
   start(
     method: SlotOf<I>,
@@ -209,7 +209,7 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
     throw this.failure(method, status);
   }
 
-  /** As {@link start}, but blocks until the request completes. @throws StatusError with its status */
+  /** The same as {@link start}, but blocks until the request completes. @throws StatusError with its status */
   finish(method: SlotOf<I>, values: (input: Address) => readonly unknown[] = () => []): void {
     this.start(method, values).getResult({ wait: true });
   }
