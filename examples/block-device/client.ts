@@ -45,7 +45,7 @@ export class BlockBuffer {
 }
 
 export class BlockClient implements Disposable {
-  /** As reported by the device. */
+  /** The values reported by the device. */
   readonly blockSize: number = 0;
   readonly blocks: number = 0;
   private readonly provider: IWVProvider;

@@ -36,7 +36,7 @@ import {
   WINDOW,
 } from './protocol.js';
 
-/** Two for each request, and as many whose completions were not polled before the slot's next request. */
+/** There are two for each request, and as many whose completions were not polled before the next request of the slot. */
 const SEND_DEPTH = 4 * WINDOW;
 const CQ_ENTRIES = 4096;
 /** The completion queue has room for all requests that these clients may have posted. */
@@ -215,7 +215,7 @@ class BlockDevice {
   }
 
   private completed({ context, status, opcode, length }: UvpCompletion): void {
-    // Flushed, or the peer has sent an invalid address: its connection has failed.
+    // The request was flushed, or the peer has sent an invalid address. In both cases its connection has failed.
     if (!(context instanceof Slot) || status !== WcStatus.SUCCESS) return;
     if (opcode === WvOpcode.RECEIVE) this.begin(context, length);
     else if (context.reading) {

@@ -1,5 +1,5 @@
 /**
- * Loads the block device, prints its port, and blocks its thread forever: the kernel's thread serves the clients.
+ * Loads the block device, prints its port, and blocks its thread forever, while the kernel's thread serves the clients.
  *
  *   node dist/examples/block-device/server.js [address]
  */

@@ -13,7 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { connect, createServer, type Socket } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
-/** Size in bytes of each read from the file: that of a stream frame. */
+/** Size in bytes of each read from the file, equal to that of a stream frame. */
 const CHUNK = 65_536;
 const DIGEST_BYTES = 32;
 

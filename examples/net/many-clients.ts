@@ -1,5 +1,5 @@
 /**
- * Many clients: each message of one is sent to all others. A client that does not read is disconnected and does not block the others.
+ * Many clients: each message of a client is sent to all others. A client that does not read is disconnected and does not block the others.
  *
  *     node dist/examples/net/many-clients.js serve [port]
  *     node dist/examples/net/many-clients.js join <host> <port> <name>      sends the lines of its input

@@ -25,11 +25,11 @@ async function publish(): Promise<void> {
   }
 
   for (let price = 1; price <= PRICES; price += 1) {
-    // 4000 bytes each; at most 256 KiB are queued per subscriber.
+    // A message has 4000 bytes; at most 256 KiB are queued per subscriber.
     server.broadcast(String(price).padEnd(4000), { maxQueuedBytes: 2 ** 18 });
     if (price % EACH === 0) await Promise.all(awake.map((channel) => channel.receive()));
   }
-  // A higher limit for the last message, so that every subscriber gets it.
+  // The last message has a higher limit, so that every subscriber gets it.
   server.broadcast('end', { maxQueuedBytes: 2 ** 20 });
   for (const child of children) {
     child.send('wake up');

@@ -31,7 +31,7 @@ async function serve(): Promise<void> {
   const server = createChannelServer((channel) => {
     channel.onRequest((bytes) => {
       const number = Number(String(bytes));
-      // Never completes, so that the death of this process interrupts it.
+      // The handler never completes, so that the death of this process interrupts it.
       return number < 0 ? new Promise(() => {}) : String(number ** 2);
     });
   });

@@ -9,7 +9,7 @@ import { type Channel, connectChannel, createChannelServer, NetError } from 'net
 /** Functions that other threads can call by name. */
 const functions: Readonly<Record<string, (...numbers: number[]) => unknown>> = {
   sum: (...numbers) => numbers.reduce((sum, number) => sum + number, 0),
-  // Never completes, so that the end of the thread interrupts it.
+  // The function never completes, so that the end of the thread interrupts it.
   stuck: () => new Promise(() => {}),
 };
 

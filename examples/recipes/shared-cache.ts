@@ -49,7 +49,7 @@ async function worker(name: string): Promise<void> {
       cache.add('refused', 1);
       continue;
     }
-    // Reads the owner's memory: neither a message nor a system call.
+    // This reads the owner's memory, without a message or a system call.
     const session = cache.get(`session ${n % 100}`);
     if (session !== undefined) cache.add('answered', 1);
   }

@@ -38,7 +38,7 @@ export class RequestParser {
 
   push(chunk: Buffer): void {
     this.#size += chunk.length;
-    // Each chunk is longer than the next, so there are only a few even if a request arrives byte by byte.
+    // Each chunk is longer than the next, so there are only a few chunks even if a request arrives byte by byte.
     let last: Uint8Array = chunk;
     while (this.#more.length > 0 && this.#more.at(-1)!.length <= last.length)
       last = Buffer.concat([this.#more.pop()!, last]);

@@ -31,7 +31,7 @@ interface Client {
   readonly id: number;
   readonly stream: Duplex;
   readonly parser: RequestParser;
-  /** Its share of `clientBytes`. */
+  /** The client's share of `clientBytes`. */
   heldBytes: number;
 }
 
@@ -103,7 +103,10 @@ export class RespService {
     stream.once('close', () => this.#forget(client));
   }
 
-  /** Sets the memory that a client holds. While the total exceeds the limit, the client with the most is disconnected; if equal, this one. */
+  /**
+   * Sets the memory that a client holds. While the total exceeds the limit, the client that holds the most memory is disconnected; if
+   * several hold the same amount, this client is.
+   */
   #charge(client: Client, bytes: number): void {
     this.#heldBytes += bytes - client.heldBytes;
     client.heldBytes = bytes;
@@ -121,7 +124,7 @@ export class RespService {
     this.#clients.delete(client);
   }
 
-  /** Replies to all requests that have arrived. False: the stream became full first. */
+  /** Replies to all requests that have arrived. Returns false if the stream became full first. */
   #replyAll({ id, stream, parser }: Client): boolean {
     stream.cork();
     try {
@@ -151,7 +154,7 @@ export class RespService {
     return `-ERR wrong number of arguments for '${name.toLowerCase()}' command\r\n`;
   }
 
-  /** Keeps a copy, because requests share memory. Returns the error, if any. */
+  /** Stores a copy, because requests share memory. Returns the error, if any. */
   #set(key: string, value: Buffer): string | undefined {
     const before = this.#values.get(key);
     const more = value.length + (before === undefined ? key.length + ENTRY_BYTES : -before.length);

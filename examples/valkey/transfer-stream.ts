@@ -1,10 +1,10 @@
 /**
  * A byte stream over a reliable connection, as defined by Valkey's RDMA transport; both roles work alike.
  *
- * Each side has a receive buffer that the other side writes to. A command of 32 bytes, sent as a message, announces it
- * (RegisterXferMemory). Data are RDMA Writes with immediate data, one after the other from the start of the buffer. The immediate
- * is the number of bytes written, and nothing else identifies their location. A full buffer is reused only after its owner has read
- * all of it and has announced it again.
+ * Each side has a receive buffer that the other side writes to. A command of 32 bytes, sent as a message, announces the buffer
+ * (RegisterXferMemory). Data is sent as RDMA Writes with immediate data, one after the other from the start of the buffer. The immediate is
+ * the number of bytes written, and nothing else identifies their location. A full buffer is reused only after its owner has read all of it
+ * and has announced it again.
  */
 import { Duplex } from 'node:stream';
 import {
@@ -36,9 +36,9 @@ const RECEIVES = 1024;
 /** Maximum number of outstanding requests: Writes, and commands. */
 const WRITES = 1008;
 const COMMANDS = 16;
-/** No RDMA Reads; RNR retry 7: waits for a peer that has no Receive posted. */
+/** There are no RDMA Reads. With an RNR retry count of 7, this side waits for a peer that has no Receive posted. */
 export const CONNECT = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 } as const;
-/** One in this many Writes is signaled, and its completion also covers those before it. Fewer completions wake this side less often. */
+/** One in this many Writes is signaled; its completion also covers the Writes before it. Fewer completions wake this side less often. */
 const SIGNAL_EVERY = 64;
 /** Completions per poll, and polls per turn of the event loop, so that a flood cannot block the loop. */
 const BATCH = 64;
@@ -60,15 +60,17 @@ export interface TransferOptions {
   readonly keepAliveMs?: number | undefined;
 }
 
-/** Has the members of `net.Socket` that client libraries use. `end` ends both directions once everything has been acknowledged. */
+/**
+ * A stream with the members of `net.Socket` that client libraries use. `end` ends both directions once everything has been acknowledged.
+ */
 export class TransferStream extends Duplex {
-  /** True until 'connect' is emitted. Data written before that are queued. */
+  /** True until 'connect' is emitted. Data written before that is queued. */
   connecting = true;
   #endpoint: IWVConnectEndpoint | undefined;
   #device: IWVDevice | undefined;
   #cq!: IWVCompletionQueue;
   #qp!: IWVConnectQueuePair;
-  /** The connection has ended. Data that have arrived can still be read. */
+  /** The connection has ended. Data that has arrived can still be read. */
   #over = false;
   // The receive buffer: bytes from #taken to #arrived wait for the reader.
   #received!: Buffer;
@@ -79,7 +81,7 @@ export class TransferStream extends Duplex {
   #remote!: RemoteMemory;
   #remoteLength = 0;
   #remoteAt = 0;
-  // The circular send buffer, by positions in the stream: posted, the last Mark, acknowledged. Then data that wait for room.
+  // The circular send buffer, by positions in the stream: posted, the last Mark, acknowledged. Then the data that waits for room.
   #sending!: Buffer;
   #sendingSge!: [WvSge];
   #posted = 0;
@@ -158,7 +160,7 @@ export class TransferStream extends Duplex {
     naming.writeBigUInt64BE(BigInt(address), Field.ADDRESS);
     naming.writeUInt32BE(receiveBytes, Field.LENGTH);
     naming.writeUInt32BE(rkey, Field.RKEY);
-    // Receives are posted before connecting, so that the peer's first message does not end in RNR.
+    // Receives are posted before connecting, so that the peer's first message does not cause an RNR NAK.
     for (let slot = 0; slot < RECEIVES; slot += 1) this.#receive(slot);
   }
 
@@ -279,7 +281,7 @@ export class TransferStream extends Duplex {
       this.#remoteAt += bytes;
     }
     this.#written = undefined;
-    // Deferred, so that everything else that the program writes now arrives in one `_writev`.
+    // The call is deferred, so that everything else that the program writes now arrives in one `_writev`.
     queueMicrotask(written);
   };
 
@@ -361,7 +363,7 @@ export class TransferStream extends Duplex {
     endpoint?.release();
   }
 
-  /** Fires once, unlike a socket's: client libraries set it before waiting and clear it afterwards. */
+  /** The timeout fires once, unlike a socket's: client libraries set it before waiting and clear it afterwards. */
   setTimeout(ms: number, callback?: () => void): this {
     clearTimeout(this.#timeout);
     if (ms > 0 && callback !== undefined) this.#timeout = setTimeout(callback, ms);

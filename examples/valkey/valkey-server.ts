@@ -23,7 +23,7 @@ export interface ServerOptions extends TransferOptions, RespLimits {
 /** Maximum number of waiting connection requests. */
 const BACKLOG = 511;
 
-/** The server's end of a connection. It replies to GET_FEATURE that it has no features. */
+/** The server's end of a connection. It replies to GET_FEATURE with an empty set of features. */
 class ServerStream extends TransferStream {
   protected override obey(command: Buffer): void {
     const opcode = command.readUInt16BE();

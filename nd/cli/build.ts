@@ -66,7 +66,7 @@ function installedSources(version: string): string | undefined {
 /** Downloads the package into an empty folder with npm, and returns the archive. */
 async function fetchSources(version: string, folder: string): Promise<string> {
   const fetched = ['pack', `${sources}@${version}`, '--pack-destination', folder, '--loglevel=error'];
-  // npx reports where npm is; other package managers lack this.
+  // npx reports where npm is; other package managers do not.
   const [, npm] = /^(.*)np[mx]-cli\.js$/.exec(process.env.npm_execpath ?? '') ?? [];
   if (npm === undefined) await run('npm', fetched);
   else await run(process.execPath, [`${npm}npm-cli.js`, ...fetched]);

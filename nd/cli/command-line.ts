@@ -58,7 +58,7 @@ export function wrongOptions({ issues }: ZodError, command?: Command): void {
   wrongArguments(problems, command);
 }
 
-/** As {@link wrongOptions}, for problems as text. */
+/** The same as {@link wrongOptions}, for problems given as text. */
 export function wrongArguments(problems: readonly string[], command?: Command): void {
   printJsonError(new Error(problems.join('; ')));
   for (const problem of problems) process.stderr.write(`${nameGiven()}: ${problem}\n`);

@@ -44,7 +44,7 @@ export function halfOf(
 /** Serves the other half for other processes until the user or the parent process ends it. */
 export async function serveOtherHalf(options: HalfOptions): Promise<void> {
   const { provider, address, port } = options;
-  // Load it now so that errors are reported now.
+  // The provider is loaded now, so that errors are reported now.
   const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
   for (const spi of spiVersions) {
     if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));

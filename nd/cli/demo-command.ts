@@ -124,7 +124,7 @@ function startRole(role: 'server' | 'client', options: DemoOptions): Role {
         reject,
       );
     });
-    // The error is only for callers that await the promise.
+    // The error concerns only callers that await the promise.
     promise.catch(() => {});
     return promise;
   };

@@ -27,12 +27,12 @@ export class Interrupted extends Error {
 
 let stop: ((signal: NodeJS.Signals) => void) | undefined;
 
-/** Installs handlers for SIGINT and SIGTERM. A command without {@link onInterrupt} ends at once. */
+/** Installs handlers for SIGINT and SIGTERM. A command without {@link onInterrupt} ends immediately. */
 export function handleInterrupts(): void {
   process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
 }
 
-/** Calls `stops` when the user interrupts the command; a second interrupt ends the process at once. Disposing removes the handler. */
+/** Calls `stops` when the user interrupts the command; a second interrupt ends the process immediately. Disposing removes the handler. */
 export function onInterrupt(stops: (signal: NodeJS.Signals) => void): Disposable {
   stop = stops;
   return {

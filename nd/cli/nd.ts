@@ -27,7 +27,7 @@ const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
   completion: async () => (await import('./shell-completion.js')).completionCommand(),
 };
 
-/** The commands to load for a command line: one; none for the version; all for help, completion and unknown names. */
+/** The commands to load for a command line: usually one; none for the version; all for help, completion and unknown names. */
 function namesFor([first = '', second = '']: readonly string[]): readonly string[] {
   const name = first === 'help' ? second : first;
   if (Object.hasOwn(commands, name) && name !== 'completion') return [name];
@@ -66,5 +66,5 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   process.exit(code === 'EPIPE' ? 0 : 1);
 });
 
-// Not awaited, because the package is CommonJS. A rejection ends the process.
+// The promise is not awaited, because the package is CommonJS. A rejection ends the process.
 void main();

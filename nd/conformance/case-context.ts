@@ -336,7 +336,7 @@ export class CaseContext {
 
   /**
    * Checks the results of a number of cancelled Sends to a peer without a Receive; contexts count from `first`. The
-   * provider may have given up the first one before; when it does so is not checked.
+   * provider may already have given up the first one; when it does so is not checked.
    */
   cancelledSends(got: readonly Outcome[], count: number, what: string, first = 0): void {
     this.results(
@@ -385,7 +385,10 @@ export async function statusOf(call: Promise<unknown>): Promise<number> {
   }
 }
 
-/** Returns JSON with the names of failure statuses; no other number in cases is that large. */
+/**
+ * Returns JSON with the names of failure statuses, which are recognized by their size: no other number in cases is that
+ * large.
+ */
 function readable(json: string | undefined): string {
   return (json ?? 'undefined').replace(/\b[23]\d{9}\b/g, (digits) => nameOf(Number(digits)));
 }

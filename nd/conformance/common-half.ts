@@ -48,7 +48,7 @@ export interface AnyLink {
 interface Tracked {
   /** The object of the request. */
   readonly owner: number;
-  /** Undefined if the request failed at once. */
+  /** Undefined if the request failed immediately. */
   readonly request: Request | undefined;
   readonly status: number;
 }
@@ -141,7 +141,7 @@ export abstract class CommonHalf<
     return request === undefined ? status : request.status;
   }
 
-  /** Returns the status of a request; PENDING if it does not end in time. */
+  /** Returns the status of a request; PENDING if it does not complete in time. */
   protected async wait(request: Request): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<number>((resolve) => {
@@ -210,9 +210,9 @@ export abstract class CommonHalf<
   }
 
   /**
-   * Releases all objects: windows, links, listeners, queues, and those of these tables. Forgets the rest. Windows are
-   * released first: on rdma_rxe the destruction of a queue pair waits 50 seconds for windows bound on it (rxe_mw.c,
-   * rxe_do_bind_mw).
+   * Releases all objects: windows, links, listeners, queues, and those of these tables. The other numbers are
+   * forgotten. Windows are released first: on rdma_rxe the destruction of a queue pair waits 50 seconds for windows
+   * bound on it (rxe_mw.c, rxe_do_bind_mw).
    */
   protected releaseAll(...tables: Map<number, { release(): number }>[]): void {
     const release = (table: Map<number, { release(): number }>): void => {
@@ -236,7 +236,7 @@ export abstract class CommonHalf<
       const notification = this.queueOf(cq).notify('any');
       const status = await this.wait(notification);
       if (status === Status.PENDING) {
-        // Reading the state now would find results that the provider has not reported.
+        // Reading the state now would reveal results that the provider has not reported.
         notification.cancel();
         return taken;
       }

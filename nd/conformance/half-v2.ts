@@ -224,7 +224,7 @@ export class HalfV2
   peerData(link: number): PeerData {
     const { connector } = this.linkOf(link);
     const data = [...connector.getPrivateData()];
-    // A reject has data, but no limits.
+    // A rejection has data but no limits.
     let limits = { inbound: 0, outbound: 0 };
     try {
       limits = connector.getReadLimits();

@@ -1,9 +1,9 @@
 /**
  * The methods of a half for conformance cases. The halves are the two sides of a case's connections: in one process, in
- * two, or on two hosts. A case uses only these methods, whose arguments and results can be sent as JSON, so that it is
- * the same in all three.
+ * two, or on two hosts. A case uses only these methods, whose arguments and results can be sent as JSON. It is
+ * therefore the same in all three settings.
  *
- * A half hides the differences between SPI v1 and v2 and passes everything else through: a case identifies objects by
+ * A half hides the differences between SPI v1 and v2 and passes everything else through. A case identifies objects by
  * numbers, and gets statuses as the provider returned them.
  */
 import * as z from 'zod';
@@ -171,7 +171,7 @@ const objectKinds = z.enum(['connector', 'endpoint', 'inbound', 'outbound']);
 
 /**
  * The methods: the schema of each one's arguments, which checks those from the other process. Methods that issue
- * overlapped requests return a number to query the outcome with. A request that failed at once also has an outcome;
+ * overlapped requests return a number to query the outcome with. A request that failed immediately also has an outcome;
  * cases do not distinguish the two.
  */
 export const halfArguments = {

@@ -7,7 +7,7 @@ export type Allocate = (bytes: number) => Uint8Array;
 export interface MemorySource {
   /** Returns zeroed bytes, which stay valid until {@link MemorySource.reset}. */
   take(bytes: number): Uint8Array;
-  /** Ends a case: no memory taken before is in use any longer. */
+  /** Ends a case: memory allocated before is no longer in use. */
   reset(): void;
 }
 
@@ -18,9 +18,8 @@ const CHUNK = 16 << 20;
 const PAGE = 4096;
 
 /**
- * Parts of large allocations, which the next case reuses. Therefore anything that a provider prepares for an
- * allocation, such as a mapping, exists from its second use on, and a case that touches memory of an earlier one is
- * detected.
+ * Parts of large allocations, which the next case reuses. Anything that a provider prepares for an allocation, such as
+ * a mapping, therefore exists from its second use on. A case that accesses memory of an earlier case is also detected.
  */
 export class ChunkedMemory implements MemorySource {
   readonly #chunks: Uint8Array[] = [];

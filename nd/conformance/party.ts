@@ -57,7 +57,7 @@ const answer = z.strictObject({
   error: z.strictObject({ message: z.string(), status: z.number().optional() }).optional(),
 });
 
-/** The failure of a method of the other half: with its provider's status, or without one for a defect. */
+/** The failure of a method of the other half, with the status of its provider, or without a status for a defect. */
 export class HalfError extends Error {
   constructor(
     message: string,
@@ -257,7 +257,7 @@ async function serveConnection(socket: Socket, options: ServeOptions): Promise<v
     const parsed = command.safeParse(parseJson(line));
     if (!parsed.success) throw new Error(`Invalid command: ${line.slice(0, 100)}`);
     const { id, method, args } = parsed.data;
-    // Commands may wait for each other's effects, so none waits for another to end.
+    // Commands may wait for each other's effects, so no command waits for another to complete.
     perform(half, method, args).then(
       (value) => socket.write(answerLine(id, { value: value ?? null })),
       (error: unknown) => socket.write(answerLine(id, { error: described(error) })),

@@ -28,7 +28,7 @@ export interface CaseResult {
   readonly got?: string;
 }
 
-/** A case has at most three steps that wait for something that never happens. */
+/** Maximum number of steps of a case that wait for something that never happens. */
 const CASE_STEPS = 3;
 
 /** Options for running cases. */

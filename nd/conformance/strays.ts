@@ -1,6 +1,6 @@
 /**
- * Errors that a provider under test throws, or rejects with, where nothing waits for them. They fail the current case,
- * not the run.
+ * Errors that a provider under test throws, or rejects with, where nothing waits for them. They make the current case
+ * fail, not the run.
  */
 export class Strays implements Disposable {
   /** Errors without a waiting case, kept for the next one. */

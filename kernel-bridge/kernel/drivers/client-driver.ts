@@ -51,7 +51,7 @@ export function runningDriver(): ClientDriver | undefined {
 export class ClientDriver extends DriverObject {
   /** Set by the entry routine. */
   routines: DriverRoutines = {};
-  /** Whether its devices accept new files, which they do from the end of loading until unloading begins. @internal */
+  /** The driver's devices accept new files once it is loaded, until unloading begins. @internal */
   phase: 'loading' | 'loaded' | 'unloading' = 'loading';
   private readonly served = new Map<number, Served>();
   private readonly devices = new Map<DeviceObject, readonly string[]>();

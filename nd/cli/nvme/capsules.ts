@@ -72,7 +72,7 @@ export const Sgl = {
   IN_CAPSULE: 0x01,
   /** Memory of the host, identified by address and key. */
   KEYED: 0x40,
-  /** As KEYED; the completion also invalidates the key. */
+  /** The same as KEYED, but the completion also invalidates the key. */
   KEYED_INVALIDATE: 0x4f,
 } as const;
 

@@ -58,7 +58,7 @@ const options = z.strictObject({
   /** Delay before the first attempt to reconnect, in ms. It doubles for each further attempt, up to `reconnectMostMs`. */
   reconnectMs: count(1, 600_000).default(100),
   reconnectMostMs: count(1, 600_000).default(5000),
-  /** How long to try to reconnect, in ms; 0: not at all. */
+  /** Maximum time of attempts to reconnect, in ms; 0: none are made. */
   reconnectForMs: count(0, 86_400_000).default(60_000),
 });
 
@@ -262,7 +262,7 @@ export class NvmeController extends EventEmitter<Events> {
       try {
         await this.#connect();
       } catch (failure) {
-        // The target reported that it never will.
+        // The target has reported that a retry can never succeed.
         if (failure instanceof NvmeError && !failure.retryable) break;
         continue;
       }

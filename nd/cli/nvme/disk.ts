@@ -113,7 +113,10 @@ export class Disk {
     return stream;
   }
 
-  /** Creates both. Reading and writing each begin at the start and are independent of each other. */
+  /**
+   * Creates a stream that is both readable and writable. Reading and writing each begin at the start and are
+   * independent of each other.
+   */
   createDuplex(part: Part = {}): Duplex {
     const take = this.#reader(part);
     const put = this.#writer(part);

@@ -50,9 +50,9 @@ export function adminCommands(place: CommandPlace): ReadonlyMap<number, TargetCo
     [Admin.GET_LOG_PAGE, getLog(place)],
     [Admin.SET_FEATURES, setFeatures(place)],
     [Admin.GET_FEATURES, getFeatures(place)],
-    // Completes only on an event, and none occurs.
+    // The command completes only on an event, and no event occurs.
     [Admin.ASYNC_EVENT_REQUEST, { run: () => new Promise(() => {}) }],
-    // Result 1: the command was not aborted.
+    // Result 1 means that the command was not aborted.
     [Admin.ABORT, { run: () => 1n }],
     [Admin.KEEP_ALIVE, { run: () => 0n }],
   ]);

@@ -87,7 +87,7 @@ export class TargetController {
     private readonly expired: () => void,
   ) {}
 
-  /** Whether it accepts commands other than fabrics commands. */
+  /** Whether the controller accepts commands other than fabrics commands. */
   get ready(): boolean {
     return (this.#status & Csts.READY) !== 0;
   }

@@ -116,7 +116,7 @@ export interface Listener {
   release(): void;
 }
 
-/** Private data for the connection request and, once the peer's is known, the reply. */
+/** Private data for the connection request and, once the peer's data is known, for the reply. */
 export interface Joining<C, A> {
   readonly connect?: C;
   readonly accept?: A;
@@ -222,7 +222,7 @@ export type AnyQueue<R> = { notify(type: 'any'): Overlapped<void> } & (
 export async function take<R>(queue: AnyQueue<R>, count = 1, timeoutMs = 30_000): Promise<R[]> {
   const taken: R[] = [];
   for (;;) {
-    // New objects, because a queue refills those of the array.
+    // New objects are created, because a queue refills those of the array.
     const some: R[] = [];
     const wanted = count - taken.length;
     const found = 'poll' in queue ? queue.poll(some, wanted) : queue.getResults(some, wanted);

@@ -37,7 +37,7 @@ import {
   type Which,
 } from './connected-side.js';
 
-/** Moves a new queue pair to INIT, where Receives can be posted. `accessFlags`: rights of the peer. */
+/** Moves a new queue pair to INIT, where Receives can be posted. `accessFlags` are the rights of the peer. */
 export function toInit(qp: IWVConnectQueuePair, accessFlags = 0): void {
   qp.modify(
     { qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags },
@@ -306,7 +306,7 @@ export class SideWv extends Side {
     this.ep = provider.createConnectEndpoint();
   }
 
-  /** Creates a side with another queue pair and endpoint that shares everything else. */
+  /** Creates a side that has its own queue pair and endpoint and shares everything else. */
   with(qp: IWVConnectQueuePair, ep: IWVConnectEndpoint): SideWv {
     return Object.assign(Object.create(SideWv.prototype) as SideWv, this, { qp, ep });
   }

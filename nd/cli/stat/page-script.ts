@@ -58,7 +58,7 @@ const delay = Number(document.body.dataset.delay);
 const total = (rows, value) => rows.reduce((sum, row) => sum + value(row), 0);
 const shown = (frame) => chosen === '' ? frame.rows : frame.rows.filter((row) => keyOf(row) === chosen);
 
-/** The next larger of 1, 2, 5 times a power of ten. */
+/** The next larger number of the form 1, 2 or 5 times a power of ten. */
 const roundUp = (value) => {
   if (value <= 4) return 4;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -175,7 +175,7 @@ const columns = [
 
 const cellOf = ([text, kind = '']) => element('td', kind === '' ? {} : { class: kind, ...(kind.includes('program') && { title: text }) }, text instanceof Node ? text : String(text));
 const fill = (table, head, rows) => {
-  // Keep the focus on the button that was pressed.
+  // The focus stays on the button that was pressed.
   const focus = document.activeElement?.dataset?.sort;
   table.replaceChildren(element('thead', {}, head), element('tbody', {}, ...rows));
   if (focus !== undefined) table.querySelector('[data-sort="' + focus + '"]')?.focus();
@@ -272,7 +272,7 @@ events.addEventListener('view', ({ data }) => {
   latest = JSON.parse(data);
   received = Date.now();
   frames.push(latest);
-  // Only the tables show the lists of a sample.
+  // The lists of a sample are shown only in the tables.
   const before = frames.at(-2);
   if (before !== undefined) for (const row of before.rows) { delete row.pairs; delete row.endpoints; }
   while (frames.length > 0 && latest.at - frames[0].at > 300000) frames.shift();

@@ -143,7 +143,7 @@ function absence(pid: number): string {
   } catch {
     return `Process ${pid} does not exist.`;
   }
-  // This includes root, which can only observe processes of root.
+  // This also applies to root, which can only observe processes of root.
   if (user !== process.geteuid?.())
     return `Process ${pid} belongs to another user; only processes of this user can be observed.`;
   return `Process ${pid} does not use the software HCA. \`nd stat\` lists the processes that do. ${REAL}`;

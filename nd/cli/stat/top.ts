@@ -208,7 +208,7 @@ async function watch(
   const most = views ?? (onScreen || json ? Number.POSITIVE_INFINITY : 1);
   const screen = onScreen ? new Screen(sort, stop) : undefined;
   try {
-    // The first sample has no rates, but a screen should show something at once.
+    // The first sample has no rates, but a screen should show something immediately.
     screen?.show(await takeSample());
     if (screen === undefined) await takeSample();
     for (let shown = 0; shown < most && (await pause(delay * 1000, signal)); shown++) {

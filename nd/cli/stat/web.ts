@@ -133,7 +133,7 @@ class Pages {
 
 /**
  * The connections of the server. If there are too many unidentified ones, the oldest is closed, so that they cannot block others: a browser
- * sends the right path at once and is then kept.
+ * sends the right path immediately and is then kept.
  */
 class Connections {
   /** In order of arrival. */

@@ -17,8 +17,8 @@ export function access(
 const BYTES = 4096;
 
 /**
- * The memory that an access targets, if not the first bytes of far's memory, and the part of it that the access may
- * change.
+ * The memory that an access targets (by default the first bytes of far's memory), and the part of it that the access
+ * may change.
  */
 interface Aim {
   readonly memory?: number;

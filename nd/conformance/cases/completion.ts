@@ -57,7 +57,7 @@ group.add(
     await far.post(...receives(10));
     await near.post(...sends(9, 64, 0, SILENT_SUCCESS), ...sends(1));
     await near.done(1);
-    // Once the last one is reported, those before it have arrived as well.
+    // Once the last completion is reported, those before it have arrived as well.
     const [seen] = await far.received(1);
     t.results([seen!], [[0, SUCCESS]], 'The first Receive');
     await t.refused(
@@ -228,7 +228,7 @@ group.add(
   },
 );
 
-/** Waits until an end has been notified of a Send of its own, so that all earlier events have been reported. */
+/** Waits until an end has been notified of one of its own Sends, so that all earlier events have been reported. */
 async function awaitOwnNotify(t: CaseContext, end: End, peer: End): Promise<void> {
   const notified = await end.party.notify(end.outbound, 'any');
   await peer.post(...receives(1));

@@ -30,7 +30,7 @@ group.add('register-whole', '§IND2MemoryRegion::Register, §INDAdapter::Registe
   for (let i = 0; i < 3; i += 1) {
     t.same(await t.far.peek(far.memory, i * 50, 50), expected, `Bytes of registration ${i}`);
   }
-  // One of them ends; the others remain.
+  // One registration ends; the others remain.
   await t.ends(t.near, await t.near.deregister(again[0]!), SUCCESS, 'Deregister');
   await far.post(...receives(1, 50, 3));
   await near.post({ op: 'send', context: 3, pieces: [{ memory: again[1]!, at: 0, length: 50 }] });
@@ -60,7 +60,7 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
         };
         if (op === 'send') await far.post(...receives(1, 1000));
         const status = await near.postStatus(post);
-        // The HCA detects it, not the call.
+        // The HCA detects the violation, not the call.
         t.status(status, SUCCESS, `Posting a ${op} whose local memory ends ${at} bytes beyond it`);
         if (op === 'receive') await far.post(...sends(1, length));
         const cq = op === 'receive' ? near.inbound : near.outbound;
@@ -128,7 +128,7 @@ for (const op of ['read', 'write'] as const) {
     group.add(`window-${where}-${op}`, '§IND2QueuePair::Bind: bounds of a window', async (t) => {
       const { near, far } = await t.pair();
       const { target } = await far.open(READ_WRITE, 1000, 500);
-      // Inside the window anything may have changed, but nothing outside.
+      // Anything inside the window may have changed, but nothing outside it.
       await mustFail(
         t,
         near,
@@ -207,7 +207,7 @@ group.add('deregister-bound', '§IND2MemoryRegion::Deregister: DEVICE_BUSY with 
     Status.DEVICE_BUSY,
     'Deregister with a bound window',
   );
-  // It stays registered.
+  // The memory stays registered.
   await near.post({ op: 'invalidate', context: 'i', window });
   t.results(await near.done(1), [['i', SUCCESS]], 'Invalidate');
   await t.ends(t.near, await t.near.deregister(near.memory), SUCCESS, 'Deregister after Invalidate');

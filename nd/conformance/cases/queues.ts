@@ -183,7 +183,7 @@ group.add('silent-failure', '§ND_OP_FLAG_SILENT_SUCCESS: failures have a result
 
 group.add('silent-flushed', '§ND_OP_FLAG_SILENT_SUCCESS: flushed requests have a result', async (t) => {
   const { near } = await t.pair();
-  // Without a Receive the first waits for the peer, and the others wait for the first.
+  // Without a Receive, the first Send waits for the peer, and the others wait for the first.
   await near.party.inOneTurn([
     ['post', near.link, sends(4, 64, 0, SILENT_SUCCESS)],
     ['flush', near.link],

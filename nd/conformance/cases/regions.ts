@@ -96,7 +96,7 @@ for (const op of ['read', 'write'] as const) {
           await near.post(post);
           t.results(await near.done(1), [['a', SUCCESS]], what);
         } else {
-          // Inside the region anything may have changed.
+          // Anything inside the region may have changed.
           await mustFail(t, near, far, post, what, at < 4096 ? { memory, open: [0, 4096] } : { memory });
         }
       }

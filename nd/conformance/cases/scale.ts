@@ -1,4 +1,4 @@
-/** Many objects at once. */
+/** Many objects at the same time. */
 import { CANCELED, End, receives, SUCCESS, sends } from '../case-context.js';
 import { Group } from './define.js';
 

@@ -226,7 +226,7 @@ group.add('inline', '§ND_OP_FLAG_INLINE, §INDConnector::CreateEndpoint: inline
   const flags = INLINE[t.spi];
   const plain = Array.from({ length: maxInline }, (_, i) => (i * 3 + 1) & 0xff);
   await far.post(...receives(2, 4096));
-  // The bytes belong to the caller again as soon as the call returns.
+  // The caller may change the bytes as soon as the call has returned.
   await near.post({
     op: 'send',
     context: 1,
@@ -370,9 +370,10 @@ group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t
 
 group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
   const length = 4 << 20;
-  // Short, so that a provider without the fence executes it at once.
+  // The request is short, so that a provider without the fence executes it immediately.
   const tail = 256;
-  // Several, so that the last one is still outstanding when a provider without the fence executes the request after it.
+  // There are several, so that the last one is still outstanding when a provider without the fence executes the request
+  // after it.
   const reads = 8;
   const { near, far } = await t.pair({
     near: { memory: length, requests: 2 * reads },

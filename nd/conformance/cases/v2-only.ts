@@ -272,7 +272,7 @@ group.add(
     );
     const [received] = await far.received(1);
     t.same([received?.type, received?.bytes, received?.link], [RECEIVE, 40, far.link], 'The Receive');
-    // Cancelled requests report the same.
+    // Cancelled requests report the same values.
     await t.near.inOneTurn([
       ['post', near.link, [...receives(1, 64, 9), ...sends(2, 64, 10)]],
       ['flush', near.link],
@@ -435,7 +435,8 @@ group.add(
     ];
     for (const [post, refused] of posts) {
       const status = await near.postStatus(post);
-      // Only Send and Write must refuse them; other requests may accept them, but must then be executed correctly.
+      // Only Send and Write must refuse unknown flags; other requests may accept them, but must then be executed
+      // correctly.
       if (status !== refused && status !== SUCCESS) {
         throw new Violation(
           `${post.op} with unknown flags`,

@@ -68,7 +68,7 @@ group.add('bind-new-token', '§IND2MemoryWindow::GetRemoteToken: changes with ev
       { op: 'bind', context: 1, window, length: 4096, flags: READ_WRITE },
     )
     .catch(async () => {
-      // It may be bound again once the result of Invalidate was taken, but not before.
+      // The window may be bound again once the result of Invalidate has been taken, but not before.
       t.run(await far.done(1), 1, SUCCESS, 'Invalidate');
       return [
         undefined,
@@ -201,7 +201,7 @@ group.add(
       ],
       "The peer's Receive and the result of its window",
     );
-    // The owner may bind it again, and the peer has lost its access.
+    // The owner may bind the window again, and the peer has lost its access.
     await far.post({ op: 'bind', context: 'b', window, length: 64, flags: READ_WRITE });
     t.results(await far.done(1), [['b', SUCCESS]], 'Bind of the window after SendAndInvalidate');
     await near.post(access('read', target, 100));

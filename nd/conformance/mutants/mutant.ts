@@ -1,4 +1,7 @@
-/** Deliberately broken providers: this package's, with one rule of the SPI broken. The suite must detect each. */
+/**
+ * Deliberately broken providers: the provider of this package with one rule of the SPI broken. The suite must detect
+ * each of them.
+ */
 import type {
   IND2Adapter,
   IND2CompletionQueue,
@@ -110,7 +113,7 @@ export function mutantV2(name: string, breaks: string, cases: string, hooks: Hoo
   return { name, breaks, spi: 'v2', cases, apply: (provider) => apply(provider as IND2Provider) };
 }
 
-/** Runs a call; if it fails with a status, does something else instead. */
+/** Runs a call; if the call fails with a status, does something else instead. */
 export function insteadOf<T>(status: number, call: () => T, instead: () => T): T {
   try {
     return call();

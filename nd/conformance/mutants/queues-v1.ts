@@ -179,7 +179,7 @@ export const queueMutants: readonly Mutant[] = [
             try {
               cancel();
             } catch {
-              // It has been released meanwhile.
+              // The queue has been released in the meantime.
             }
           });
         });

@@ -4,7 +4,7 @@ import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
-/** Remote memory of a request of 0 bytes, which needs none. */
+/** Remote memory for a request of 0 bytes, which needs no memory. */
 const nowhere = new NdMwDescriptor(0n, 0n, 0);
 
 /** Returns the length of memory, which the cases give as an object. */

@@ -391,8 +391,8 @@ const SHORT_TRIP_MS = 1;
 const MOST_TRIPS = 5;
 
 /**
- * Requests the owner's description of the map, and measures how far its clock is behind this host's, with an error of at most half the
- * shortest round trip.
+ * Requests the owner's description of the map, and measures how far the owner's clock is behind this host's, with an error of at most half
+ * the shortest round trip.
  */
 async function describe(channel: Channel): Promise<{ description: MapDescription; behind: number }> {
   let shortest = Number.POSITIVE_INFINITY;

@@ -36,9 +36,9 @@ const REQUESTS = 16;
 
 /** Location and sizes of a shared map, and other options. */
 export interface SharedMapOptions {
-  /** The name that processes of this user on this host use to open it, as in `listen({ name })`. Replaces `port` and `host`. */
+  /** The name under which processes of this user on this host open the map, as in `listen({ name })`. Replaces `port` and `host`. */
   readonly name?: string | undefined;
-  /** The port on which it can be opened; 0: a free one. Every client that can connect to it can read and change the map. */
+  /** The port on which it can be opened; 0: a free one. Every client that can connect to the port can read and change the map. */
   readonly port?: number | undefined;
   /** The local address for `port`; default `'localhost'`. */
   readonly host?: string | undefined;
@@ -86,9 +86,9 @@ export function encodeValue(codec: Codec<unknown>, value: unknown, most: number)
  * A map in memory that other processes read, for example as a cache. Only its owner changes entries, so readers never wait for a lock,
  * and a process that dies cannot leave one locked. When the owner closes the map or dies, all views end.
  *
- * When memory is needed, entries are evicted: the oldest that neither the owner nor a view has used recently (CLOCK). Views report a
- * fraction of their reads. A key has sixteen possible slots. If all are taken, one of their entries is evicted, which in a full map happens
- * for one key in 100,000. Expired entries are no longer found; they are removed when others are stored.
+ * When memory is needed, entries are evicted, beginning with the oldest that neither the owner nor a view has used recently (CLOCK). Views
+ * report a fraction of their reads. A key has sixteen possible slots. If all of them are in use, one of their entries is evicted. In a full
+ * map this happens for one key in 100,000. Expired entries are no longer found; they are removed when others are stored.
  * @example
  * ```ts
  * const map = await createSharedMap({ name: 'sessions', entries: 100_000, codec: 'json' });
@@ -187,7 +187,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return length;
   }
 
-  /** Whether there is an entry with this key. @category Read */
+  /** Returns whether there is an entry with this key. @category Read */
   has(key: string): boolean {
     this.#checkOpen('has');
     return this.#reader.has(key);
@@ -290,7 +290,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
         for (let at = 0; at + 4 <= slots.length; at += 4) this.#store.touch(slots.readUInt32LE(at));
       await channel.close();
     } catch {
-      // The view has ended, which is reported to its program there.
+      // The view has ended, which the view reports to its own program.
     }
   }
 

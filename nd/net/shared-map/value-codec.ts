@@ -8,7 +8,7 @@ import { wrongType, wrongValue } from '../base/checks.js';
 export interface Codec<V> {
   /** Encodes a value. */
   encode(value: V): Uint8Array;
-  /** Decodes a value. The bytes belong to the callee. */
+  /** Decodes a value. The bytes belong to the codec from then on. */
   decode(bytes: Buffer): V;
 }
 

@@ -4,7 +4,7 @@ import { uncaught } from '../base/emit.js';
 
 /** Reads into a buffer of the program instead of allocating a chunk for each `'data'` event, as `onread` of `node:net` does. */
 export interface OnReadOptions {
-  /** The buffer of at least one byte, which is reused for each read, or a function that returns a buffer for the next read. */
+  /** A buffer of at least one byte, which is reused for each read, or a function that returns a buffer for the next read. */
   readonly buffer: Uint8Array | (() => Uint8Array);
   /**
    * Called with the number of bytes read and the buffer, which contains them from offset 0. A reused buffer is overwritten after the

@@ -76,7 +76,7 @@ function drop(pieces: Uint8Array[], part: readonly Uint8Array[]): void {
 export class Socket extends Duplex {
   readonly #options: { readonly slots: number; readonly slotBytes: number; readonly ringBytes: number };
   #link: Link | undefined;
-  /** The current write and how much of it was sent. */
+  /** The current write and the number of its bytes that were sent. */
   #pieces: Uint8Array[] = [];
   #written: Callback | undefined;
   /** Bytes of the current write. */
@@ -105,7 +105,7 @@ export class Socket extends Duplex {
       ...defaults,
       ...defined(options),
     };
-    // As in net.Socket, 'close' has an argument.
+    // As in `net.Socket`, 'close' has an argument.
     checkSizes({ slots, slotBytes, ringBytes, highWaterMark });
     super({
       allowHalfOpen,
@@ -156,7 +156,7 @@ export class Socket extends Duplex {
     return this.#link === undefined && !this.destroyed;
   }
 
-  /** Whether it is not connected, either not yet or no longer, as in `net.Socket`. @category Connect */
+  /** Whether the socket is not connected (not yet or no longer), as in `net.Socket`. @category Connect */
   get pending(): boolean {
     return this.destroyed || this.#link === undefined || this.#link.over;
   }
@@ -332,14 +332,14 @@ export class Socket extends Duplex {
     this.#giveUnread();
   }
 
-  /** As in `node:net`; also stops calls of the `onread` callback. @category Flow */
+  /** Pauses reading, as in `node:net`; also stops calls of the `onread` callback. @category Flow */
   override pause(): this {
     if (this.#onRead !== undefined) this.#flowing = false;
     return super.pause();
   }
 
   /**
-   * As in `node:net`; also resumes calls of the `onread` callback after {@link pause} or a callback that returned false.
+   * Resumes reading, as in `node:net`; also resumes calls of the `onread` callback after {@link pause} or a callback that returned false.
    * @category Flow
    */
   override resume(): this {
@@ -394,7 +394,7 @@ export class Socket extends Duplex {
     }
     this.#destroying = callback;
     this.#destroyError = error;
-    // Without an error, send END, as net.Socket sends a FIN. The last Sends may still be in flight.
+    // Without an error, END is sent, as `net.Socket` sends a FIN. The last Sends may still be in flight.
     const clean = error === null && !this.#resets;
     if (clean && !this.#endSent && this.#pieces.length === 0 && link.takes(Frame.END, 0)) {
       this.#endSent = true;
@@ -410,7 +410,7 @@ export class Socket extends Duplex {
     process.nextTick(() => this.emit('close', error !== null));
   }
 
-  /** Sends written data while credits last, then END. */
+  /** Sends written data while there are credits, then END. */
   #pump(): void {
     const link = this.#link;
     if (link === undefined) return;
@@ -449,7 +449,7 @@ export class Socket extends Duplex {
       }
     }
     if (!link.takes(Frame.DATA, Math.min(first, link.most))) return false;
-    // The open slot may have room for this frame only.
+    // The open slot may have room for only this frame.
     const { part, bytes } = partOf(pieces, link.most, (length) => link.takes(Frame.DATA, length));
     drop(pieces, part);
     link.sendPieces(Frame.DATA, part, bytes);
@@ -464,7 +464,7 @@ export class Socket extends Duplex {
       link.release(slot);
       this.#endReceived = true;
       this.#giveUnread();
-      // There may be no reader. With no bytes left, this ends the stream.
+      // There may be no reader. If no bytes are left, this call ends the stream.
       this.read(0);
     } else if (length === 0) link.release(slot);
     else if (this.#flowing && this.#unread.empty && this.#onRead === undefined) {
@@ -510,7 +510,7 @@ export class Socket extends Duplex {
     return `Socket {${peer} ${state}, ${this.bytesRead} bytes read, ${this.bytesWritten} written }`;
   }
 
-  /** As in `net.Socket`: `'opening'`, `'open'`, `'readOnly'`, `'writeOnly'` or `'closed'`. @category Connect */
+  /** The state as in `net.Socket`: `'opening'`, `'open'`, `'readOnly'`, `'writeOnly'` or `'closed'`. @category Connect */
   get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed' {
     if (this.connecting) return 'opening';
     if (this.readable && this.writable) return 'open';
