@@ -473,7 +473,7 @@ export interface WvConnectParam {
 
 /** Attributes of an endpoint's connection: addresses, device, and the peer's last private data. */
 export interface WvConnectAttributes {
-  /** This side's address and port; the IPv4 wildcard if none is bound. */
+  /** This side's address and port, or the IPv4 wildcard if no address is bound. */
   readonly localAddress: SocketAddress;
   /** The peer's address and port; undefined without a peer. */
   readonly peerAddress: SocketAddress | undefined;

@@ -76,5 +76,5 @@ export class RemoteMemory implements RemoteMemoryRef {
   }
 }
 
-// As for MemoryRegion: gives its fields their widest representation from the start.
+// As for MemoryRegion, this gives the fields of the class their widest representation from the start.
 new RemoteMemory({ address: 0xffff_ffff_ffff_ffffn, rkey: 0xffff_ffff });

@@ -52,7 +52,7 @@ async function take(socket: Socket, folder: string): Promise<void> {
   const temporary = join(folder, `.incoming-${process.pid}-${socket.remotePort}`);
   let name = '';
   try {
-    // The sender chooses the name but not the folder.
+    // The sender chooses the name, but not the folder.
     const file = behindName(socket, (given) => (name = basename(given)));
     await pipeline(digested(file, hash), createWriteStream(temporary));
     if (name === '' || name === '.' || name === '..')

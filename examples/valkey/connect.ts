@@ -29,7 +29,7 @@ async function dial(stream: TransferStream, options: ValkeyOptions): Promise<voi
   const { address, family } = await lookup(host);
   if (stream.destroyed) return;
   const peer = { address, port, family: family === 6 ? 6 : 4 } as const;
-  // Objects created from it keep it open.
+  // Objects created from the provider keep it open.
   using provider = openProvider(kernel);
   const { device, addressVector } = provider.resolvePath(peer);
   const local = { ...peer, address: addressOf(gidOf(addressVector.sourceGid)), port: 0 };

@@ -150,7 +150,7 @@ export class TransferStream extends Duplex {
     this.#received = zeros(receiveBytes);
     this.#sending = zeros(sendBytes);
     this.#commands = zeros((RECEIVES + 4) * COMMAND_BYTES);
-    // The peer can write to this buffer only.
+    // The peer can write only to this buffer.
     const { address, rkey } = pd.registerMemory(this.#received, WvAccess.REMOTE_WRITE);
     this.#sendingSge = [{ region: pd.registerMemory(this.#sending, 0), offset: 0, length: 0 }];
     const region = pd.registerMemory(this.#commands, WvAccess.LOCAL_WRITE);
@@ -325,7 +325,7 @@ export class TransferStream extends Duplex {
   };
 
   #disconnected(error: unknown): void {
-    // Processes what arrived before the disconnect.
+    // Processes data that arrived before the disconnect.
     if (!this.#over) this.#poll(RECEIVES + WRITES + COMMANDS);
     if (this.#over) return;
     const ended = (error as StatusError).status === Status.CONNECTION_DISCONNECTED;

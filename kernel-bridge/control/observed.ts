@@ -13,7 +13,7 @@ const MOST_MS = 60_000;
 export interface ObservedKernel {
   /** The process id; 0 if the process is in another PID namespace. */
   readonly pid: number;
-  /** Its slot on this host: the high byte of its queue pair numbers. */
+  /** The kernel's slot on this host, which is the high byte of its queue pair numbers. */
   readonly slot: number;
   /** The statistics. Undefined: none were returned, for the reason in `problem`. */
   readonly statistics?: KernelStatistics;
@@ -110,7 +110,7 @@ export async function readObserved(
     try {
       statistics = statisticsSchema.parse(printable(JSON.parse(new TextDecoder().decode(text))));
     } catch {
-      // Not a process of this package.
+      // The sender is not a process of this package.
     }
     // The OS's process id is more reliable than the one reported by the process.
     const id = pid === 0 ? (statistics?.pid ?? 0) : pid;

@@ -245,12 +245,12 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#toPromise().then(onFulfilled, onRejected);
   }
 
-  /** As in a promise. @category Complete */
+  /** The same as in a promise. @category Complete */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#toPromise().catch(onRejected);
   }
 
-  /** As in a promise. @category Complete */
+  /** The same as in a promise. @category Complete */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.#toPromise().finally(onFinally);
   }

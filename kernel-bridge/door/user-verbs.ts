@@ -47,7 +47,7 @@ export interface UvpMemory {
    * detached.
    */
   readonly bytes?: Uint8Array | undefined;
-  /** The same as words, if the memory is word-aligned. */
+  /** The same memory as words, if it is word-aligned. */
   readonly words?: Uint32Array | undefined;
 }
 
@@ -234,7 +234,7 @@ export interface UvpQpCreate {
   readonly sendCq: UvpHandle;
   /** The UVP's object of the completion queue of receives. */
   readonly receiveCq: UvpHandle;
-  /** Its shared receive queue; its own receive depth and SGEs are then ignored. */
+  /** The shared receive queue of the queue pair, whose own receive depth and SGEs are then ignored. */
   readonly srq?: UvpHandle | undefined;
   /** The caller's value, returned as `qpContext` of completions. */
   readonly context: unknown;
@@ -257,7 +257,7 @@ export interface UvpQpCreate {
   readonly responderResources?: number | undefined;
   /** Whether every send generates a completion, with or without SIGNALED. */
   readonly signalSends?: boolean | undefined;
-  /** Whether it accepts fast registration requests. */
+  /** Whether the queue pair accepts fast registration requests. */
   readonly memoryManagement?: boolean | undefined;
 }
 
@@ -285,7 +285,7 @@ export interface UvpPin {
   readonly address: number;
   /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;
-  /** Whether it is memory from `allocate()`, which peers can map; absent: it is not. */
+  /** Whether the memory is from `allocate()`, so that peers can map it; absent: it is not. */
   readonly allocated?: boolean | undefined;
 }
 
@@ -391,7 +391,7 @@ export interface UserVerbs {
    * @category Post
    */
   fastRegion?(lkey: number): UvpHandle;
-  /** Its key after the latest FAST_REGISTER. @category Memory */
+  /** The region's key after the latest FAST_REGISTER. @category Memory */
   fastRegionKey?(region: UvpHandle): number;
   /** The window's key after its latest bind. @category Memory */
   mwRkey?(mw: UvpHandle): number;

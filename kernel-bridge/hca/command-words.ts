@@ -61,7 +61,7 @@ type Commands =
  */
 export type RawCommands = Readonly<Record<Commands, RawCommand>> & Pick<HcaCommands, 'queryQp'>;
 
-/** The commands of {@link HcaCommands} over those of native code. `owner`: the owner of created objects. */
+/** The commands of {@link HcaCommands} over those of native code. `owner` is the owner of created objects. */
 export function commandsOf(raw: RawCommands, shared: SharedWords, owner: () => number) {
   // Objects with this many members are slow to read.
   const { createQp, modifyQp, connectQp } = raw;

@@ -8,9 +8,9 @@ export { CallOutcome, ChannelMajor, SlotState } from '../schema/generated/number
 export interface NativeChannel {
   /** The channel's number for {@link AddonBinding.serveChannel}; process-wide. */
   readonly id: number;
-  /** One word per slot, {@link SlotState}; changes without a call, from any thread. */
+  /** One word per slot, a {@link SlotState}, which any thread may change without a call. */
   readonly states: Int32Array;
-  /** One word. Its change invalidates the user-side caches ({@link ServedChannel.newCacheEpoch}). */
+  /** One word, whose change invalidates the user-side caches ({@link ServedChannel.newCacheEpoch}). */
   readonly cacheEpoch: Int32Array;
   /**
    * Copies the input and passes the request to the kernel. Returns the slot, or -1 if all slots are in use. With

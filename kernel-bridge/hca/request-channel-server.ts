@@ -11,7 +11,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   acceptNotifications(): void;
   /** The latest request as slot (all bits set without a request), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
-  /** Its input, up to the length of this memory. */
+  /** The input of that request, up to the length of this memory. */
   readonly requestBytes: Uint8Array;
   /** The whole input of a longer request; callable once. */
   longInput(): Uint8Array;

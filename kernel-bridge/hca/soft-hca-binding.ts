@@ -139,9 +139,9 @@ export interface NativeInterface {
   index: number;
   /** Maximum size of an IP packet in bytes. */
   mtu: number;
-  /** Whether it is enabled (IFF_UP). */
+  /** Whether the interface is enabled (IFF_UP). */
   up: boolean;
-  /** Whether it has a carrier, or is of a kind without one (IFF_RUNNING). */
+  /** Whether the interface has a carrier, or is of a kind without one (IFF_RUNNING). */
   running: boolean;
   /** Link-layer address; 6 bytes for Ethernet, all zero for loopback, empty for tunnels. */
   mac: Uint8Array;

@@ -38,7 +38,7 @@ export interface UserHca {
     pin: number;
     address: number;
     detachable: boolean;
-    /** Whether it is memory of {@link AddonBinding.allocateShared}. */
+    /** Whether the memory is that of {@link AddonBinding.allocateShared}. */
     allocated?: boolean;
   };
   unpin(pin: number): void;

@@ -267,7 +267,10 @@ export const EpOption = {
    * immediately. With 1 the queue pair keeps its state until Disconnect.
    */
   KEEP_QP: 0x8000_0001,
-  /** This package's addition, before Listen. A P_Key (big-endian, 2 bytes): requests from other partitions are refused. */
+  /**
+   * This package's addition, for use before Listen: a P_Key (big-endian, 2 bytes). Requests from other partitions are
+   * refused.
+   */
   PARTITION: 0x8000_0002,
 } as const;
 
@@ -277,13 +280,15 @@ export const WvEvent = {
   ERROR: 0x1,
   /** The port went up or down. */
   STATE: 0x2,
-  /** Its GID table has changed: an IP address was added or removed. */
+  /** The GID table of the port has changed: an IP address was added or removed. */
   ADDRESS: 0x4,
-  /** Its link address has changed: the LID or the MAC. */
+  /** The link address of the port has changed: the LID or the MAC. */
   LINK_ADDRESS: 0x8,
-  /** Its P_Key table has changed. */
+  /** The P_Key table of the port has changed. */
   PARTITION: 0x10,
-  /** Its management has changed: the subnet manager, or the port's capabilities (CiModifyCa, CiModifyPort). */
+  /**
+   * The management of the port has changed: the subnet manager, or the port's capabilities (CiModifyCa, CiModifyPort).
+   */
   MANAGEMENT: 0x20,
 } as const;
 

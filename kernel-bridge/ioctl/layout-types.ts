@@ -72,7 +72,7 @@ export interface FieldInfo {
   readonly size: number;
   /** The name of its {@link FieldType}. */
   readonly type: string;
-  /** Whether it is padding, which a value does not have. */
+  /** Whether the field is padding, which a value does not have. */
   readonly reserved: boolean;
 }
 

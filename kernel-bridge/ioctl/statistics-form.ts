@@ -25,7 +25,7 @@ export interface ConnectionStatistics {
   readonly local: string;
   /** The peer's address and port; empty if it has none. */
   readonly remote: string;
-  /** Its queue pair number; 0: none. */
+  /** The endpoint's queue pair number; 0: none. */
   readonly qpn: number;
 }
 

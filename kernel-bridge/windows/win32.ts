@@ -273,7 +273,7 @@ function allocate(koffi: Koffi, bytes: number): NativeMemory {
   try {
     if (bytes <= mostBytes) memory = koffi.alloc('uint8_t', bytes);
   } catch {
-    // Reported below.
+    // The failure is reported below.
   }
   if (memory === undefined || memory === null) {
     throw new StatusError(

@@ -2,7 +2,7 @@
 
 /** Fills a buffer with pseudo-random 32-bit words of this seed (xorshift32), and the remaining bytes. */
 export function fillPattern(bytes: Uint8Array, seed: number): void {
-  // A state of 0 would never change.
+  // The generator would never leave a state of 0.
   let state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
   const words = new Uint32Array(Math.ceil(bytes.length / 4));
   for (let i = 0; i < words.length; i += 1) {

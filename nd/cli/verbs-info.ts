@@ -27,7 +27,7 @@ const PhysicalState = { SLEEP: 1, POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP:
 /** An entry of a GID table. */
 export interface GidInfo {
   readonly index: number;
-  /** 32 hexadecimal digits in groups of four. */
+  /** The GID as 32 hexadecimal digits in groups of four. */
   readonly gid: string;
   /** The GID as an IP address. */
   readonly address: string;
@@ -53,7 +53,7 @@ export interface PortInfo {
 export interface DeviceInfo {
   /** The network interface; empty if the kernel does not report it. */
   readonly name: string;
-  /** `software`, or the RDMA device of the OS with its driver, such as `mlx5_0 (mlx5_core)`. */
+  /** The HCA: `software`, or the RDMA device of the OS with its driver, such as `mlx5_0 (mlx5_core)`. */
   readonly hca: string;
   readonly guid: string;
   readonly systemImageGuid: string;

@@ -56,7 +56,7 @@ export interface VerbsReport {
   readonly opened: readonly object[];
   /** NetworkDirect providers of vendors (Windows). */
   readonly providers: readonly ReportedProvider[];
-  /** Why they could not be opened. */
+  /** Why the devices could not be opened. */
   readonly failure?: string;
 }
 

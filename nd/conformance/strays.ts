@@ -33,7 +33,7 @@ export class Strays implements Disposable {
     try {
       return await Promise.race([work, strays]);
     } finally {
-      // Work that took too long may end while other work waits.
+      // Work that has exceeded its time limit may end while other work waits.
       if (this.#fail === fail) this.#fail = undefined;
       work.catch(() => {});
     }

@@ -38,7 +38,7 @@ export function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1';
 }
 
-/** Whether it is the wildcard address. */
+/** Whether an address is the wildcard address. */
 export function isWildcard({ family, address }: SocketAddress): boolean {
   return family === 4 ? address === '0.0.0.0' : /^[0:]*::?[0:]*$/.test(address.split('%')[0]!);
 }

@@ -37,7 +37,7 @@ export interface QueueBelow
       IWVCompletionQueue,
       'entries' | 'resize' | 'peek' | 'shouldPoll' | 'notify' | 'cancelOverlappedRequests'
     > {
-  /** As IWVCompletionQueue.poll, with `n` at most {@link POLL_BATCH}. */
+  /** The same as IWVCompletionQueue.poll, with `n` at most {@link POLL_BATCH}. */
   poll(completions: CompletionBelow[], n: number): number;
 }
 
@@ -46,7 +46,7 @@ export interface QueuePairBelow
   extends ObjectBelow,
     Pick<IWVQueuePair, 'state' | 'sendSge' | 'receiveSge' | 'modify' | 'postReceive'>,
     Pick<IWVConnectQueuePair, 'send' | 'sendAndInvalidate' | 'read' | 'write' | 'direct' | 'view'> {
-  /** As IWVConnectQueuePair.bindMemoryWindow. */
+  /** The same as IWVConnectQueuePair.bindMemoryWindow. */
   bindMemoryWindow(
     window: ObjectBelow,
     context: unknown,
@@ -56,7 +56,7 @@ export interface QueuePairBelow
     access: number,
     flags: number,
   ): number;
-  /** As IWVConnectQueuePair.invalidateMemoryWindow. */
+  /** The same as IWVConnectQueuePair.invalidateMemoryWindow. */
   invalidateMemoryWindow(window: ObjectBelow, context: unknown, flags: number): void;
 }
 
@@ -73,7 +73,7 @@ export interface EndpointBelow
       | 'keepQueuePairOnDisconnect'
       | 'cancelOverlappedRequests'
     > {
-  /** Whether it can connect again after a failed attempt. */
+  /** Whether the endpoint can connect again after a failed attempt. */
   readonly reconnects?: boolean;
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
   getRequest(endpoint: EndpointBelow): Overlapped<void>;

@@ -102,11 +102,11 @@ export interface ServerOptions extends NodeServerOptions {
   readonly maxBufferedBytes?: number | undefined;
   /** Options of accepted sockets. */
   readonly socket?: SocketOptions | undefined;
-  /** As in `net.Server`: default for `socket.allowHalfOpen`. */
+  /** Default for `socket.allowHalfOpen`, as in `net.Server`. */
   readonly allowHalfOpen?: boolean | undefined;
-  /** As in `net.Server`: default for `socket.highWaterMark`. */
+  /** Default for `socket.highWaterMark`, as in `net.Server`. */
   readonly highWaterMark?: number | undefined;
-  /** As in `net.Server`: whether sockets are paused before they are passed to the handler; default false. */
+  /** Whether sockets are paused before they are passed to the handler, as in `net.Server`; default false. */
   readonly pauseOnConnect?: boolean | undefined;
 }
 
@@ -382,7 +382,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         await this.close();
         return;
       }
-      // Sequential, so that at most one connection has memory before its peer gets a reply.
+      // Requests are handled sequentially, so that at most one connection has memory before its peer gets a reply.
       await this.#acceptOrReject(context, connector, attempt);
       while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }

@@ -28,7 +28,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     const local = wildcard ? parsed : adapter.ownAddress(parsed, what);
     const wv = adapter.call(what, () => adapter.endpointBelow(true));
     try {
-      // The wildcard stands for only this adapter's addresses.
+      // The wildcard stands only for the addresses of this adapter.
       if (wildcard) wv.bindAddress(local, this.adapter.deviceAddress);
       else wv.bindAddress(local);
     } catch (error) {

@@ -92,7 +92,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
           try {
             this.#watch.getResult({ wait: true });
           } catch {
-            // The call below handles it.
+            // The call below handles the failure.
           }
           this.#processEvents();
         }

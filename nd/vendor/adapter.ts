@@ -127,7 +127,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     this.maxTransfer = info.maxTransferLength;
     this.bounds = {
       maxCqEntries: info.maxCompletionQueueDepth,
-      // Without RDMA Reads, posting one fails with NOT_SUPPORTED.
+      // If the provider does not support RDMA Reads, posting one fails with NOT_SUPPORTED.
       maxReadSge: readsOf(info) === 0 ? info.maxInitiatorSge : info.maxReadSge,
       maxRegistration: info.maxRegistrationSize,
       maxInboundReads: info.maxInboundReadLimit,

@@ -55,7 +55,7 @@ export class VendorProvider extends NdObject implements IND2Provider {
   }
 
   protected end(): void {
-    // The thread keeps the DLL's provider for its next open.
+    // The thread keeps the DLL's provider for the next open.
   }
 }
 

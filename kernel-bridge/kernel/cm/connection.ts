@@ -102,7 +102,7 @@ export interface Remote {
 /** The parts of its REQ that a passive connection keeps. */
 export interface ReceivedReq {
   readonly body: KeptReq;
-  /** As in {@link Remote}. */
+  /** The sender, as in {@link Remote}. */
   readonly sender: number;
   /** The result of {@link sourceOf}. */
   readonly source: string;

@@ -29,7 +29,7 @@ interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
   readonly scopeId: number;
-  /** As in connection-manager.ts. */
+  /** The sender, as in connection-manager.ts. */
   readonly sender: number;
 }
 

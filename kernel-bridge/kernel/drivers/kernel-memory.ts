@@ -79,7 +79,7 @@ export interface IbQpAsked {
   readonly responderResources?: number;
   /** Whether every send request generates a completion. */
   readonly signalAll?: boolean;
-  /** Whether it accepts fast registration requests. */
+  /** Whether the queue pair accepts fast registration requests. */
   readonly memoryManagement?: boolean;
 }
 

@@ -325,7 +325,7 @@ export class KernelServices {
    * @internal
    */
   destroy(): void {
-    // First, because pending requests use the objects.
+    // Pending requests are cancelled first, because they use the objects.
     for (const irp of [...this.pending]) irp.cancel();
     const { io } = this.platform;
     for (const file of [...this.files]) if (!file.closing) io.closeFile(file);

@@ -200,7 +200,7 @@ const eventRequests = {
         return call.done();
       },
     );
-    // Not within the verb, which runs at DISPATCH_LEVEL.
+    // The file is not closed within the verb, which runs at DISPATCH_LEVEL.
     if (closed) device.closed();
     return status;
   },

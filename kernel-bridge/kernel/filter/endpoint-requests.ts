@@ -54,7 +54,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       'source and destination of the path must be of the same address family',
     );
   }
-  // With 0 the port chooses.
+  // 0 selects the first P_Key of the port.
   const pkey = record.pkey || (port.pkeys[0] ?? DEFAULT_PKEY);
   if (!port.pkeys.includes(pkey)) {
     throw new StatusError(

@@ -139,7 +139,7 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
     receiveDepth: create.receiveDepth,
     receiveSge: create.receiveSge,
     maxInlineSend: create.maxInline,
-    // As created, until a modify sets it; 0 is a valid depth.
+    // The depth is that of the creation until a modify sets it; 0 is a valid depth.
     initiatorDepth: (given & QpMask.initiatorDepth) !== 0 ? a.initiatorDepth : create.initiatorDepth,
     responderResources:
       (given & QpMask.responderResources) !== 0 ? a.responderResources : create.responderResources,

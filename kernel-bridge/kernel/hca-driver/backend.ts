@@ -104,11 +104,11 @@ export type MadEvent = Extract<HcaEvent, { type: 'mad' }>;
 
 /** The OS's names for an HCA. */
 export interface HcaIdentity {
-  /** Its RDMA device, such as `mlx5_0`. */
+  /** The name of the RDMA device, such as `mlx5_0`. */
   readonly device: string;
-  /** Its driver in the OS's kernel, such as `mlx5_core`; empty if unknown. */
+  /** The device's driver in the OS's kernel, such as `mlx5_core`; empty if unknown. */
   readonly driver: string;
-  /** Its firmware version, as reported by the driver. */
+  /** The device's firmware version, as reported by the driver. */
   readonly firmware: string;
 }
 

@@ -169,7 +169,7 @@ export class HcaDriver {
   /** Completes an HCA's pending requests and stops its queue pairs. Nothing is freed; the owners do that. */
   private end(hca: Hca, status: number): void {
     const { cqs, srqs, qps } = hca.registry;
-    // Before queue pairs are flushed, which is an event of its own.
+    // The event requests are completed before the queue pairs are flushed, because the flush causes events.
     for (const cq of [...cqs.values()]) if (cq.ca.hca === hca) ciEndCqEvents(cq, status);
     for (const srq of [...srqs.values()]) {
       if (srq.pd.ca.hca === hca) srq.waits.completeAll(status);

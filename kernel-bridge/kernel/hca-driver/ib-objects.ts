@@ -37,7 +37,7 @@ export class Hca {
   unplugged = false;
   /** Whether there was a fatal error; reset when the last instance is closed. */
   failed = false;
-  /** Whether it has failed permanently, with all devices of its HCA. */
+  /** Whether the device has failed permanently, with all devices of its HCA. */
   broken = false;
   /** Set by CiModifyCa. Undefined: the CA GUID. */
   systemImageGuid: bigint | undefined = undefined;
@@ -262,7 +262,7 @@ export class IbCq implements WithProvider {
   listening = false;
   /** Whether a completion event was not reported to a callback or request. */
   unreported = false;
-  /** Whether it has overrun. */
+  /** Whether the queue has overrun. */
   dead = false;
 
   constructor(
@@ -300,7 +300,7 @@ export class IbSrq implements WithProvider {
   limitUnreported = false;
   /** Queue pairs that no longer consume receives from it and were not yet reported to a request. */
   readonly endedUnreported = new Set<IbQp>();
-  /** Whether its ring was invalid. */
+  /** Whether the queue's ring was invalid. */
   broken = false;
 
   constructor(
@@ -342,7 +342,7 @@ export type IbQpCreate = Omit<
   initiatorDepth: number;
   /** The peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
   responderResources: number;
-  /** Whether it accepts fast registration requests, which the provider checks. */
+  /** Whether the queue pair accepts fast registration requests, which the provider checks. */
   memoryManagement: boolean;
 };
 
@@ -375,9 +375,9 @@ export class IbQp implements WithProvider {
     readonly srq: IbSrq | undefined,
     /** The HCA's handle. */
     readonly handle: number,
-    /** Its queue pair number, 24 bits. */
+    /** The queue pair number, 24 bits. */
     readonly qpn: number,
-    /** Its creation parameters. */
+    /** The creation parameters of the queue pair. */
     readonly create: IbQpCreate,
     /** The client's value for its callbacks. */
     readonly context: unknown,

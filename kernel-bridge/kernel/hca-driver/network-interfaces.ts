@@ -20,7 +20,7 @@ export interface HostInterface {
   mac: Uint8Array | undefined;
   /** Maximum size of an IP packet in bytes. */
   mtu: number;
-  /** Whether it is enabled and, if applicable, has a carrier. */
+  /** Whether the interface is enabled and, if applicable, has a carrier. */
   up: boolean;
   addresses: InterfaceAddress[];
 }

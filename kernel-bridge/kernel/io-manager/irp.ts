@@ -212,7 +212,7 @@ export class Irp<T = number> {
   readonly stack: IrpStackLocation;
   /** The origin of the request: a program, or a driver in the kernel. */
   readonly requestorMode: RequestorMode;
-  /** Its slot in the channel, for requests of programs that the HCA may complete itself. */
+  /** The request's slot in the channel, for requests of programs that the HCA may complete itself. */
   readonly native: NativeSlot | undefined;
   /** The result, final once {@link completed} is true. */
   readonly ioStatus: IoStatus<T> = {
@@ -254,7 +254,7 @@ export class Irp<T = number> {
     return states[this.current]!;
   }
 
-  /** Whether it was completed, by its dispatch routine or later. */
+  /** Whether the request was completed, by its dispatch routine or later. */
   get completed(): boolean {
     const { current } = this;
     return current === completed || current === completedInline || current === completedMarked;

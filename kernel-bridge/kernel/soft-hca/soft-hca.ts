@@ -64,7 +64,7 @@ class SoftDevice implements BackendDevice {
     port: HcaPort,
   ) {
     const { status, table } = native.createPkeyTable();
-    // Without a table of its own it uses that of the default partition.
+    // A port without a table of its own uses that of the default partition.
     this.pkeyTable = status === Status.SUCCESS ? table : 0;
     this.portChanged(port);
   }

@@ -40,7 +40,7 @@ export class CmCore {
 
   /** librdmacm keeps each device open to which one of its ids is bound, and the device's removal waits for that. */
   private removed(id: number): void {
-    // Before the id is destroyed: without ids librdmacm may release its state of the device.
+    // This call precedes the destruction of the id, because without ids librdmacm may release its state of the device.
     this.ids.closeRemoved(id);
     this.onRemoval(id);
     this.ids.destroy(id);

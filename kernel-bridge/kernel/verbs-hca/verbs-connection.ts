@@ -79,7 +79,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   }
 
   ready(): void {
-    // iWARP has two steps: the connection is already established.
+    // iWARP has only two steps, so the connection is already established.
     if (!this.owner.iwarp) this.owner.ids.establish(this.localCommId);
     this.state = 'established';
   }

@@ -223,7 +223,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
     );
     const { host } = this.parts.core.pool;
     return {
-      // Instead of a table: the physical port that queue pairs use.
+      // This is not a table but the physical port that queue pairs use.
       pkeyTable: index + 1,
       portChanged: () => {},
       violations: () => {

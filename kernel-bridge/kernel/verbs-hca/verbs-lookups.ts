@@ -43,7 +43,7 @@ export class VerbsLookup implements SidrLookup, CmOwner {
       case CmEventType.established:
       case CmEventType.unreachable:
       case CmEventType.rejected: {
-        // A negative status is an errno value: no reply arrived.
+        // A negative status is an errno value, which means that no reply arrived.
         if (message.status < 0) {
           this.fail();
           break;

@@ -36,7 +36,7 @@ export class VendorCompletionQueue extends VendorHandle {
   ) {
     super();
     this.#memory = native.memory(4 * CompletionWord.size * Math.min(entries, batch));
-    // Mandatory.
+    // A mandatory function of the table.
     this.#pollArray = table.poll_cq_array!;
   }
 

@@ -172,7 +172,7 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     this.#maxInline = create.maxInlineSend;
     this.sends = new OrderedRequests(create.sendDepth);
     this.receives = new OrderedRequests(create.receiveDepth);
-    // These two are mandatory.
+    // These two functions are mandatory.
     this.#postSend = table.post_send!;
     this.#receive = new ReceivePoster(native, 'post_recv', table.post_recv!, create.receiveSge);
     this.#send = new RequestBlock(native, SendWord.size, create.sendSge);

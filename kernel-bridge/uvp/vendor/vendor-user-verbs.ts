@@ -265,7 +265,7 @@ export class VendorUserVerbs implements UserVerbs {
   }
 
   rearmCq(cq: VendorCompletionQueue, solicitedOnly: boolean): number {
-    // Mandatory.
+    // A mandatory function of the table.
     return statusOfIb(this.table.rearm_cq!(cq.address, solicitedOnly ? 1 : 0) as number);
   }
 
@@ -348,7 +348,7 @@ export class VendorUserVerbs implements UserVerbs {
     memory.clear();
     try {
       layouts.uvpQpCreate.encode(qpValues(create, qp.token), memory.attributeBytes);
-      // Mandatory.
+      // A mandatory function of the table.
       const hook = this.table.wv_pre_create_qp!;
       check('wv_pre_create_qp', hook(pd.address, memory.attributes, memory.umv, memory.handle));
       memory.readUmv(umv, qp);
@@ -382,7 +382,7 @@ export class VendorUserVerbs implements UserVerbs {
   ndModifyQp(qp: VendorQueuePair): UvpQpState {
     const memory = this.#memory;
     memory.clear();
-    // Mandatory.
+    // A mandatory function of the table.
     this.table.nd_modify_qp!(qp.address, memory.handle, memory.number);
     return {
       size: memory.numberValue,

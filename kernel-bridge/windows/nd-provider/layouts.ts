@@ -63,7 +63,7 @@ export function decodeAddressList(bytes: Uint8Array): SocketAddress[] {
     try {
       found.push({ ...decodeSockaddr(sockaddr.bytes.subarray(0, SOCKADDR_BYTES)), port: 0 });
     } catch {
-      // Another family.
+      // The address is of another family.
     }
   }
   return found;

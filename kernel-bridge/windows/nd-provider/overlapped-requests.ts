@@ -168,7 +168,7 @@ class ProviderRequest implements OverlappedSource<void> {
 /** An object of a provider with overlapped requests. */
 export class OverlappedObject<I extends OverlappedName = OverlappedName> extends ComObject<I> {
   readonly #outstanding = new Set<ProviderRequest>();
-  /** Whether it is released as soon as its requests have completed. */
+  /** Whether the object is released as soon as its requests have completed. */
   closing = false;
 
   /**

@@ -58,7 +58,7 @@ export async function fileStore(path: string, size?: number): Promise<Store> {
 async function sizeOf(file: FileHandle): Promise<number> {
   const info = await file.stat();
   if (!info.isBlockDevice()) return info.size;
-  // The size of a device is found by the last readable byte.
+  // The position of the last readable byte determines the size of a device.
   let [low, high] = [0, 2 ** 50];
   const probe = Buffer.alloc(1);
   while (high - low > 1) {

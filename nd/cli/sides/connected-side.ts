@@ -109,7 +109,7 @@ export abstract class Side {
 
 /** A listener. */
 export interface Listener {
-  /** Its address; the port is a free one if 0 was requested. */
+  /** The address of the listener; its port is a free one if 0 was requested. */
   readonly address: SocketAddress;
   /** Passes the next request to `side`. */
   request(side: Side): Overlapped<void>;

@@ -169,7 +169,7 @@ class Screen {
   };
 
   readonly #draw = (): void => {
-    // A terminal of unknown size reports 0.
+    // A terminal of unknown size reports a size of 0.
     const width = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const hint = sortKeys.map((key) => (key === this.#key ? `[${key}]` : key)).join(' ');

@@ -1,6 +1,6 @@
 /**
  * The page of `nd top --web`. Its server listens on 127.0.0.1. Any program on this host, including those of other users, can connect to it,
- * and so can any page in a browser. So it only serves requests with its random path and its own host name.
+ * and so can any page in a browser. The server therefore only serves requests with its random path and its own host name.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,11 +16,11 @@ const HISTORY = 300;
 const MOST_PAGES = 16;
 /** Maximum connections that have sent the right path. */
 const MOST_CONNECTIONS = 64;
-/** Maximum connections that have not sent it yet. Every program on the host can open some. */
+/** Maximum connections that have not sent the path yet. Every program on the host can open such connections. */
 const MOST_UNIDENTIFIED = 256;
 /** Maximum queue pairs and endpoints shown per process. */
 const MOST_LISTED = 200;
-/** A page with more unread bytes is disconnected. */
+/** Maximum unread bytes of a page, above which it is disconnected. */
 const MOST_UNREAD = 4 << 20;
 
 /** Options and data source of the view. */

@@ -1,4 +1,4 @@
-/** `nd conn`: measures connections per second. Each is established, used for one message, and ended. */
+/** `nd conn`: measures connections per second. Each connection is established, used for one message, and ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as z from 'zod';

@@ -20,7 +20,9 @@ interface Row {
   readonly cpu: number;
 }
 
-/** The sections by name. True: the thread blocks until the request has completed. False: the event loop delivers the completion. */
+/**
+ * The sections by name. With true, the thread blocks until the request has completed; with false, the event loop delivers the completion.
+ */
 const sections = { 'Event Driven': true, IOCP: false } as const;
 
 async function measure(

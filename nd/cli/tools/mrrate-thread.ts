@@ -1,4 +1,7 @@
-/** A thread of `nd mrrate`. It registers and deregisters a buffer many times, as its orders request. */
+/**
+ * A thread of `nd mrrate`. It registers and deregisters a buffer many times, as requested by the orders that it
+ * receives.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';

@@ -1,7 +1,7 @@
 /**
- * `nd ping`: measures messages per second from client to server. The server grants credits, so that every message finds a
- * Receive. Accept contains their number, and each message of 1 byte grants another half of them. The server replies to a
- * message of 0 bytes, which arrives after all others, with one of its own. A second one in succession ends the test.
+ * `nd ping`: measures messages per second from client to server. The server grants credits, so that every message finds a Receive. Accept
+ * contains their number, and each message of 1 byte grants another half of them. The server replies to a message of 0 bytes, which arrives
+ * after all others, with a message of 0 bytes. A second such message in succession ends the test.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
@@ -99,7 +99,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
       }
     }
     link.send([]);
-    // The Send and the reply, before which credits may arrive.
+    // The loop ends after the Send and the reply have completed; credits may arrive before the reply.
     for (let left = 2; left > 0; ) {
       const { kind, bytes } = link.poll() ?? (await link.next());
       if (kind === Kind.RECEIVE) link.receive(0, control);

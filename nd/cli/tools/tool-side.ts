@@ -293,7 +293,7 @@ export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Pr
   }
 }
 
-/** Converts errors that a missing server causes to understandable ones; others are returned unchanged. */
+/** Converts errors caused by a missing server to understandable ones; other errors are returned unchanged. */
 export function missingServer(tool: Tool, error: unknown, peer: SocketAddress): unknown {
   if (!(error instanceof NdError)) return error;
   const { address, port } = peer;

@@ -95,12 +95,12 @@ export class Tool {
     return this.#hasResult;
   }
 
-  /** Prints a line of the text output; nothing with `--json`. */
+  /** Prints a line of the text output; prints nothing with `--json`. */
   line(text = ''): void {
     if (!this.json) this.#write(process.stdout, `${text}\n`);
   }
 
-  /** Prints the whole result as JSON; nothing without `--json`. */
+  /** Prints the whole result as JSON; prints nothing without `--json`. */
   result(value: unknown): void {
     const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? one.toString() : one);
     if (!this.json) return;
@@ -226,7 +226,7 @@ async function runTool(
     return;
   }
   using _ = onInterrupt(() => one.interrupt());
-  // For example, the reader of a pipe has closed it.
+  // Writing fails, for example, when the reader of a pipe has closed it.
   process.stdout.once('error', () => one.mute());
   try {
     if (banner) one.line(`Beginning test: ${name}`);

@@ -189,7 +189,7 @@ group.add(
       t.same(await t.far.poll(far.inbound, 4), [], 'A drained queue');
       await near.post(...sends(1, 64, i));
       t.run(await near.done(1), 1, SUCCESS, 'The Send', i);
-      // The message may have arrived already, or be about to.
+      // The message may already have arrived, or may be about to arrive.
       await t.ends(
         t.far,
         await t.far.notify(far.inbound, 'any'),

@@ -18,7 +18,7 @@ export const disconnectCases = group.cases;
 
 const { PENDING } = Status;
 
-/** Both assignments of the roles: the acting side, and its peer. */
+/** Both assignments of the roles of the acting side and its peer. */
 async function roles(
   t: CaseContext,
   acting: 'near' | 'far',

@@ -50,7 +50,7 @@ const refusals = {
     completeConnect: [INV],
     accept: [INV, ACT],
     reject: [STATE, INV],
-    // A refusal may have data, all zeros.
+    // A refusal may have data that consists of zeros.
     getConnectionData: [INV, STATE, OK],
     getPeerAddress: [INV],
     notifyDisconnect: [INV, STATE],

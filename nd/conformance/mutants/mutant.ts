@@ -22,7 +22,7 @@ import type { Spi } from '../index.js';
 /** A broken provider. */
 export interface Mutant {
   readonly name: string;
-  /** Its violation of the SPI. */
+  /** The mutant's violation of the SPI. */
   readonly breaks: string;
   readonly spi: Spi;
   /** Names of cases, `*` for anything, that should fail: for a quick run. */

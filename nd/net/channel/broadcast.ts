@@ -61,7 +61,7 @@ export interface BroadcastMessage {
 interface Copied<C> {
   copy: C;
   readers: number;
-  /** Its charge to the server's budget. */
+  /** The copy's charge to the server's budget. */
   readonly charge: Charge;
 }
 

@@ -85,7 +85,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Statistics
    */
   droppedMessages = 0;
-  /** Whether its server holds a reference to it, for broadcasts. @internal */
+  /** Whether the server of the channel holds a reference to it, for broadcasts. @internal */
   kept = false;
   /** Bytes of broadcasts queued for the peer. @internal */
   broadcastBytes = 0;
@@ -107,7 +107,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #reading = 0;
   /** The handle through which other objects refer to it. @internal */
   readonly handle = new WeakHandle<Channel>(this);
-  /** Whether it has exposed memory that peers may be using. */
+  /** Whether the channel has exposed memory that peers may be using. */
   #exposes = false;
 
   /** @internal */
@@ -174,18 +174,18 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.handle.strong = this.#needed ? this : undefined;
   }
 
-  /** As in EventEmitter. @internal */
+  /** The same as in EventEmitter. @internal */
   override on(event: string | symbol, listener: (...parameters: never[]) => void): this {
     this.handle.strong = this;
     return super.on(event, listener as (...parameters: unknown[]) => void);
   }
 
-  /** As in EventEmitter. @internal */
+  /** The same as in EventEmitter. @internal */
   override addListener(event: string | symbol, listener: (...parameters: never[]) => void): this {
     return this.on(event, listener);
   }
 
-  /** As in EventEmitter. @internal */
+  /** The same as in EventEmitter. @internal */
   override prependListener(event: string | symbol, listener: (...parameters: never[]) => void): this {
     this.handle.strong = this;
     return super.prependListener(event, listener as (...parameters: unknown[]) => void);

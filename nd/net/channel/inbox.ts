@@ -10,7 +10,7 @@ export interface Arrival {
   readonly slot: Slot | undefined;
   readonly at: number;
   readonly length: number;
-  /** Its earlier pieces, in other slots. */
+  /** The message's earlier pieces, in other slots. */
   readonly before: Pieces | undefined;
   bytes: Buffer | undefined;
   /** Called when the message was received by the program. */

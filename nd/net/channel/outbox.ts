@@ -21,7 +21,7 @@ export interface Entry {
   ready: boolean;
   /** The id in the memory description of a large payload. */
   offer: number | undefined;
-  /** Its element in the queue. */
+  /** The frame's element in the queue. */
   member: Member<Entry> | undefined;
   /** Called when the sender may reuse its bytes. */
   resolve(): void;

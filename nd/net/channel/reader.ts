@@ -9,7 +9,7 @@ import type { Admission, Charge } from './budget.js';
 export interface Fetched {
   /** The payload. */
   readonly bytes: Buffer;
-  /** Its charge to the budget, released by the user of the bytes. */
+  /** The payload's charge to the budget, released by the user of the bytes. */
   readonly charge: Charge;
 }
 

@@ -39,7 +39,7 @@ export interface GrantNews {
 export class Grant implements Operation {
   readonly what = 'bind';
   #window: IND2MemoryWindow | undefined;
-  /** Whether it was cut or closed. */
+  /** Whether the access was cut or closed. */
   #over = false;
 
   /** @internal */

@@ -11,7 +11,7 @@ import {
 export interface LinkMemory {
   /** The whole memory. */
   readonly bytes: Buffer;
-  /** Its region, with local rights only. */
+  /** The region of the memory, with local rights only. */
   readonly region: IND2MemoryRegion;
 }
 

@@ -30,7 +30,7 @@ export interface Registered {
 /** Registered memory for one Read or Write. */
 export interface Bounce extends Registered {
   readonly offset: number;
-  /** Whether it was allocated for this use only; otherwise it is part of the context's memory and must be returned. */
+  /** Whether the memory was allocated for this use only; otherwise it is part of the context's memory and must be returned. */
   readonly own: boolean;
   /** For part of the context's memory: the index in {@link BOUNCES}. */
   readonly size: number;

@@ -201,7 +201,7 @@ export class InRing {
     const flags = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_WRITE;
     const made = await RingMemory.of(this.registrar, this.parts * this.#partBytes, flags);
     if (made === undefined) {
-      // Without memory, the stream continues with its slots.
+      // If there is no memory, the stream continues with its slots.
       this.#wasRefused();
       if (!this.#over) this.#state = 'none';
       return;

@@ -11,7 +11,7 @@ interface Chunk {
   readonly lent: LentMemory;
   readonly blockBytes: number;
   used: number;
-  /** Whether it was used since the last check. */
+  /** Whether the memory has been used since the last check. */
   busy: boolean;
 }
 

@@ -37,7 +37,7 @@ export interface OpenSharedMapOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One of this many reads is reported to the owner, and this many reports are sent together. */
+/** One of this many reads is reported to the owner. The same number of reports is sent together. */
 const REPORTED = 32;
 const REPORTS = 64;
 

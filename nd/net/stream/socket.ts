@@ -25,9 +25,9 @@ export interface SocketOptions {
    * receiver has a multiple of 4 KiB of it. Default 4 MiB; 0: none. All streams of a thread together use at most 128 MiB.
    */
   readonly ringBytes?: number | undefined;
-  /** As in `net.Socket`: whether this side stays writable when the peer has ended; default false. */
+  /** Whether this side stays writable when the peer has ended, as in `net.Socket`; default false. */
   readonly allowHalfOpen?: boolean | undefined;
-  /** As in `node:stream`: bytes buffered on this side before `write` returns false or the peer is stopped; default that of Node.js. */
+  /** Bytes buffered on this side before `write` returns false or the peer is stopped, as in `node:stream`; default: that of Node.js. */
   readonly highWaterMark?: number | undefined;
 }
 
