@@ -53,10 +53,11 @@ interface Candidate {
 const NO_CANDIDATES: readonly Candidate[] = [];
 
 /**
- * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
- * resolveRoute, connect, then accept or reject the reply. Passive side: bindAddress, listen, getRequest into another
- * endpoint, then accept or reject there. A call in the wrong state fails with INVALID_DEVICE_STATE. A second connect,
- * accept or disconnect while one is outstanding fails with DEVICE_BUSY.
+ * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). On the active side, call
+ * bindAddress, resolveRoute and connect, then accept or reject the reply. On the passive side, call bindAddress and
+ * listen, pass another endpoint to getRequest, then accept or reject the request on that endpoint. A call in the wrong
+ * state fails with INVALID_DEVICE_STATE. A second connect, accept or disconnect while one is outstanding fails with
+ * DEVICE_BUSY.
  */
 export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
@@ -201,7 +202,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   /**
    * Returns when the kernel has started all earlier requests. The kernel executes requests in order, but an overlapped
-   * one may not have reached it yet when the call returns.
+   * request may not have reached the kernel yet when its call returns.
    */
   private awaitBegun(): void {
     try {
@@ -268,7 +269,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.qp = undefined;
   }
 
-  /** Starts a Connect or Accept with a queue pair, which becomes the endpoint's only on success. */
+  /** Starts a Connect or Accept with a queue pair, which becomes the endpoint's own only on success. */
   private withQp(
     qp: WVConnectQueuePair,
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,

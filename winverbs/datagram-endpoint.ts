@@ -27,10 +27,10 @@ const FIRST_QPN = 2;
 
 /**
  * IWVDatagramEndpoint: service ID resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
- * the requesting side an endpoint has any number of peers and groups: bindAddress, then lookup and joinMulticast. On
- * the replying side: bindAddress, listen, getRequest into another endpoint, then accept or reject there. There is no
- * connection: messages are sent with UD queue pairs and address handles. A call in the wrong state fails with
- * INVALID_DEVICE_STATE.
+ * the requesting side an endpoint has any number of peers and groups: call bindAddress, then lookup and joinMulticast.
+ * On the replying side, call bindAddress and listen, pass another endpoint to getRequest, then accept or reject the
+ * lookup on that endpoint. There is no connection: messages are sent with UD queue pairs and address handles. A call in
+ * the wrong state fails with INVALID_DEVICE_STATE.
  *
  * @example
  * const endpoint = provider.createDatagramEndpoint();
@@ -83,8 +83,9 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Replies to a lookup with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the reply
-   * arrives. If it is lost, the peer repeats its request and gets the same reply without involving the application.
+   * Replies to a lookup with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the reply has
+   * arrived. If the reply is lost, the peer repeats its request and gets the same reply without involving the
+   * application.
    *
    * Completes with SUCCESS, CONNECTION_ABORTED (the peer has given up), INVALID_PARAMETER (not a UD queue pair).
    *

@@ -464,9 +464,9 @@ export interface WvConnectParam {
   /** Retries without an acknowledgement, 0 to 7; default: 7. */
   retryCount?: number;
   /**
-   * How often the peer retries a send when no receive is posted here (RNR): 0 to 6, or 7 for unlimited. The default is
-   * 7 for queue pairs with an SRQ and 6 for others. With 6 the peer also waits for at least one second (option
-   * `rnrTimeoutMs`). Smaller counts limit only the number of retries.
+   * Number of times that the peer retries a send when no receive is posted here (RNR): 0 to 6, or 7 for unlimited. The
+   * default is 7 for queue pairs with an SRQ and 6 for others. With 6 the peer also waits for at least one second
+   * (option `rnrTimeoutMs`). Smaller counts limit only the number of retries.
    */
   rnrRetryCount?: number;
 }

@@ -362,7 +362,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Posts requests in order, with one doorbell for all (PostSend).
    *
-   * @throws WvError as the single calls do; `failedRequest` is the index of the request that was not queued. Those
+   * @throws WvError as for the single calls; `failedRequest` is the index of the request that was not queued. Those
    *   before it are queued, and those after it are not.
    * @category Post
    */

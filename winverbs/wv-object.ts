@@ -89,8 +89,8 @@ export abstract class WvObject implements WvUnknown {
   }
 
   /**
-   * Releases all objects created from it, the newest first and regardless of reference counts, and then itself; for
-   * `await using`. Never fails.
+   * Releases all objects created from this one, the newest first and regardless of reference counts, and then this
+   * object; for `await using`. Never fails.
    * @category Lifetime
    */
   async [Symbol.asyncDispose](): Promise<void> {

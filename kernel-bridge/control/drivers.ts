@@ -19,7 +19,7 @@ export interface LoadDriverOptions {
   readonly name?: string;
   /** Any JSON value, passed to the driver; it serves as its registry. */
   readonly parameters?: unknown;
-  /** Maximum time for evaluating its code, and again for its entry routine; 1 to 600 000 ms, default 5 000. */
+  /** Maximum time for evaluating the driver's code, and again for its entry routine; 1 to 600 000 ms, default 5 000. */
   readonly timeoutMs?: number;
   /** Options of the kernel, if this call starts it. */
   readonly kernel?: KernelOptionsInput;

@@ -18,9 +18,9 @@ export interface ObservedKernel {
   /** The statistics. Undefined: none were returned, for the reason in `problem`. */
   readonly statistics?: KernelStatistics;
   /**
-   * `refused`: its option `statistics` is false. `silent`: it did not reply in time, for example because the process is
-   * stopped. `otherVersion`: it runs another version of this package and was not queried. `unreadable`: its reply is
-   * malformed.
+   * `refused`: the process has the option `statistics: false`. `silent`: the process did not reply in time, for example
+   * because it is stopped. `otherVersion`: the process runs another version of this package and was not queried.
+   * `unreadable`: the reply is malformed.
    */
   readonly problem?: 'refused' | 'silent' | 'otherVersion' | 'unreadable';
 }

@@ -50,7 +50,10 @@ export interface GetResultOptions {
 export class Overlapped<T> implements PromiseLike<T> {
   #source: OverlappedSource<T> | undefined;
   #outcome: Outcome<T> | undefined;
-  /** Called once there is an outcome. Most requests have one observer; an array for it would be their largest part. */
+  /**
+   * Called once there is an outcome. Most requests have only one observer, and an array for it would be the largest
+   * part of the request.
+   */
   #observer: (() => void) | undefined;
   #moreObservers: (() => void)[] | undefined;
   #promise: Promise<T> | undefined;

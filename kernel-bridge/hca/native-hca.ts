@@ -2,8 +2,8 @@
  * The commands and events of an HCA, called by the HCA driver (`kernel/hca-driver/`) on the kernel's thread only. This
  * is the part of an HCA's kernel side implemented by native code; the rest is `HcaBackend` in
  * `kernel/hca-driver/backend.ts`. The user side is {@link UserHca} in `user-hca.ts`. Each command is short and returns
- * a status; none blocks. Destroys return DEVICE_BUSY while the object is in use. Closing destroys the kernel's
- * remaining objects.
+ * a status; none blocks. Commands that destroy an object return DEVICE_BUSY while it is in use. Closing destroys the
+ * kernel's remaining objects.
  *
  * Handles belong to an HCA: two HCAs may use the same numbers. Rings are memory of {@link UserHca.allocateRing}, in the
  * layout of `schema/ring.ts`, for every HCA.

@@ -33,11 +33,11 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   readonly hostLink: number;
   /**
    * Opens the UDP port once it is needed. Commands that need it do this themselves: claims of addresses other than
-   * loopback, datagram queue pairs, and paths to other hosts. May wait up to a second for another process that is doing
-   * the same.
+   * loopback, datagram queue pairs, and paths to other hosts. The call may wait up to a second for another process that
+   * is doing the same.
    *
-   * @returns SUCCESS, even if the port is not available (then there is the event `wireLost`, and {@link wireProblem});
-   * NOT_SUPPORTED: the option `link` is `local`.
+   * @returns SUCCESS, even if the port is not available (the event `wireLost` then follows, and {@link wireProblem} has
+   * the reason); NOT_SUPPORTED: the option `link` is `local`.
    */
   openWire(): number;
   /** Bits of `PeerExtensions` in this build of the engine: all, or none (ND_WITHOUT_EXTENSIONS). */

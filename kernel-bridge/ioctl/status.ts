@@ -153,19 +153,19 @@ const table = {
   INVALID_PARAMETER_2: [0xc00000f0, 'The second parameter has an invalid value.'],
   /** STATUS_INVALID_PARAMETER_3, ND_INVALID_PARAMETER_3: often the depth of a queue, or undefined flags. */
   INVALID_PARAMETER_3: [0xc00000f1, 'The third parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_4, ND_INVALID_PARAMETER_4: as the first. */
+  /** STATUS_INVALID_PARAMETER_4, ND_INVALID_PARAMETER_4: numbered in the same way. */
   INVALID_PARAMETER_4: [0xc00000f2, 'The fourth parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_5, ND_INVALID_PARAMETER_5: as the first. */
+  /** STATUS_INVALID_PARAMETER_5, ND_INVALID_PARAMETER_5: numbered in the same way. */
   INVALID_PARAMETER_5: [0xc00000f3, 'The fifth parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_6, ND_INVALID_PARAMETER_6: as the first. */
+  /** STATUS_INVALID_PARAMETER_6, ND_INVALID_PARAMETER_6: numbered in the same way. */
   INVALID_PARAMETER_6: [0xc00000f4, 'The sixth parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_7, ND_INVALID_PARAMETER_7: as the first. */
+  /** STATUS_INVALID_PARAMETER_7, ND_INVALID_PARAMETER_7: numbered in the same way. */
   INVALID_PARAMETER_7: [0xc00000f5, 'The seventh parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_8, ND_INVALID_PARAMETER_8: as the first. */
+  /** STATUS_INVALID_PARAMETER_8, ND_INVALID_PARAMETER_8: numbered in the same way. */
   INVALID_PARAMETER_8: [0xc00000f6, 'The eighth parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_9, ND_INVALID_PARAMETER_9: as the first. */
+  /** STATUS_INVALID_PARAMETER_9, ND_INVALID_PARAMETER_9: numbered in the same way. */
   INVALID_PARAMETER_9: [0xc00000f7, 'The ninth parameter has an invalid value.'],
-  /** STATUS_INVALID_PARAMETER_10, ND_INVALID_PARAMETER_10: as the first. */
+  /** STATUS_INVALID_PARAMETER_10, ND_INVALID_PARAMETER_10: numbered in the same way. */
   INVALID_PARAMETER_10: [0xc00000f8, 'The tenth parameter has an invalid value.'],
   /** STATUS_CONNECTION_IN_USE: returned by GetRequest with an endpoint that is not new. The SPI calls it CONNECTION_ACTIVE. */
   CONNECTION_IN_USE: [0xc0000108, 'The endpoint already has a connection or request; use a new one.'],

@@ -276,9 +276,9 @@ export class SoftQueuePair {
     if (this.receiveContexts === NO_CONTEXTS) this.receiveContexts = contextsFor(this.receiveMask);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
-    // The HCA requests the receive doorbell: the software HCA in ERROR, and while a message waits. It does so before it
-    // looks at the queue itself, so that one of the two sees the other. The load must not overtake this store, unless
-    // the HCA prevents that (schema/ring.ts).
+    // The HCA requests the receive doorbell; the software HCA does so in ERROR, and while a message waits. It sets the
+    // request before it reads the queue, so that at least one side notices the other. The load must not overtake this
+    // store, unless the HCA prevents that (schema/ring.ts).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
     if (loadAcquire(words, qpReceiveBell) !== 0) this.ringReceiveDoorbell();

@@ -20,7 +20,7 @@ const routeStatuses: StatusMap = {
   [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
 };
 
-/** Options of a provider: those of the kernel, see `openProvider` of WinVerbs. */
+/** Options of a provider, which are those of the kernel; see `openProvider` of WinVerbs. */
 export type NetworkDirectOptions = KernelOptionsInput;
 
 /**

@@ -43,8 +43,8 @@ export interface QueuePairParts<Q extends QueuePairBelow = QueuePairBelow> {
 }
 
 /**
- * Base of INDEndpoint and IND2QueuePair, over the layer below. The versions check arguments and choose the errors;
- * the rest is common.
+ * Base of INDEndpoint and IND2QueuePair, over the layer below. The classes of each version check arguments and choose
+ * the errors; everything else is common.
  */
 export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> extends NdObject {
   readonly adapter: AdapterObject;

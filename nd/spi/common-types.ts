@@ -94,8 +94,8 @@ export interface NdCompletedRequest {
 /**
  * A file for overlapped requests. In C it is a handle to bind to a completion port; here it is the port itself. It
  * delivers all completed requests that were issued on its objects, in order of completion, so that one loop can serve
- * any number of connectors and listeners. The requests can be awaited as well. Completed requests accumulate until they
- * are taken, so keep taking them.
+ * any number of connectors and listeners. The requests can be awaited as well. Completed requests accumulate until
+ * {@link next} returns them, so keep calling it.
  *
  * @example
  * ```ts
@@ -108,8 +108,8 @@ export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedReque
   /** Whether {@link close} was called. */
   readonly closed: boolean;
   /**
-   * Returns the next completed request; `done` once the file is closed and all have been taken. A failed request is a
-   * result like others, so the call itself never fails.
+   * Returns the next completed request, or `done` once the file is closed and all completed requests have been
+   * returned. A failed request is returned like any other, so the call itself never fails.
    */
   next(): Promise<IteratorResult<NdCompletedRequest, undefined>>;
   /**

@@ -115,7 +115,7 @@ export interface INDAdapter extends INDOverlapped {
    * @param code - defined by the vendor
    * @param input - bytes for the provider, or null
    * @param outputLength - maximum number of bytes returned
-   * @throws NOT_SUPPORTED if the provider has none
+   * @throws NOT_SUPPORTED if the provider has no such requests
    * @see INDAdapter::Control
    * @category Devices
    */
@@ -199,7 +199,7 @@ export interface INDAdapter extends INDOverlapped {
 }
 
 /**
- * INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}.
+ * INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}: reports completed requests.
  *
  * @example
  * ```ts
@@ -274,11 +274,11 @@ export interface INDMemoryWindow extends NdUnknown {}
  * INDEndpoint {DBD00EAB-B679-44A9-BD65-E82F3DE12D1A}: the queue pair of a connection.
  *
  * A request that throws was not queued and changed nothing. Every request throws NO_MORE_ENTRIES (the endpoint has no
- * entry left: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the
- * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION (unregistered
- * memory ends before the entry), INVALID_PARAMETER_1 (the result is not an object, or is read-only), and, except for
- * Receive, CONNECTION_INVALID before there is a connection. After the connection has ended, requests are accepted and
- * complete with CANCELED.
+ * entry left; call `getResults` first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes
+ * than the adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION
+ * (unregistered memory ends before the entry), INVALID_PARAMETER_1 (the result is not an object, or is read-only), and,
+ * except for Receive, CONNECTION_INVALID before there is a connection. After the connection has ended, requests are
+ * accepted and complete with CANCELED.
  *
  * Any result other than SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
  * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, or a Bind is not allowed
@@ -475,7 +475,8 @@ export interface NdListenOptions {
 }
 
 /**
- * INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that are still waiting.
+ * INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}: a listener for connection requests. Releasing it refuses the
+ * requests that are still waiting.
  *
  * @example
  * ```ts
@@ -557,10 +558,10 @@ export interface NdConnectionData {
 /**
  * INDConnector {1BCAF2D1-E274-4AEB-AC57-CD5D4376E0B7}: establishes and ends one connection.
  *
- * Active side: createEndpoint, connect, read getConnectionData, then completeConnect (or reject). Passive side: pass an
- * idle connector to {@link INDListen.getConnectionRequest}, read getConnectionData, createEndpoint, then accept (or
- * reject). After a failed connect (refused, timed out, unreachable), the connector and the endpoint, with its posted
- * Receives, can connect again. A failed completeConnect or accept ends both.
+ * On the active side, call createEndpoint and connect, read getConnectionData, then call completeConnect (or reject).
+ * On the passive side, pass an idle connector to {@link INDListen.getConnectionRequest}, read getConnectionData, then
+ * call createEndpoint and accept (or reject). After a failed connect (refused, timed out, unreachable), the connector
+ * and the endpoint, with its posted Receives, can connect again. A failed completeConnect or accept ends both.
  * @example
  * ```ts
  * const connector = adapter.createConnector();

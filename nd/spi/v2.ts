@@ -248,7 +248,7 @@ export interface IND2Adapter extends NdUnknown {
 }
 
 /**
- * IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}.
+ * IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}: reports completed requests.
  *
  * @example
  * ```ts
@@ -508,12 +508,12 @@ declare module './common-types.js' {
 /**
  * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
  *
- * A request that throws was not queued and changed nothing. Every request throws NO_MORE_ENTRIES (the queue is full:
- * take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
- * transfers, or than the queue pair accepts INLINE), INVALID_HANDLE (memory of another instance, or not registered),
- * ACCESS_VIOLATION (an INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there
- * is a connection. After the connection has ended, requests are accepted and complete with CANCELED. Contexts are
- * returned unchanged and need not be unique.
+ * A request that throws was not queued and changed nothing. Every request throws NO_MORE_ENTRIES (the queue is full;
+ * call `getResults` first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the
+ * adapter transfers, or than the queue pair accepts INLINE), INVALID_HANDLE (memory of another instance, or not
+ * registered), ACCESS_VIOLATION (an INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID
+ * before there is a connection. After the connection has ended, requests are accepted and complete with CANCELED.
+ * Contexts are returned unchanged and need not be unique.
  *
  * Any result other than SUCCESS ends the connection. The status of a result is SUCCESS, CANCELED, INTERNAL_ERROR, or:
  * - ACCESS_VIOLATION: local memory ends before the entry or may not be written, a Bind is not allowed, or the peer
@@ -713,12 +713,12 @@ export interface Nd2ConnectOptions {
 /**
  * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: establishes and ends one connection.
  *
- * Active side: bind, connect, read the peer's reply, then completeConnect (or reject). Passive side: pass an idle,
- * unbound connector to {@link IND2Listener.getConnectionRequest}; read the request, then accept (or reject). After a
- * failed connect (refused, timed out, unreachable), the connector is still bound and can connect again with the queue
- * pair and its posted Receives. A failed completeConnect or accept ends both.
+ * On the active side, call bind and connect, read the peer's reply, then call completeConnect (or reject). On the
+ * passive side, pass an idle, unbound connector to {@link IND2Listener.getConnectionRequest}, read the request, then
+ * call accept (or reject). After a failed connect (refused, timed out, unreachable), the connector is still bound and
+ * can connect again with the queue pair and its posted Receives. A failed completeConnect or accept ends both.
  *
- * Releasing it disconnects.
+ * Releasing the connector ends its connection.
  * @example
  * ```ts
  * using connector = adapter.createConnector();
@@ -872,8 +872,8 @@ export interface IND2Connector extends IND2Overlapped {
 }
 
 /**
- * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
- * Releasing it refuses the requests that are still waiting.
+ * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: call bind and listen, then getConnectionRequest for each
+ * connection. Releasing the listener refuses the requests that are still waiting.
  * @example
  * ```ts
  * using listener = adapter.createListener();

@@ -242,11 +242,12 @@ class Manager implements ConnectionManager, ConnectionHost {
   };
 
   /**
-   * Cases of a REQ, in this order: a repetition of a known REQ (IBA 1 §12.9.8.3.2), recognized by the peer's id; an
-   * invalid REQ; one that reuses a QP of a live connection because the peer has restarted, which ends that connection
-   * (stale, §12.9.8.3.1); a new one. A peer is identified by the origin of the REQ: its address and CA GUID, and on
-   * this host its process. A REQ is not refused because of a connection that this side has already ended and whose DREQ
-   * awaits its reply: the peer is done with it too, and its own DREQ or DREP is late or lost.
+   * Distinguishes the cases of a REQ in this order. The first is a repetition of a known REQ (IBA 1 §12.9.8.3.2),
+   * recognized by the peer's id. The second is an invalid REQ. The third is a REQ that reuses a QP of a live connection
+   * because the peer has restarted, which ends that connection (stale, §12.9.8.3.1). Any other REQ is new. A peer is
+   * identified by the origin of the REQ: its address and CA GUID, and on this host its process. A REQ is not refused
+   * because of a connection that this side has already ended and whose DREQ awaits its reply: the peer has ended it
+   * too, and its own DREQ or DREP is late or lost.
    */
   #onReq(message: Received<'REQ'>, origin: Origin): void {
     const { header, body } = message;

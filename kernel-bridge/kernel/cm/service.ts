@@ -5,10 +5,9 @@
 import type { CmOptions } from '../../option-checks/option-schemas.js';
 
 /**
- * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host.
- * `free`: as the peer prefers. `seen`: its packets use UDP, or frames, because it captures them or injects faults.
- * `wire` and `local` are required by the option `link` and have nothing in common. The bits are trusted only in a
- * message that used the local link.
+ * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host. `free` means that the peer
+ * chooses the link. `seen` means that the packets of the process use UDP, or frames, because it captures them or injects faults. `wire` and
+ * `local` are required by the option `link` and have no link in common. The bits are trusted only in a message that used the local link.
  */
 export const HostLink = { free: 0, seen: 1, wire: 2, local: 3, mask: 3 } as const;
 
@@ -75,7 +74,7 @@ export interface CmQpParameters {
   srq: boolean;
 }
 
-/** A received REQ from the receiver's point of view: depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
+/** A received REQ from the receiver's point of view, with the depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
 export interface CmRequest {
   serviceId: bigint;
   /** The address in the RDMA IP CM header, if the service id has one. */
@@ -126,13 +125,13 @@ export interface CmReject {
   privateData: Uint8Array;
 }
 
-/** Events of a connection for its owner. Called from the kernel's event loop, never from within a call. */
+/** Events of a connection for its owner. They are reported from the kernel's event loop, never from within a call. */
 export interface CmEvents {
   /** Active side: the REP has arrived. Respond with ready() or reject(). */
   replied?(reply: CmReply): void;
   /** Passive side: the RTU has arrived, or the QP has received the first packet. */
   established?(): void;
-  /** The peer rejected, or (reason 3) no communication id was available for connect(); the connection has ended. */
+  /** The peer rejected the connection, or (reason 3) no communication id was available for connect(). The connection has ended. */
   rejected?(reject: CmReject): void;
   /** The retries of REQ or REP are exhausted, or accept() was called after every peer has given up; the connection has ended. */
   timedOut?(): void;
@@ -295,7 +294,7 @@ export interface SidrReply {
   privateData: Uint8Array;
 }
 
-/** Events of a lookup, which ends with exactly one of them, never from within a call. */
+/** Events of a lookup, which ends with exactly one of them. They are never reported from within a call. */
 export interface SidrLookupEvents {
   /** The peer has replied. Also called with status 3 (no QP) if no request id was available here. */
   answered?(reply: SidrReply): void;

@@ -63,11 +63,11 @@ export interface IbQpAsked {
   readonly receiveCq: IbCq;
   /** The shared receive queue. Depth and SGEs of receives are then ignored. */
   readonly srq?: IbSrq | undefined;
-  /** Maximum of outstanding send requests. */
+  /** Maximum number of outstanding send requests. */
   readonly sendDepth?: number;
   /** SGEs of a send request. */
   readonly sendSge?: number;
-  /** Maximum of outstanding receives. */
+  /** Maximum number of outstanding receives. */
   readonly receiveDepth?: number;
   /** SGEs of a receive. */
   readonly receiveSge?: number;

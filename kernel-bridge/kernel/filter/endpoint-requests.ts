@@ -1,6 +1,7 @@
 /**
- * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface. It
- * does not define the layouts of datagram endpoints' requests; those in structs.ts are this package's own.
+ * IOCTLs of endpoints. The handlers check and decode the input, then call the state machine. Source: WinVerbs IOCTL
+ * interface. That interface does not define the layouts of datagram endpoints' requests; those in structs.ts are this
+ * package's own.
  */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType, QpType } from '../../ioctl/constants.js';

@@ -188,7 +188,7 @@ interface QpOwner {
   made: WvQp | undefined;
 }
 
-/** The filter's callbacks: events of a queue pair go to its endpoint. */
+/** The filter's callbacks, which pass events of a queue pair to its endpoint. */
 const queuePairEvents: IbQpDispatch<QpOwner> = {
   asyncEvent: (_qp, { made }, event, reason) => made?.endpoint?.queuePairEvent(event, reason),
 };

@@ -127,7 +127,7 @@ export interface HcaBackend {
   watch(changed: () => void): (() => void) | undefined;
   /** Replaces the P_Key table of a device, as returned by {@link readPorts} from then on. Absent: the OS owns the tables. */
   setPkeys?(guid: bigint, pkeys: readonly number[]): void;
-  /** Replaces the P_Key tables of all devices, including those set with {@link setPkeys}. Absent: as there. */
+  /** Replaces the P_Key tables of all devices, including those set with {@link setPkeys}. Absent: the OS owns the tables. */
   setAllPkeys?(tables: PkeyTables): void;
   /** Called for a new device: {@link readPorts} has returned it for the first time, or again. */
   addDevice(port: HcaPort): BackendDevice;

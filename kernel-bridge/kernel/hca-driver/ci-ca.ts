@@ -3,9 +3,9 @@
  * files have the verbs for the objects of an instance.
  *
  * Every verb takes an IRP and completes it, or returns PENDING and completes it later; none blocks, so all may be
- * called at DISPATCH_LEVEL. New objects are returned in IoStatus.Information. Destroys return DEVICE_BUSY while other
- * objects use the object; nothing is destroyed in cascade. Verbs other than closes and destroys return
- * FILE_FORCED_CLOSED when the HCA is gone.
+ * called at DISPATCH_LEVEL. New objects are returned in IoStatus.Information. Verbs that destroy an object return
+ * DEVICE_BUSY while other objects use it; nothing is destroyed in cascade. When the HCA is gone, all verbs except those
+ * that close or destroy objects return FILE_FORCED_CLOSED.
  */
 
 import { WvEvent } from '../../ioctl/constants.js';

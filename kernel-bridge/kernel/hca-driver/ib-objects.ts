@@ -245,7 +245,7 @@ export interface IbMcast {
 export interface IbCqDispatch<C = unknown> {
   /** The event of ciRearmCq. */
   compEvent?(cq: IbCq, context: C): void;
-  /** `event` as in CqEventType: the queue has overrun. */
+  /** The queue has overrun; `event` as in CqEventType. */
   asyncEvent?(cq: IbCq, context: C, event: number): void;
 }
 
@@ -285,7 +285,7 @@ export interface IbSrqDispatch<C = unknown> {
   limitEvent?(srq: IbSrq, context: C): void;
   /** A queue pair in ERROR no longer consumes receives from the queue. */
   lastWqeEvent?(srq: IbSrq, context: C, qp: IbQp): void;
-  /** `event` as in SrqEventType: the queue has failed permanently. */
+  /** The queue has failed permanently; `event` as in SrqEventType. */
   asyncEvent?(srq: IbSrq, context: C, event: number): void;
 }
 

@@ -10,8 +10,9 @@ export function guidOfMac(mac: Uint8Array): bigint {
 /**
  * The GUID of an interface without a MAC of its own (loopback, TUN, WireGuard, PPP), derived from its name and the
  * host's identity. It is constant for the interface, even after a restart, and differs between interfaces and between
- * hosts. It is marked as local, so it equals no MAC's GUID. The hash is FNV-1a, because loading Node's hashes takes
- * longer than everything else that a kernel needs to start. 62 bits do not reveal a machine id of 128.
+ * hosts. It is marked as local, so it differs from the GUID of every MAC. The hash is FNV-1a, because loading Node's
+ * hashes takes longer than everything else that a kernel needs to start. A hash of 62 bits does not reveal a machine id
+ * of 128 bits.
  */
 export function localGuid(identity: string, name: string): bigint {
   let hash = 0xcbf29ce484222325n;

@@ -67,7 +67,7 @@ export interface Row {
   readonly rates?: Rates;
 }
 
-/** Why a process shows no data, as text. */
+/** The reason why a process shows no data, as text. */
 export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> = {
   refused: 'reports nothing: its option statistics is false',
   silent: 'does not respond: it is stopped',
@@ -224,7 +224,7 @@ export class Sampler {
       const program = this.#programs.get(pid) ?? programOf(pid);
       programs.set(pid, program);
       const old = this.#before.get(key);
-      // A successor with the same id and slot has restarted its clock.
+      // The clock of a successor with the same id and slot has started again.
       const before =
         old !== undefined && statistics !== undefined && old.at < statistics.at ? old : undefined;
       if (statistics !== undefined) next.set(key, statistics);

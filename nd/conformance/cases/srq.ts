@@ -18,7 +18,7 @@ function into(memory: number, count: number, first = 0, length = 64): Post[] {
   }));
 }
 
-/** Creates a shared receive queue of far's, its memory, and connections whose queue pairs use it. */
+/** Creates a shared receive queue in far, its memory, and connections whose queue pairs use it. */
 async function setup(t: CaseContext, count: number, options: { depth?: number; threshold?: number } = {}) {
   if (t.farInfo.limits.sharedReceives === 0) t.skip('This adapter does not support shared receive queues.');
   const { depth = 32, threshold = 0 } = options;

@@ -85,9 +85,9 @@ export class Credits {
   }
 
   /**
-   * Whether data credits should be returned, because the peer does not know about a quarter of the slots that messages or stream bytes can
-   * use (or, if there are none, of the other slots). With half of the slots instead, the peer often runs out of credits before new ones
-   * arrive, and both sides sleep alternately.
+   * Whether data credits should be returned. They should be once the peer does not know about a quarter of the slots that messages or
+   * stream bytes can use (or, if there are none, of the other slots). If the limit were half of the slots, the peer would often run out of
+   * credits before new ones arrive, and the two sides would sleep alternately.
    */
   get owesData(): boolean {
     const usable = this.#posted > this.#kept ? this.#posted - this.#kept : this.#posted;
@@ -95,7 +95,7 @@ export class Credits {
   }
 
   /**
-   * Uses a credit for a CONTROL frame if there is one and something to report. The last credit is only used for a frame that returns
+   * Uses a credit for a CONTROL frame, if there is a credit and something to report. The last credit is used only for a frame that returns
    * control credits.
    *
    * @param more - whether there is something to report besides credits

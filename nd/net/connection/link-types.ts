@@ -1,7 +1,10 @@
 import type { IND2MemoryRegion, Nd2Sge } from '../../index.js';
 import type { Hello } from './frames.js';
 
-/** The part of a link's memory for one Send or Receive, which has one or more frames, or the part of a ring with the bytes of one. */
+/**
+ * The part of a link's memory for one Send or Receive, which contains one or more frames; or the part of a ring with the bytes of one
+ * frame.
+ */
 export interface Slot {
   /** The memory that contains it. */
   readonly memory: Buffer;

@@ -25,7 +25,7 @@ const { DONE } = Nd2DirectResult;
 const BUSY_BYTES = 2 ** 18;
 const BUSY_MS = 250;
 
-/** Maximum of that threshold, which rises after refusals. */
+/** Maximum value of that threshold, which rises after refusals. */
 const MOST_BUSY_BYTES = 2 ** 30;
 
 /** Maximum bytes that one frame announces: the size of the largest chunk that a program reads. */

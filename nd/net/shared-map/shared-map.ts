@@ -38,7 +38,7 @@ const REQUESTS = 16;
 export interface SharedMapOptions {
   /** The name under which processes of this user on this host open the map, as in `listen({ name })`. Replaces `port` and `host`. */
   readonly name?: string | undefined;
-  /** The port on which it can be opened; 0: a free one. Every client that can connect to the port can read and change the map. */
+  /** The port on which the map can be opened; 0: a free one. Every client that can connect to the port can read and change the map. */
   readonly port?: number | undefined;
   /** The local address for `port`; default `'localhost'`. */
   readonly host?: string | undefined;
@@ -141,7 +141,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return this.#store.count;
   }
 
-  /** The address and port on which it can be opened; null once it is closed. @category Connect */
+  /** The address and port on which the map can be opened; null once it is closed. @category Connect */
   address(): ReturnType<Server['address']> {
     return this.#server.address();
   }
