@@ -135,8 +135,8 @@ export interface INDAdapter extends INDOverlapped {
    * Registers memory for local use; peers access it only through memory windows. Any fixed-length ArrayBuffer,
    * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
    *
-   * Completes with INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no
-   * bytes), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (in this runtime, native code can hold only memory from
+   * The request fails with INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE
+   * (no bytes), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (in this runtime, native code can hold only memory from
    * `allocate()`), CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
@@ -149,7 +149,7 @@ export interface INDAdapter extends INDOverlapped {
    * Ends a registration. Requests that still use the memory fail with ACCESS_VIOLATION. If the call fails, the memory
    * stays registered.
    *
-   * Completes with DEVICE_BUSY while a window is bound to the memory. The request has completed when the call returns,
+   * The request fails with DEVICE_BUSY while a window is bound to the memory. It has completed when the call returns,
    * whatever its result.
    *
    * @throws INVALID_HANDLE if the memory is not registered by this instance
@@ -230,7 +230,7 @@ export interface INDCompletionQueue extends INDOverlapped {
    * fewer than its maximum, the request completes immediately. Poll after issuing it and again after it has completed,
    * because it may complete without a new completion in the queue.
    *
-   * Completes with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
+   * The request fails with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
    * DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
@@ -589,7 +589,7 @@ export interface INDConnector extends INDOverlapped {
    * Connects to a listener. Succeeds when the listener accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Completes with CONNECTION_REFUSED (rejected, no listener, or backlog full), TIMEOUT, NETWORK_UNREACHABLE,
+   * The request fails with CONNECTION_REFUSED (rejected, no listener, or backlog full), TIMEOUT, NETWORK_UNREACHABLE,
    * HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED. Connect may be called
    * again after the first five of these.
    *
@@ -607,8 +607,8 @@ export interface INDConnector extends INDOverlapped {
   /**
    * Completes the connection; the endpoint can then send.
    *
-   * Completes with CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is no
-   * connection to complete.
+   * The request fails with CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there
+   * is no connection to complete.
    *
    * @see INDConnector::CompleteConnect
    * @category Connect
@@ -619,8 +619,8 @@ export interface INDConnector extends INDOverlapped {
    * Accepts the connection request. Completes when the peer has completed the connection or its first message has
    * arrived. The endpoint may receive messages before that.
    *
-   * Completes with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already given
-   * up), TIMEOUT, CANCELED.
+   * The call fails with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already
+   * given up), TIMEOUT, CANCELED.
    *
    * @param endpoint - an endpoint of the same adapter instance, not used by another connector
    * @param privateData - at most maxCalleeData bytes; default: none
@@ -684,7 +684,7 @@ export interface INDConnector extends INDOverlapped {
    * Requests that completed before have been delivered to the peer. Both sides may call it at the same time, and both
    * succeed.
    *
-   * Completes with TIMEOUT if the peer does not reply; the connection has ended even then.
+   * The request fails with TIMEOUT if the peer does not reply; the connection has ended even then.
    *
    * @throws CONNECTION_INVALID without a connection, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see INDConnector::Disconnect

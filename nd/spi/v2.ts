@@ -289,7 +289,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * fewer than its maximum, the request completes immediately. All waiting calls complete together. Poll after issuing
    * it and again after it has completed, because it may complete without a new completion in the queue.
    *
-   * Completes with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
+   * The request fails with BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED,
    * DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
@@ -343,7 +343,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Registers memory. Any fixed-length ArrayBuffer, SharedArrayBuffer or view can be registered, any number of times in
    * regions with any rights, and is pinned while registered.
    *
-   * Completes with INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   * The request fails with INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows only reading by local requests.
@@ -359,7 +359,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Ends the registration; the region can register again, with new tokens. Requests that still use the memory fail with
    * ACCESS_VIOLATION. If the call fails, the memory stays registered.
    *
-   * Completes with DEVICE_BUSY while a window is bound to the memory, or with DEVICE_REMOVED. The request has completed
+   * The request fails with DEVICE_BUSY while a window is bound to the memory, or with DEVICE_REMOVED. It has completed
    * when the call returns, whatever its result.
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
@@ -458,7 +458,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * Waits until fewer Receives than the threshold are outstanding; completes immediately if that is already the case.
    * With threshold 0 it waits only for an error. All waiting calls complete together.
    *
-   * Completes with INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * The request fails with INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
    * @see IND2SharedReceiveQueue::Notify
    * @category Queues
@@ -749,9 +749,9 @@ export interface IND2Connector extends IND2Overlapped {
    * Connects to a listener. Succeeds when the listener accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Completes with CONNECTION_REFUSED (rejected, no listener, or backlog full), IO_TIMEOUT, NETWORK_UNREACHABLE,
-   * HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED. Connect may be called
-   * again after the first five of these.
+   * The request fails with CONNECTION_REFUSED (rejected, no listener, or backlog full), IO_TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
+   * Connect may be called again after the first five of these.
    *
    * @param queuePair - a queue pair of the same adapter instance, not used by another connector
    * @param address - the listener's address, with the port in host order
@@ -767,7 +767,7 @@ export interface IND2Connector extends IND2Overlapped {
   /**
    * Completes the connection; the queue pair can then send.
    *
-   * Completes with CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
+   * The request fails with CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
    *
    * @throws CONNECTION_INVALID (no connection to complete), CONNECTION_ABORTED (the peer had already given up)
    * @see IND2Connector::CompleteConnect
@@ -779,8 +779,8 @@ export interface IND2Connector extends IND2Overlapped {
    * Accepts the connection request. Completes when the peer has completed the connection or its first message has
    * arrived. The queue pair may receive messages before that. Read limits are reduced to those that the peer offers.
    *
-   * Completes with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already given
-   * up), IO_TIMEOUT, CANCELED.
+   * The call fails with CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer had already
+   * given up), IO_TIMEOUT, CANCELED.
    *
    * @param queuePair - a queue pair of the same adapter instance, not used by another connector
    * @param options - read limits (Reads), private data (bytes)
