@@ -226,7 +226,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never completes with SUCCESS, but with
+   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never completes with SUCCESS; it completes with
    * CONNECTION_DISCONNECTED (either side has disconnected), TIMEOUT (this side's disconnect() was not confirmed),
    * CONNECTION_ABORTED (the connection was lost) or CANCELED.
    * @category Connect

@@ -158,7 +158,7 @@ export class KernelFile {
       try {
         hooks.post(statusOf(error), umv, undefined);
       } catch {
-        // The first error is the one to report.
+        // The first error is the one that is reported.
       }
       const refused = this.error(error, name);
       throw hooks.explain?.(refused) ?? refused;

@@ -236,14 +236,15 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       try {
         request.getResult({ wait: true });
       } catch {
-        // The request failed, and has released what it held.
+        // The request has failed and has released its resources.
       }
     }
     for (const region of [...this.regions]) {
       try {
         this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(region));
       } catch {
-        // The kernel deregisters it when the file closes; without the pin the HCA does not use the memory from now on.
+        // The kernel deregisters the memory when the file closes. Without the pin, the HCA does not use the memory from
+        // now on.
       }
       this.deregistered(region);
     }

@@ -104,8 +104,9 @@ export interface ChannelRequest {
 /** The kernel side of a channel. */
 export interface NativeChannelServer {
   /**
-   * The next request, or undefined; `onRequest` is called for the next one after this has returned undefined. After a
-   * request, waits some microseconds for the next one, unless this thread's event loop has other work.
+   * The next request, or undefined; `onRequest` is called for the next one after this method has returned undefined.
+   * After a request, the method waits some microseconds for the next one, unless this thread's event loop has other
+   * work.
    */
   take(): ChannelRequest | undefined;
   /**

@@ -117,7 +117,10 @@ export interface NativeObserved {
   slot: number;
   /** The process id; 0 if the process is in another PID namespace. */
   pid: number;
-  /** `refused`: its option `statistics` is false. `silent`: no reply in time. `otherVersion`: it has another {@link DIALECT}. */
+  /**
+   * `refused`: the process has the option `statistics: false`. `silent`: there was no reply in time. `otherVersion`:
+   * the process has another {@link DIALECT}.
+   */
   answer: 'text' | 'refused' | 'silent' | 'otherVersion';
   text: Uint8Array;
 }

@@ -135,7 +135,7 @@ export class RingPool {
   }
 
   private allocate(step: number, bytes: number, used: number): Block {
-    // A program with few queue pairs does not pay for many.
+    // A program with few queue pairs does not allocate memory for many.
     const places = step > MAX_SHARED_BYTES ? 1 : Math.min(MAX_SHARING, Math.max(1, used));
     // Each of several places fits any ring of this size class.
     const ring = this.hca.allocateRing(places === 1 ? bytes : step * places);
@@ -148,7 +148,7 @@ function enter(size: Size, block: Block): void {
   block.index = size.blocks.push(block) - 1;
 }
 
-/** Removes a block in constant time by moving the last one to its index: a program may have thousands. */
+/** Removes a block in constant time by moving the last one to its index, because a program may have thousands of blocks. */
 function leave({ blocks }: Size, block: Block): void {
   const last = blocks.pop()!;
   if (last !== block) {

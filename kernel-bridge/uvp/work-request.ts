@@ -154,7 +154,7 @@ const MANAGED = Int32Array.from(SEND_FLAGS, (flags) => ~flags);
 /** For an unknown type, which the HCA refuses. */
 const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
 
-/** Refused flags by opcode, or {@link NO_REQUEST}, for a type of queue pair. `managed`: it was created for fast registration. */
+/** Refused flags by opcode, or {@link NO_REQUEST}, for a type of queue pair. `managed` means that it was created for fast registration. */
 export function refusedFlags(type: number, managed = false): Int32Array {
   if (managed && type === QpType.RC) return MANAGED;
   return REFUSED[type] ?? ALL_REFUSED;

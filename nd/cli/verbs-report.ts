@@ -1,7 +1,7 @@
 /**
  * `nd verbs-info --report`: data for a bug report about an RDMA device. It is read from files of the OS, so that it also shows why a device
- * cannot be used. It contains no host or user names, no serial numbers and no complete addresses: of a GID only the type and the network
- * prefix, of a GUID only the vendor part.
+ * cannot be used. It contains no host or user names, no serial numbers and no complete addresses. Of a GID it contains only the type and
+ * the network prefix, and of a GUID only the vendor part.
  */
 import { accessSync, constants, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { release } from 'node:os';

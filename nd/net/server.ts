@@ -671,7 +671,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return over;
   }
 
-  /** Ends connections whose accept began under this listen call or an earlier one and is still in progress. */
+  /** Ends the connections whose accept began under this listen call or an earlier one and is still in progress. */
   #endEntering(attempt: number): void {
     this.#endedAttempt = attempt;
     for (const [connector, since] of this.#entering)

@@ -2,8 +2,8 @@
  * The verbs for kernel clients: those of the HCA driver, with a provider in the kernel that owns the rings. Posting and
  * polling are therefore direct calls without IRPs, as in user mode. Source: IRP-based verbs RFC (2005).
  *
- * All are callable at DISPATCH_LEVEL. Those with an IRP complete it, or return PENDING and complete it later; new
- * objects are in IoStatus.Information. The others return a status.
+ * All verbs are callable at DISPATCH_LEVEL. Verbs with an IRP complete it, or return PENDING and complete it later; new objects are in
+ * IoStatus.Information. The other verbs return a status.
  */
 
 import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';

@@ -253,5 +253,5 @@ export class LocalContext {
   }
 }
 
-/** Statuses of memory that cannot be registered directly because it is resizable or on the runtime's own heap. */
+/** Statuses for memory that cannot be registered directly because it is resizable or on the runtime's own heap. */
 const copied: ReadonlySet<number> = new Set([Status.NOT_SUPPORTED, Status.INVALID_PARAMETER]);
