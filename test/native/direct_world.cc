@@ -5,7 +5,7 @@
 namespace world {
 
 DirectWorld::DirectWorld(ProcessId process) : LocalWorld({}, Payload::kCarried, true, process) {
-  // A peer gets a descriptor of its own.
+  // Each peer gets its own descriptor.
   CHECK(pa->peer.open(b->link.keyTable->fd()) && pb->peer.open(a->link.keyTable->fd()));
 }
 

@@ -8,8 +8,8 @@ struct DirectWorld : LocalWorld {
   explicit DirectWorld(ProcessId process = getpid());
   LocalPair& pairOf(const Node& node) { return &node == a.get() ? *pa : *pb; }
   Node& other(const Node& node) { return &node == a.get() ? *b : *a; }
-  // Does what LocalPairs does over the connections of slots: the files that this side has requested are offered to it
-  // and mapped. Returns their number.
+  // Offers this side the files that it has requested, and maps them, as LocalPairs does over the connections of slots.
+  // Returns the number of files.
   uint32_t map(Node& initiator);
   uint64_t hostCounter(Node& node, HostCounter counter) { return node.link.directCounters.get(counter); }
 };
@@ -20,7 +20,7 @@ struct DirectConnection : DirectWorld {
   ~DirectConnection();
   // Requests of all kinds that used direct access.
   uint64_t direct(Node& node);
-  // A first WRITE in packets, after which the memory is mapped.
+  // Sends a first WRITE in packets, after which the memory is mapped.
   void meet(SharedBuffer& target, uint64_t offset = 0);
 };
 

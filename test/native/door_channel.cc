@@ -1,5 +1,5 @@
-// The channel between a user isolate and its soft kernel, without N-API. Threads run against each other, mainly for the
-// sanitizers.
+// Tests of the channel between a user isolate and its soft kernel, without N-API. The threads race each other, mainly
+// for the sanitizers.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -146,7 +146,7 @@ TEST(blocking_requests_from_many_channels) {
   CHECK_EQ(doubles.load(), 0);
 }
 
-// A loop whose thread stays for a moment for the next request, while another thread keeps waking it for something else.
+// A loop whose thread waits a moment for the next request, while another thread keeps waking it for something else.
 TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   struct Signal final : Wake {
     Parking& parking;
@@ -175,7 +175,7 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
       seen = told.load();
       Request request;
       const auto ready = [&] { return channel->take(&request); };
-      // Much longer than the test takes: a call that nothing follows is detected.
+      // The delay is much longer than the test takes, so that a call that nothing follows is detected.
       while (running && (ready() || parking.park(requests->token, 60'000'000, ready))) {
         running = request.code != kStop;
         channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
@@ -207,8 +207,8 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   CHECK(told.load() > 0);
 }
 
-// The same where the other thread notifies: the server learns of it while it is busy or stays, otherwise from its loop.
-// Requests pause until it has, because they would bring it back anyway.
+// The same test, but the other thread notifies the server, which notices while it is busy or still waiting, and
+// otherwise from its loop. No requests are sent until it has noticed, because they would bring it back anyway.
 TEST(a_server_that_is_here_learns_of_a_notification) {
   struct Signal final : Wake {
     Parking& parking;
@@ -246,7 +246,7 @@ TEST(a_server_that_is_here_learns_of_a_notification) {
         bool taken = false, notified = false;
         const auto ready = [&] { return (notified = parking.notified()) || (taken = channel->take(&request)); };
         bool found = ready();
-        // Much longer than the test takes, and sometimes not at all.
+        // The delay is much longer than the test takes, and sometimes there is none.
         if (!found && busy && told.load() % 5 != 0) found = parking.park(requests->token, 60'000'000, ready);
         if (!found && std::exchange(busy, false)) {
           parking.end();
@@ -317,7 +317,7 @@ TEST(requests_in_the_background_do_not_hold_the_loop) {
   CHECK(channel->holdsLoop());
   channel->release(first);
   CHECK(!channel->holdsLoop());
-  // A released one no longer counts, and its slot starts afresh.
+  // A released channel no longer counts, and its slot starts afresh.
   channel->hold(first, false);
   channel->end("test");
   channel->drainCompletions([&](uint32_t slot) { channel->release(slot); });
@@ -373,7 +373,7 @@ TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
   CHECK_EQ(doubles.load(), 0);
   CHECK(delivered > 0);
   CHECK(refused < 20000);
-  // Pending requests that were abandoned and never completed end with the channel.
+  // Requests that were abandoned and never completed end with the channel.
   channel->end("test");
   CHECK(allFree(*channel));
 }

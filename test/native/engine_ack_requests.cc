@@ -1,5 +1,5 @@
-// When acknowledgements are requested: not for each message whose completion no program waits for, but nothing that was
-// sent may remain unknown (IBA 1 §9.7.5.1.2, §9.7.3.5).
+// Tests when acknowledgements are requested. Not every message whose completion no program waits for needs one, but the
+// outcome of every message must become known (IBA 1 §9.7.5.1.2, §9.7.3.5).
 #include "world.h"
 
 using namespace world;
@@ -52,7 +52,8 @@ TEST(no_acknowledgement_is_requested_that_no_program_waits_for) {
   CHECK_EQ(t.unfinished(), 0u);
 }
 
-// A Send each way, every eighth signaled: one datagram each, plus the acknowledgements of the signaled ones.
+// Sends one message each way per round, with every eighth signaled. Each costs one datagram, plus the acknowledgements
+// of the signaled ones.
 TEST(exchange_is_one_packet_each_way) {
   Talk t;
   for (int i = 0; i < 64; i++) {
@@ -74,7 +75,8 @@ TEST(exchange_is_one_packet_each_way) {
   CHECK_EQ(t.net.log.size(), 48u + 6u);
 }
 
-// At half of the queue at the latest, or the queue would be full of finished WQEs.
+// An acknowledgement is requested at half of the queue at the latest; otherwise the queue would fill up with finished
+// WQEs.
 TEST(queue_full_of_unsignaled_requests_goes_on) {
   QpShape shape;
   shape.sendEntries = 8;
@@ -122,7 +124,7 @@ TEST(silence_causes_one_acknowledgement_request) {
   CHECK_EQ(t.unfinished(), 0u);
 }
 
-// The first, the last, all, or the response to the request.
+// What is lost: the first packet, the last one, all of them, or the response to the request.
 TEST(lost_tail_of_unsignaled_requests_is_found) {
   for (int lost = 0; lost < 4; lost++) {
     Talk t;
@@ -172,7 +174,7 @@ TEST(error_of_an_unsignaled_request_is_reported) {
   CHECK_EQ(t.clock.time, start);
 }
 
-// The failure comes when it would for a signaled one.
+// The failure is reported when it would be for a signaled request.
 TEST(dead_peer_of_an_unsignaled_request_is_reported) {
   Link2 l;
   l.retries = 1;
@@ -269,7 +271,7 @@ TEST(send_queue_drains_without_delay) {
   CHECK_EQ(t.clock.time, start);
 }
 
-// The program infers from a reply that its message arrived, and frees the memory: no reason to fail.
+// The program infers from a reply that its message arrived, and frees the memory. This must not cause a failure.
 TEST(freed_memory_is_not_needed_to_request_an_acknowledgement) {
   Talk t;
   const uint32_t wqe = [&] {
@@ -283,7 +285,7 @@ TEST(freed_memory_is_not_needed_to_request_an_acknowledgement) {
   CHECK(only(t.qa.sendCq, wqe + 1, kOpWrite, kWcSuccess));
 }
 
-// A queue pair that ends acknowledges what it has accepted: the peer's requests have not failed.
+// A queue pair that ends acknowledges what it has accepted, so the peer's requests do not fail.
 TEST(last_acknowledgement_comes_with_the_end) {
   for (int how = 0; how < 3; how++) {
     Talk t;
@@ -307,7 +309,7 @@ TEST(last_acknowledgement_comes_with_the_end) {
   }
 }
 
-// Faults of every kind amid requests that no program waits for: all arrive, in order.
+// Faults of every kind occur amid requests that no program waits for. All requests arrive, in order.
 TEST(unsignaled_requests_survive_faults) {
   for (uint32_t seed = 1; seed <= 20; seed++) {
     Talk t;
@@ -327,7 +329,7 @@ TEST(unsignaled_requests_survive_faults) {
   }
 }
 
-// The same while a longer message is half sent: nothing is sent between its packets.
+// The same test while a longer message is half sent. Nothing is sent between its packets.
 TEST(memory_that_went_away_amid_a_longer_message) {
   Talk t;
   constexpr uint32_t kLong = 60 * 1024;

@@ -1,6 +1,6 @@
-// When acknowledgements leave. A thread that polls postpones them until its next poll, so that the program's reply and
-// the acknowledgement share a datagram; no peer waits for a thread that does not poll again. Also an acknowledgement
-// that arrives late.
+// Tests when acknowledgements leave. A thread that polls postpones them until its next poll, so that the program's
+// reply and the acknowledgement share a datagram. No peer waits for a thread that does not poll again. An
+// acknowledgement that arrives late is tested as well.
 #include "world.h"
 
 using namespace world;
@@ -40,7 +40,7 @@ TEST(acknowledgement_waits_for_the_next_poll) {
   CHECK_EQ(x.qa.sendCq.written(), 1u);
 }
 
-// The reply first: it is the longer one, and a shorter packet may end a run.
+// The reply leaves first: it is longer, and a shorter packet may end a run.
 TEST(acknowledgement_leaves_with_the_reply) {
   Exchange x;
   x.ask();
@@ -95,7 +95,8 @@ TEST(queue_pair_ends_while_it_owes) {
 }
 
 // A READ response has overtaken the acknowledgement of the SEND before it, which it implies. That acknowledgement
-// arrives amid the response and changes nothing. (Linux's rxe, after 6.1, forgets on it that it is amid a response.)
+// arrives in the middle of the response and changes nothing. (Linux's rxe, after 6.1, then forgets that it is in the
+// middle of a response.)
 TEST(late_acknowledgement_amid_a_read_response) {
   Pair p;
   Buffer a(*p.a, 9000, kAllAccess, 3), b(*p.b, 9000, kAllAccess, 4);

@@ -1,5 +1,5 @@
-// Congestion: ECN marks and CNPs (IBA 1 annex A17 §17.9), how the window shrinks and grows, and losses at the end of a
-// transmission, which only a probe can find before the timeout.
+// Tests of congestion control: ECN marks and CNPs (IBA 1 annex A17 §17.9), how the window shrinks and grows, and losses
+// at the end of a transmission, which only a probe can detect before the timeout.
 #include "world.h"
 
 using namespace world;
@@ -22,7 +22,8 @@ struct Stream : Pair {
     for (const Frame& f : net.log) n += f.bth().opcode == opcode;
     return n;
   }
-  // Packets of `a` before the first response: its window, if there is enough to send.
+  // Returns the number of packets that `a` sends before the first response. This is its window, if there is enough to
+  // send.
   uint32_t burst() {
     uint32_t n = 0;
     net.filter = [&](Frame& f) {
@@ -127,7 +128,7 @@ TEST(notifications_shrink_the_window_and_it_recovers) {
   CHECK_EQ(s.burst(), 128u);  // and no larger
 }
 
-// However many arrive at once, they report one queue.
+// However many marks arrive together, they all report the same queue.
 TEST(notifications_of_one_moment_count_once) {
   Stream s;
   for (int i = 0; i < 100; i++) s.notify(s.qa.qpn);
@@ -135,9 +136,9 @@ TEST(notifications_of_one_moment_count_once) {
   CHECK_EQ(s.burst(), 64u);
 }
 
-// Behind a long queue a round trip is long, and a connection learns of the queue once per round trip. Each time counts,
-// and nothing is forgotten in between. (If the share recovered with the clock, no window of less than 26 packets would
-// shrink.)
+// A long queue makes the round trip long, and a connection learns of the queue once per round trip. Each of these
+// reports counts, and none is forgotten before the next. (If the share recovered with the clock, no window of less than
+// 26 packets would shrink.)
 TEST(notifications_a_long_round_trip_apart_reduce_small_windows) {
   constexpr uint64_t kRoundTrip = 20'000'000;
   Stream s;
@@ -180,8 +181,8 @@ TEST(loss_halves_the_window_and_it_recovers) {
   CHECK_EQ(s.burst(), 128u);
 }
 
-// The newest packet, all of them, or only the acknowledgement: found long before the timeout, once the round trip is
-// known.
+// Whether the newest packet, all packets, or only the acknowledgement is lost, the loss is detected long before the
+// timeout, once the round trip is known.
 TEST(lost_tail_is_found_by_a_probe) {
   for (int what = 0; what < 3; what++) {
     Stream s;
@@ -207,7 +208,8 @@ TEST(lost_tail_is_found_by_a_probe) {
   }
 }
 
-// Probes are not retries and do not postpone the end: the peer gets as many retries as it is owed, in its given time.
+// Probes are not retries and do not postpone the end. The peer still gets its full number of retries, within the
+// configured time.
 TEST(probes_neither_use_up_retries_nor_delay_the_end) {
   for (uint32_t retries : {0u, 2u}) {
     Link2 l;

@@ -1,4 +1,5 @@
-// Copies of user data (base/copy.h): every byte, none beside them, and which copies consist of pieces.
+// Tests of copying user data (base/copy.h): every byte is copied and none around them changes, and which copies are
+// done in pieces.
 #include <algorithm>
 
 #include "base/copy.h"

@@ -1,4 +1,4 @@
-// Completion queues: overrun, resizing with entries, and the rules of arming and notification.
+// Tests of completion queues: overrun, resizing with entries, and the rules of arming and notification.
 #include "world.h"
 
 using namespace world;
@@ -6,7 +6,7 @@ using namespace world;
 struct Notified : Pair {
   Buffer a, bb;
   Notified() : a(*Pair::a, 64), bb(*b, 64) {}
-  // One receive completion at B.
+  // Produces one receive completion at B.
   void message(bool solicited = false) {
     qb.receive({{bb.at(), 8, bb.lkey}});
     qa.post({kOpSend, solicited ? kSendFlagSolicited : 0, {{a.at(), 8, a.lkey}}});
@@ -35,7 +35,7 @@ TEST(arm_then_entry) {
   n.message();
   CHECK_EQ(s->calls, 1);
   CHECK_EQ(s->status, 0u);
-  // One event per arm, and what it announced is not announced again.
+  // Each arm raises one event, and an announced entry is not announced again.
   auto t = n.wait();
   n.message();
   CHECK_EQ(t->calls, 0);
@@ -78,7 +78,7 @@ TEST(event_without_waiter_is_kept_until_taken) {
   CHECK_EQ(s->calls, 1);
   auto t = n.wait();
   CHECK_EQ(t->calls, 0);
-  // Kept, but consumed in the meantime.
+  // The event is kept, but its entry is consumed in the meantime.
   Notified m;
   m.arm();
   m.message();
@@ -87,7 +87,8 @@ TEST(event_without_waiter_is_kept_until_taken) {
   CHECK_EQ(u->calls, 0);
 }
 
-// The waiter passes through the kernel and may arrive after its arm, its event and the consumer.
+// The waiter passes through the kernel, so it may arrive after its arm, after the event, and after the entry was
+// consumed.
 TEST(waiter_that_comes_late_is_not_forgotten) {
   Notified n;
   n.arm();
@@ -97,7 +98,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   CHECK_EQ(taken->calls, 0);
   n.message();
   CHECK_EQ(taken->calls, 1);
-  // Two were armed; only the first was there for the event.
+  // Two waiters were armed; only the first had arrived at the time of the event.
   Notified m;
   auto first = m.wait();
   m.arm();
@@ -109,7 +110,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   CHECK_EQ(second->calls, 0);
   m.message();
   CHECK_EQ(second->calls, 1);
-  // Two arms and one event complete two waiters that come later, and not a third.
+  // Two arms and one event complete two waiters that arrive later, but not a third.
   Notified p;
   p.arm();
   p.arm();
@@ -117,7 +118,7 @@ TEST(waiter_that_comes_late_is_not_forgotten) {
   auto one = p.wait(), two = p.wait(), three = p.wait();
   CHECK_EQ(one->calls + two->calls, 2);
   CHECK_EQ(three->calls, 0);
-  // An ANY whose arm was used up is not assigned to one for SOLICITED.
+  // A waiter for ANY whose arm was used up is not assigned an arm for SOLICITED.
   Notified o;
   o.arm();
   o.message();
@@ -154,7 +155,7 @@ TEST(batch_counts_entries) {
   auto there = n.wait();
   armBatch(2);
   CHECK_EQ(there->calls, 1);
-  // The shortest counts, and an arm for the next entry fires before it.
+  // The shortest batch counts, and an arm for the next entry fires before it.
   auto both = n.wait();
   armBatch(4);
   armBatch(2);
@@ -162,7 +163,7 @@ TEST(batch_counts_entries) {
   CHECK_EQ(both->calls, 0);
   n.arm();
   CHECK_EQ(both->calls, 1);
-  // A batch that ended early is over.
+  // A batch that ended early does not count any more.
   Notified o;
   auto batch = o.wait(), any = o.wait();
   CHECK(o.b->engine.armCqBatch(o.qb.receiveCq.handle, 5) == Status::kSuccess);
@@ -172,7 +173,7 @@ TEST(batch_counts_entries) {
   auto next = o.wait();
   for (int i = 0; i < 6; i++) o.message();
   CHECK_EQ(next->calls, 0);
-  // One whose waiter is late.
+  // A batch whose waiter arrives late.
   Notified m;
   CHECK(m.b->engine.armCqBatch(m.qb.receiveCq.handle, 2) == Status::kSuccess);
   m.message();
@@ -186,8 +187,8 @@ TEST(batch_leaves_others_their_entries) {
   const auto armBatch = [](Notified& n, uint32_t count) {
     CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, count) == Status::kSuccess);
   };
-  // The event used up the arm of a late waiter, which waits for the next entry, not for a batch that was requested
-  // since.
+  // The event used up the arm of a late waiter. That waiter waits for the next entry, not for a batch that was
+  // requested since.
   Notified n;
   n.arm();
   n.message();
@@ -219,7 +220,7 @@ TEST(batch_fits_the_queue) {
   CHECK_EQ(s->calls, 0);
   n.message();
   CHECK_EQ(s->calls, 1);
-  // A queue that is already full.
+  // The queue is already full.
   auto full = n.wait();
   n.qb.receiveCq.resize(64);
   CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, 64) == Status::kSuccess);
@@ -245,7 +246,7 @@ TEST(solicited_only) {
   CHECK_EQ(s->calls, 0);
   n.message(true);
   CHECK_EQ(s->calls, 1);
-  // One that is already there.
+  // The solicited entry is already there.
   n.message(true);
   n.message(false);
   auto t = n.wait(kCqNotifySolicited);
@@ -269,7 +270,7 @@ TEST(any_upgrades_solicited_and_all_complete_together) {
   CHECK_EQ(s->calls, 1);
   CHECK_EQ(t->calls, 1);
   CHECK_EQ(e->calls, 0);
-  // The same holds for waiters that arrive late, but not for one that arms after the event.
+  // The same is true of waiters that arrive late, but not of one that arms after the event.
   Notified m;
   m.arm(true);
   m.arm(false);

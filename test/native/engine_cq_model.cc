@@ -1,5 +1,6 @@
-// Random notifications: their arms and waiters, each in its own order, some of them cancelled, with entries and a
-// consumer in between. A waiter must be notified of an entry that came after its arm and was not consumed.
+// Random notifications: arms and waiters arrive, each in their own order, some waiters are cancelled, and entries are
+// written and consumed in between. A waiter must be notified of an entry that was written after its arm and was not
+// consumed.
 #include "objects/cq.h"
 #include "world.h"
 
@@ -72,7 +73,7 @@ struct Model {
       return all[i].armed ? come(i) : arm(i);
     }
   }
-  // It is waiting, and at least as many entries since its arm are unconsumed as it requested.
+  // The waiter has arrived, and at least as many entries as it requested were written since its arm and are unconsumed.
   bool overdue(const Notification& n) const {
     if (!n.armed || !n.there || n.gone || n.sink->calls != 0) return false;
     if (n.kind == Kind::kBatch) return taken <= n.armedAt && written() - n.armedAt >= n.count;
@@ -111,7 +112,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
       case 5: {
         if (!cancels || m.all.empty()) break;
         const size_t i = r.below(uint32_t(m.all.size()));
-        // A waiter that arrives first and leaves before the arm does not occur: the arm takes the shorter path.
+        // A waiter cannot arrive first and leave before the arm arrives, because the arm takes the shorter path.
         if (!m.all[i].gone && m.all[i].armed && m.all[i].sink->calls == 0 && r.below(3) == 0) m.cancel(i);
         break;
       }

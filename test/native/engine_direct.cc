@@ -1,5 +1,5 @@
-// Direct access: what one side does itself in the other's memory, without a packet and while the other does not run;
-// and what it leaves to the other.
+// Tests of direct access: what one side does itself in the other's memory, without a packet and while the other does
+// not run, and what it leaves to the other.
 #include <functional>
 
 #include "direct_world.h"
@@ -13,7 +13,7 @@ constexpr uint32_t kBytes = 1u << 20;
 
 bool same(const void* a, const void* b, size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
 
-// Bytes that no HCA has registered.
+// Memory that no HCA has registered.
 std::vector<uint8_t> unregistered(size_t bytes, uint64_t seed) {
   std::vector<uint8_t> made(bytes);
   Random random(seed);
@@ -132,7 +132,7 @@ TEST(direct_atomics) {
   CHECK_EQ(run(kOpCompareExchange, 3 + (1ull << 40), 77, halves), 3 + (1ull << 40));
   CHECK_EQ(*word, 77u);
   CHECK_EQ(w.a->counter("direct_atomic"), 4u);
-  // Misaligned: the peer decides, as ever.
+  // For a misaligned operand, the peer decides as usual.
   Wr r = oneSided(kOpFetchAdd, whole, target.at(4), target.rkey);
   r.compare = 1;
   const uint32_t i = w.qa.post(r);
@@ -141,7 +141,7 @@ TEST(direct_atomics) {
   CHECK_EQ(*word, 77u);
 }
 
-// Everything that the peer would refuse goes to the peer, and ends as it does without direct access.
+// Everything that the peer would refuse is sent to the peer, and has the same outcome as without direct access.
 TEST(direct_checks_what_the_responder_checks) {
   struct Case {
     const char* name;
@@ -197,7 +197,7 @@ TEST(direct_checks_what_the_responder_checks) {
   check::note = "";
 }
 
-// The peer's queue pair has one peer; another queue pair that names it does not qualify.
+// The peer's queue pair has exactly one peer. Another queue pair that names it as its destination does not qualify.
 TEST(direct_by_the_connection_only) {
   DirectConnection w;
   TestQp impostor(*w.a);
@@ -212,7 +212,7 @@ TEST(direct_by_the_connection_only) {
   CHECK_EQ(target.data()[0], 0);
 }
 
-// A file is mapped for writing only once it contains a key with such rights.
+// A file is mapped for writing only once it contains a key with write rights.
 TEST(direct_maps_for_writing_where_that_is_allowed) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096, 5);
@@ -266,7 +266,7 @@ TEST(direct_sealed_memory_is_freed) {
   CHECK(!w.pa->maps.findFile(file, 0, 0, false) && !w.pa->maps.has(1));
 }
 
-// Memory that was requested and has ended, whether or not it was offered and mapped, frees its slot for another
+// When memory that was requested is gone, whether or not it was offered and mapped, its slot is free for another
 // request.
 TEST(direct_memory_that_came_to_nothing_is_forgotten) {
   DirectConnection w;
@@ -317,7 +317,7 @@ TEST(direct_keeps_the_order) {
   w.pump();
   CHECK_EQ(w.direct(*w.a), 1u);
   CHECK_EQ(w.qa.sendCq.drain().size(), 2u);
-  // In one batch, with unsignaled ones between.
+  // Both requests are in one batch, with unsignaled requests between them.
   w.qb.receiveCq.drain();
   w.qb.receive({{to.at(), 8, to.lkey}});
   Wr quiet = oneSided(kOpWrite, {{own.at(3), 1, own.lkey}}, target.at(), target.rkey);
@@ -366,7 +366,7 @@ TEST(direct_windows) {
   bind();
   CHECK_EQ(write(w.qa, window.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 1u);
-  // Bound again: the old key is invalid, the new one is valid.
+  // When the window is bound again, the old key is invalid and the new one is valid.
   const uint32_t old = window.key;
   Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled, {}};
   invalidate.rkey = old;
@@ -377,7 +377,7 @@ TEST(direct_windows) {
   CHECK_EQ(write(w.qa, window.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 2u);
   CHECK_EQ(write(qc, window.key), kWcRemoteAccess);  // another queue pair
-  // A SEND with Invalidate ends it before the peer learns of the message.
+  // A SEND with Invalidate ends the binding before the peer learns of the message.
   w.qb.receive({});
   Wr send{kOpSend, kSendFlagSignaled | kSendFlagInvalidate, {}};
   send.immediate = window.key;
@@ -392,7 +392,7 @@ TEST(direct_windows) {
   CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
 }
 
-// A key that two HCAs of one process have published would be withdrawn by only one of them: the second does not publish
+// If two HCAs of one process published the same key, only one of them would withdraw it. So the second does not publish
 // it.
 TEST(direct_memory_of_one_hca_only) {
   DirectConnection w;
@@ -408,7 +408,7 @@ TEST(direct_memory_of_one_hca_only) {
   CHECK(w.a->engine.deregisterMr(w.a->pd, lkey) == Status::kSuccess);
 }
 
-// More keys than the table has slots: the rest use packets, and slots are reused.
+// There are more keys than the table has slots. The rest use packets, and slots are reused.
 TEST(direct_table_is_finite) {
   HostCounters counters;
   DirectOwner keyTable(counters);
@@ -430,8 +430,8 @@ TEST(direct_table_is_finite) {
   CHECK(keyTable.rangeOf(uint32_t(memory->id), &writable));
 }
 
-// The doorbell of a late receive, where the other direction is direct and there is nothing to send: it serves the
-// receive.
+// The doorbell of a late receive also serves the receive when the other direction is direct and there is nothing to
+// send.
 TEST(direct_beside_a_late_receive) {
   Link2 l;
   l.rnrRetries = wire::kMostRnrRetries;
@@ -443,7 +443,7 @@ TEST(direct_beside_a_late_receive) {
     if (meets) w.meet(target);
     const uint32_t first = w.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 64, from.lkey}}});
     CHECK(w.until([&] { return w.qb.header()[kQpReceiveBell] == 1; }));
-    // Requests of b meanwhile, all direct where it has mapped the memory.
+    // Meanwhile b posts requests, all of them direct where it has mapped the memory.
     if (meets) {
       const uint32_t i = w.qb.post(oneSided(kOpWrite, {{reply.at(), 64, reply.lkey}}, back.at(), back.rkey));
       w.pump();
@@ -463,7 +463,7 @@ TEST(direct_beside_a_late_receive) {
     only(w.qa.sendCq, first, kOpSend, kWcSuccess);
     only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 64);
     CHECK(same(to.data(), from.data(), 64));
-    // And a's requests are direct again.
+    // After that, the requests of a are direct again.
     if (!meets) continue;
     const uint64_t before = w.direct(*w.a);
     const uint32_t i = w.qa.post(oneSided(kOpWrite, {{from.at(), 64, from.lkey}}, target.at(), target.rkey));
@@ -472,7 +472,7 @@ TEST(direct_beside_a_late_receive) {
   }
 }
 
-// A long request that takes several steps: in the last one the next request turns out not to qualify for direct access.
+// A long request takes several steps. In the last one, the next request turns out not to qualify for direct access.
 TEST(direct_before_one_that_is_not) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -513,7 +513,8 @@ TEST(direct_now_without_initiator_depth) {
   CHECK(done.size() == 1 && done[0].wqe == i && done[0].status != kWcSuccess);
 }
 
-// They are there when the call returns, whatever their length: the peer does not run, and nothing is sent or completes.
+// The bytes are there when the call returns, whatever their length. The peer does not run, nothing is sent, and nothing
+// completes.
 TEST(direct_now_every_length) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -542,7 +543,7 @@ TEST(direct_now_every_length) {
     CHECK(back[from] == 0xDD && back[from + 1 + size] == 0xDD);
   }
   check::note = "";
-  // Up to the last byte of the region.
+  // The placement reaches the last byte of the region.
   CHECK(place(w.qa, bytes, target.at(), target.rkey) == DirectResult::kDone);
   CHECK(same(target.data(), bytes.data(), kBytes));
   w.pump();
@@ -551,7 +552,7 @@ TEST(direct_now_every_length) {
   CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts);
 }
 
-// They do not wait for outstanding requests, and these end as if nothing had been placed.
+// Placements do not wait for outstanding requests, which end as if nothing had been placed.
 TEST(direct_now_before_outstanding_requests) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
@@ -583,7 +584,7 @@ TEST(direct_now_before_outstanding_requests) {
   CHECK(same(target.data() + 3000, bytes.data(), bytes.size()));
 }
 
-// In the middle of a long Write, which continues where it was.
+// A placement occurs in the middle of a long Write, which then continues where it was.
 TEST(direct_now_within_a_write) {
   constexpr uint32_t kLong = 8 * LocalPair::kStepBytes;
   DirectConnection w;
@@ -654,7 +655,8 @@ TEST(direct_now_is_checked) {
   check::note = "";
 }
 
-// Reads and atomic operations together: each needs its own right, within the region, and the published key.
+// Reads and atomic operations are tested together. Each needs its own right, an address within the region, and the
+// published key.
 TEST(direct_now_reads_and_atomics_are_checked) {
   constexpr uint32_t kInner = 4096;
   struct Case {
@@ -705,7 +707,7 @@ TEST(direct_now_reads_and_atomics_are_checked) {
     } else {
       CHECK(allAre(memory, 1));
     }
-    // Operands of other lengths are invalid.
+    // Operands of any other length are invalid.
     for (const uint32_t length : {1u, 7u, 9u, 16u, 17u}) {
       std::vector<uint8_t> bytes(length, 1);
       CHECK(now(w.qa, DirectOperation::kFetchAdd, bytes, memory.at(), memory.rkey) == DirectResult::kRefused);
@@ -719,7 +721,7 @@ TEST(direct_now_reads_and_atomics_are_checked) {
   check::note = "";
 }
 
-// Everything that ends a key or a queue pair, on either side.
+// Tests everything that ends a key or a queue pair, on either side.
 TEST(direct_now_ends_with_its_key_and_queue_pairs) {
   struct Case {
     const char* name;
@@ -838,7 +840,7 @@ TEST(direct_now_by_windows) {
   CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
 }
 
-// No bytes: only whether the peer's memory can be reached. No key is checked.
+// An access of zero bytes only tests whether the peer's memory can be reached. No key is checked.
 TEST(direct_now_no_bytes) {
   const std::vector<uint8_t> none, some(8);
   const auto direct = [&](TestQp& qp) { return place(qp, none, 0, 0); };
@@ -897,7 +899,7 @@ TEST(direct_now_requests_the_memory) {
   CHECK(place(w.qa, few, UINT64_MAX - 3, memory.rkey) == DirectResult::kRefused);
   CHECK(place(w.qa, few, 0, memory.rkey) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));
-  // Neither is memory that peers may only read.
+  // Memory that peers may only read is not written either.
   SharedBuffer sealed(*w.b, 4096);
   CHECK(w.b->engine.deregisterMr(w.b->pd, sealed.lkey) == Status::kSuccess);
   CHECK(w.b->engine.registerMr(w.b->pd, sealed.at(), 4096, kAccessRemoteRead, &sealed.lkey, &sealed.rkey) ==
@@ -910,7 +912,7 @@ TEST(direct_now_requests_the_memory) {
   CHECK(allAre(sealed, 0xAB));
 }
 
-// The key ends in the middle of the copy, and its owner does not wait: nothing that was copied counts.
+// The key ends in the middle of the copy, and its owner does not wait. Nothing that was copied counts.
 TEST(direct_now_evicted) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
@@ -929,7 +931,7 @@ TEST(direct_now_evicted) {
   CHECK(allAre(memory, 0xAB));
   CHECK_EQ(w.a->counter("direct_evicted"), 1u);
   CHECK_EQ(w.direct(*w.a), 0u);
-  // The next one works like any other.
+  // The next access works like any other.
   SharedBuffer other(*w.b, 4096);
   w.meet(other);
   CHECK(w.a->engine.direct(w.qa.handle, DirectOperation::kWrite, own.data(), 4096, other.at(), other.rkey) ==

@@ -1,5 +1,5 @@
-// The end of direct access: when a key, a queue pair or a process is gone, no peer writes with it any more, whatever
-// the peer is doing.
+// Tests of the end of direct access. Once a key, a queue pair or a process is gone, no peer writes with it any more,
+// whatever the peer is doing.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -43,8 +43,8 @@ uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right =
 
 }  // namespace
 
-// Every command that ends a peer's rights: afterwards the peer's own check finds nothing, and a request ends as it does
-// without direct access.
+// Tests every command that ends a peer's rights. Afterwards the peer's own check finds nothing, and a request has the
+// same outcome as without direct access.
 TEST(direct_ends_with_every_command_that_ends_it) {
   struct Case {
     const char* name;
@@ -96,7 +96,7 @@ TEST(direct_ends_with_every_command_that_ends_it) {
   check::note = "";
 }
 
-// Removing a P_Key from the table ends it as well, and restoring the P_Key starts it again.
+// Removing a P_Key from the table ends direct access as well, and restoring the P_Key starts it again.
 TEST(direct_follows_the_partition) {
   DirectWorld w;
   Handle table;
@@ -150,7 +150,8 @@ TEST(direct_end_waits_for_the_peer) {
   CHECK(!enter(w, memory));
 }
 
-// A peer that is stopped inside loses the memory, whose contents are preserved. Everything continues in packets.
+// A peer that is stopped in the middle of an access loses the memory, whose contents are preserved. Everything
+// continues in packets.
 TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kShort);
@@ -174,7 +175,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   memory.data()[2] = 0x22;
   CHECK(at[2] != 0x22);
   CHECK(!w.pa->peer.leave());
-  // The next access works like any other; this memory is no longer published.
+  // The next access works like any other, but this memory is no longer published.
   const uint32_t i = w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(kPage), rkey));
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
@@ -189,7 +190,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 1u);
 }
 
-// The same with the only key of the memory.
+// The same test with the only key of the memory.
 TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kShort);
@@ -234,8 +235,8 @@ TEST(direct_memory_reclaimed_under_its_writers) {
 }
 #endif
 
-// Only the pages that the peer is accessing become the owner's private copies, and they stay so when the rest is tried
-// again.
+// Only the pages that the peer is accessing become the owner's private copies, and they remain private when the rest is
+// tried again.
 TEST(direct_memory_is_reclaimed_in_parts) {
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
@@ -264,7 +265,7 @@ TEST(direct_parts_of_memory) {
   struct Case {
     uint64_t address, bytes, offset, length;
   };
-  // A peer may report anything.
+  // A peer may report any values.
   const Case cases[] = {{base, 1, 0, kPage},
                         {base + kPage - 1, 2, 0, 2 * kPage},
                         {base + 2 * kPage - 1, 100, kPage, kPage},
@@ -282,7 +283,7 @@ TEST(direct_parts_of_memory) {
 
 namespace {
 
-// The memory that two peers of one HCA write to: their in-use flags.
+// Two peers of one HCA write to the same memory: tests of their in-use flags.
 struct Peers {
   HostCounters counters;
   LocalPair own[2] = {{1, counters}, {2, counters}}, theirs[2] = {{0, counters}, {0, counters}};
@@ -305,7 +306,7 @@ struct Peers {
 
 }  // namespace
 
-// Two peers are stopped in the same memory: it is withdrawn once.
+// Two peers are stopped in the same memory, which is withdrawn once.
 TEST(direct_end_under_two_stopped_peers) {
   Peers peers;
   DirectOwner keyTable(peers.counters);
@@ -359,8 +360,8 @@ TEST(direct_end_beside_another_peer) {
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which may need memory of the OS at any time
-// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and the command may
-// be repeated. Other requests are served meanwhile.
+// If there is no room for the pages, nothing waits. The command that ends the key fails, the region stays, and the
+// command may be repeated. Other requests are served meanwhile.
 TEST(direct_end_without_memory) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kShort);
@@ -417,7 +418,7 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
 }
 #endif
 
-// A command waits without the lock: other threads have it meanwhile.
+// A command does not hold the lock while it waits, so other threads can take it.
 TEST(direct_end_leaves_the_lock_to_others) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
@@ -432,8 +433,8 @@ TEST(direct_end_leaves_the_lock_to_others) {
   memory.lkey = 0;
 }
 
-// A peer that comes back as soon as it was evicted does not hold up the owner for ever. Whether it is fast enough is
-// chance.
+// A peer that comes back as soon as it is evicted does not hold up the owner for ever. Whether it is fast enough is a
+// matter of chance.
 TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
   DirectOwner keyTable(peers.counters);
@@ -465,8 +466,8 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   hostile.join();
 }
 
-// The key ends at every page of a copy: what has not counted is refused, in packets. The end of another key of the
-// memory changes nothing.
+// The key ends at each page of a copy in turn. An access that has not counted is then sent in packets, and refused. The
+// end of another key of the memory changes nothing.
 TEST(direct_eviction_at_every_page_of_a_copy) {
   const uint32_t pages = 4, bytes = uint32_t(pages * kPage);
   for (const uint32_t opcode : {kOpWrite, kOpRead}) {
@@ -507,8 +508,8 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
   check::note = "";
 }
 
-// It is unknown whether an atomic was executed in time: the request fails like one whose response was lost, and is not
-// executed twice. A call that is not a request reports this, and the connection stays.
+// It is unknown whether an atomic was executed in time, so the request fails like one whose response was lost, and is
+// not executed twice. A call that is not a request reports this, and the connection stays.
 TEST(direct_eviction_at_an_atomic) {
   for (const bool request : {true, false}) {
     DirectConnection w;
@@ -540,7 +541,8 @@ TEST(direct_eviction_at_an_atomic) {
   }
 }
 
-// A peer that was killed inside is not waited for, and its in-use flag has no effect.
+// The owner does not wait for a peer that was killed in the middle of an access, and that peer's in-use flag has no
+// effect.
 TEST(direct_end_after_a_killed_peer) {
   DirectConnection w({}, {}, endedProcess());
   w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
@@ -553,7 +555,7 @@ TEST(direct_end_after_a_killed_peer) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
 }
 
-// A peer that writes anything into its in-use flag costs a bounded time, and only its own memory.
+// A peer that writes arbitrary values into its in-use flag costs a bounded time, and affects only its own memory.
 TEST(direct_hostile_in_use_flags) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kShort);
@@ -576,7 +578,7 @@ TEST(direct_hostile_in_use_flags) {
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 20u);
 }
 
-// With any table of a peer, this side accesses only what it has mapped of the peer's memory.
+// Whatever a peer's table contains, this side accesses only what it has mapped of that peer's memory.
 TEST(direct_hostile_tables) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 2 * kPage);
@@ -632,7 +634,7 @@ TEST(direct_hostile_tables) {
     CHECK(w.pa->peer.leave());
   }
   CHECK(entered > 20 && viewed > 20);
-  // Memory at an address that misaligns an aligned atomic.
+  // The memory starts at an address that misaligns an aligned atomic.
   std::shared_ptr<const SharedRange> other;
   CHECK(allocateShared(kPage, &other) == Status::kSuccess);
   const auto offer = [&](uint64_t base) { return w.pa->maps.add({0, 99, base, kPage, 1, 99}, other->fd.get(), true); };

@@ -1,7 +1,7 @@
-// The protocol between peers that are inside and the owner that withdraws (direct_table.h), in all orders of its steps:
-// two peers access one page with two keys while one of the keys ends, with and without a wait. After the owner is done
-// no peer writes with that key any more, and the pages that it has moved do not change. An access that counted for a
-// peer is in the owner's memory.
+// Runs the protocol between peers that access memory and the owner that withdraws it (direct_table.h) in all orders of
+// its steps. Two peers access one page with two keys while one of the keys ends, with and without a wait. Once the
+// owner is done, no peer writes with that key any more, and the pages that the owner has moved do not change. An access
+// that counted for a peer is in the owner's memory.
 #include <array>
 #include <set>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 constexpr int kInitiators = 2, kAccesses = 2, kBytes = 2, kKeys = 2;
 constexpr uint32_t kFile = 7, kEnding = 0;
 
-// How long the owner waits: for peers inside by the key that ends, and for others in the same file.
+// Whether the owner waits for peers that access memory with the key that ends, and for others in the same file.
 enum class Wait { kForAll, kForOthers, kForNone };
 
 using Page = std::array<int, kInitiators * kBytes>;
@@ -43,7 +43,7 @@ struct State {
   const Page& memory() const { return reclaimed ? own : file; }
 };
 
-// States that were seen, as lists of all their words: two orders that lead to the same state continue alike.
+// States that were seen, each as a list of all its words. Two orders that lead to the same state continue alike.
 std::set<std::vector<uint64_t>> seen;
 
 std::vector<uint64_t> wordsOf(const State& s) {
@@ -58,7 +58,7 @@ std::vector<uint64_t> wordsOf(const State& s) {
   return w;
 }
 
-// One step of an initiator, whose accesses alternate between the keys. False: it has none left.
+// Performs one step of an initiator, whose accesses alternate between the keys. False: it has no step left.
 bool advance(State& s, int who) {
   Initiator& v = s.initiators[size_t(who)];
   if (v.accesses > kAccesses) return false;
@@ -84,7 +84,7 @@ bool advance(State& s, int who) {
   }
 }
 
-// One step of the owner. False: it has none left, or waits.
+// Performs one step of the owner. False: it has no step left, or waits.
 bool end(State& s, Wait wait) {
   const auto next = [&](int step) {
     s.step = step;
@@ -142,7 +142,7 @@ void check(const State& s) {
   if (s.done && s.reclaimed) CHECK(s.memory() == s.atEnd);
   for (int who = 0; who < kInitiators; who++) {
     const Initiator& v = s.initiators[size_t(who)];
-    // A counted access is there, unless a later access has begun to overwrite it.
+    // A counted access is in memory, unless a later access has begun to overwrite it.
     for (int i = 0; i < kBytes; i++)
       if (v.counted != 0) CHECK(s.memory()[size_t(who * kBytes + i)] >= v.counted);
   }

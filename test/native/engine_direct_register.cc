@@ -1,4 +1,5 @@
-// Direct access with keys of fast registration and with zero-based ones: published and withdrawn as other keys are.
+// Direct access with keys of fast registration and with zero-based keys, which are published and withdrawn like any
+// other key.
 #include <functional>
 #include <thread>
 
@@ -72,7 +73,7 @@ TEST(direct_by_fast_registration) {
   CHECK_EQ(w.direct(*w.a), 4u);
 }
 
-// After any end of the key, the peer's own check finds nothing, and no peer writes.
+// However the key ends, the peer's own check then finds nothing, and no peer writes.
 TEST(direct_by_fast_registration_ends) {
   const std::function<void(Registered&)> ends[] = {
       [](Registered& w) { w.local(w.invalidation()); },
@@ -102,7 +103,7 @@ TEST(direct_by_fast_registration_ends) {
   }
 }
 
-// An invalidation has not completed while a peer is inside, and delays nothing else.
+// An invalidation does not complete while a peer is accessing the memory, but delays nothing else.
 TEST(direct_invalidation_waits_for_the_peer) {
   Registered w;
   w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
@@ -122,7 +123,7 @@ TEST(direct_invalidation_waits_for_the_peer) {
   CHECK(!w.enter(w.memory.at(kFrom)));
 }
 
-// Nor does it wait for a peer that is stopped.
+// The invalidation does not wait for a peer that is stopped, either.
 TEST(direct_invalidation_does_not_wait_for_a_stopped_peer) {
   Registered w;
   w.b->link.keyTable->setEvictionTimeoutNs(1'000'000);
@@ -148,7 +149,7 @@ TEST(direct_zero_based) {
   CHECK_EQ(w.request(kOpWrite, 0, w.key), kWcSuccess);
   CHECK_EQ(std::memcmp(w.memory.data() + kFrom, w.own.data(), 8), 0);
   CHECK_EQ(w.direct(*w.a), 2u);
-  // The words that an atomic needs are 1 byte beyond what its addresses say.
+  // Each word that an atomic needs is 1 byte beyond its zero-based address.
   uint32_t odd;
   CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(1), 64, kRights | kAccessZeroBased, &lkey, &odd) ==
         Status::kSuccess);

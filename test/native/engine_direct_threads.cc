@@ -36,7 +36,7 @@ TEST(direct_threads_mark_and_record) {
     fullFence();
     const uint64_t seen = DirectInUse::load(&shared.inUse);
     while (DirectInUse::inside(seen) && DirectInUse::load(&shared.inUse) == seen) std::this_thread::yield();
-    // It is the owner's now.
+    // The memory belongs to the owner alone now.
     const uint64_t before = shared.bytes[0];
     for (const uint64_t word : shared.bytes)
       if (word != before) CHECK(!"complete accesses only");
@@ -49,7 +49,8 @@ TEST(direct_threads_mark_and_record) {
   CHECK_EQ(shared.bytes[0], accesses.load());
 }
 
-// All of it: one HCA writes, reads and adds in the memory of another, which keeps registering and deregistering it.
+// Tests the whole path: one HCA writes, reads and adds in the memory of another, which keeps registering and
+// deregistering it.
 TEST(direct_threads_registering_under_requests) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(UINT64_MAX / 4);
@@ -61,7 +62,8 @@ TEST(direct_threads_registering_under_requests) {
   memory.lkey = 0;
   std::atomic<uint32_t> key{0}, done{0};
   std::atomic<bool> stop{false};
-  // Only this thread uses the pair's side a; what is refused is not posted, because it would end the connection.
+  // Only this thread uses side a of the pair. An access that is refused is not posted as a request, because it would
+  // end the connection.
   std::thread initiator([&] {
     Random random(17);
     while (!stop) {

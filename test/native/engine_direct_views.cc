@@ -1,4 +1,4 @@
-// Views: memory of a peer that stays mapped, whatever the peer does with it afterwards.
+// Tests of views: memory of a peer that stays mapped, whatever the peer does with it afterwards.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -134,7 +134,7 @@ TEST(view_rights) {
   check::note = "";
 }
 
-// The right needs the read right of the key and of the queue pair; a window neither has nor grants it.
+// The view right requires the read right of the key and of the queue pair. A window neither has nor grants it.
 TEST(view_right_goes_with_reading) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -168,7 +168,7 @@ TEST(view_right_goes_with_reading) {
   CHECK(result(w.qa, memory.at(), window.key, kBytes) == DirectResult::kRefused);
 }
 
-// Each view uses a descriptor, which is requested from the peer each time; none is kept, and the mapping for requests
+// Each view uses a descriptor, which is requested from the peer each time. None is kept, and the mapping for requests
 // stays.
 TEST(view_requests_a_descriptor) {
   DirectConnection w;
@@ -216,7 +216,7 @@ TEST(view_outlives_its_owner) {
   CHECK(std::memcmp(view.bytes(), bytes.data(), bytes.size()) == 0);
 }
 
-// Memory that the owner has withdrawn from a peer is not available any more, on any path.
+// Memory that the owner has withdrawn from a peer is no longer available to it, on any path.
 TEST(view_of_memory_that_was_reclaimed) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -233,7 +233,7 @@ TEST(view_of_memory_that_was_reclaimed) {
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Without direct access, views fail: of a peer that does not publish, and over the network.
+// Views fail without direct access: for a peer that does not publish, and over the network.
 TEST(view_needs_direct_access) {
   LocalConnection carried;
   Viewable other(*carried.b, kBytes);
@@ -282,7 +282,7 @@ TEST(view_within_a_process) {
   CHECK(result(qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Files that could raise a signal, or cost memory, later.
+// Tests files that could raise a signal, or cost memory, later.
 TEST(view_of_unsafe_files) {
   const auto file = [](int seals, bool whole) {
     UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));

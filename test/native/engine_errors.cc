@@ -1,10 +1,10 @@
-// Violations: rights, bounds, malformed requests. In both roles, with the NAK on the wire and the statuses on both
-// sides; no memory is modified.
+// Tests of violations: rights, bounds and malformed requests. Each test checks both roles, the NAK on the wire and the
+// statuses on both sides. No memory is modified.
 #include "world.h"
 
 using namespace world;
 
-// The last NAK that was sent, 0 if none.
+// The last NAK that was sent; 0: none.
 static uint8_t nak(const Net& net) {
   uint8_t last = 0;
   for (const Frame& f : net.log)
@@ -137,7 +137,7 @@ TEST(bounds_to_the_byte) {
       }
     }
   }
-  // An address that wraps.
+  // The address range wraps around.
   Pair p;
   Buffer a(*p.a, 64), b(*p.b, 64);
   expectRefused(p, {kOpWrite, 0, {{a.at(), 64, a.lkey}}, 0, UINT64_MAX - 8, b.rkey},
@@ -178,7 +178,7 @@ TEST(read_and_atomic_without_resources) {
   qa.post({kOpRead, 0, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
   w.pump();
   only(qa.sendCq, 0, kOpRead, kWcRemoteInvalidRequest);
-  // The other direction: our own depth is 0.
+  // The other direction: the local depth is 0.
   Pair p(l);
   Buffer c(*p.a, 8), d(*p.b, 8);
   p.qa.post({kOpRead, 0, {{c.at(), 8, c.lkey}}, 0, d.at(), d.rkey});
@@ -199,7 +199,7 @@ TEST(more_reads_than_agreed) {
   w.net.logging = true;
   w.pump();
   CHECK_EQ(nak(w.net), wire::kNakInvalidRequest);
-  // Two had responses before the third was refused.
+  // Two requests had responses before the third was refused.
   const auto done = qa.sendCq.drain();
   if (!CHECK_EQ(done.size(), 2u)) return;
   CHECK(done[0].wqe == 2 && done[0].status == kWcRemoteInvalidRequest);
@@ -233,7 +233,7 @@ TEST(receive_into_bad_memory) {
   expectRefused(p, {kOpSend, 0, {{a.at(), 64, a.lkey}}}, {wire::kNakRemoteOperation, kWcRemoteOp}, kWcLocalOp);
 }
 
-// A bad WQE fails when everything before it is done; everything after it is flushed in order, at once.
+// A bad WQE fails when everything before it is done. Everything after it is flushed immediately, in order.
 static void expectLocal(const std::function<void(Pair&, Buffer&, Wr&)>& spoil, uint32_t status) {
   Pair p;
   Buffer a(*p.a, 4096), b(*p.b, 4096);
@@ -293,7 +293,7 @@ TEST(bad_send_requests) {
       kWcLocalProtection);
 }
 
-// A nonsensical producer index ends the QP and nothing else.
+// An invalid producer index ends the QP and affects nothing else.
 TEST(producer_counter_garbage) {
   for (const uint32_t value : {65u, 0x80000000u, 0xFFFFFFFFu}) {
     Pair p;
@@ -313,7 +313,7 @@ TEST(producer_counter_garbage) {
   }
 }
 
-// The region is deregistered in the middle of transfers: nothing is accessed afterwards, and both peers are notified.
+// The region is deregistered in the middle of transfers. Nothing is accessed afterwards, and both peers are notified.
 TEST(deregistration_under_way) {
   for (const uint32_t op : {kOpWrite, kOpRead}) {
     EngineOptions options;
@@ -357,7 +357,7 @@ struct Windowed : Pair {
     CHECK(b->engine.allocateMw(b->pd, &mw, &key) == Status::kSuccess);
   }
   uint32_t nextKey() const { return (key & ~0xFFu) | ((key + 1) & 0xFF); }
-  // At B, which owns the memory.
+  // A request to bind the window, for B, which owns the memory.
   Wr bindRequest(uint32_t access, uint64_t offset = 1000, uint64_t length = 1000) {
     Wr r{kOpBindWindow, kSendFlagSignaled};
     r.remote = memory.at(offset);
@@ -518,7 +518,7 @@ TEST(remote_invalidate) {
   CHECK_EQ(got[0].flags, kCqeFlagReceiveQueue | kCqeFlagInvalidated | kCqeFlagSolicited);
   CHECK_EQ(got[0].immediate, w.key);
   CHECK(w.b->engine.deregisterMr(w.b->pd, w.memory.lkey) == Status::kSuccess);
-  // The same key once more is an error on both sides.
+  // Using the same key once more is an error on both sides.
   w.qb.receive({});
   w.qa.post(r);
   w.pump();

@@ -1,4 +1,5 @@
-// Small messages on the fast path of the local link: the same order, checks, statuses and counters as all others.
+// Tests that small messages on the fast path of the local link have the same order, checks, statuses and counters as
+// all others.
 #include <numeric>
 
 #include "local_world.h"
@@ -10,7 +11,7 @@ namespace {
 constexpr uint32_t kMost = LocalSmall::kMostBytes, kInEntry = LocalSmall::kMostInEntry;
 constexpr uint32_t kRoom = 2 * LocalPair::kMtu;
 
-// All lengths that fit in an entry, and those around other limits.
+// All lengths that fit in an entry, and lengths around other limits.
 std::vector<uint32_t> lengths(bool inlined) {
   std::vector<uint32_t> all(kInEntry + 40);
   std::iota(all.begin(), all.end(), 0u);
@@ -29,7 +30,7 @@ struct Small : LocalConnection {
   }
   Buffer from{*a, kRoom, kAllAccess, 1}, to{*b, kRoom};
   explicit Small(const EngineOptions& options = {}) : LocalConnection({}, shape(), options) {
-    // The first packet establishes the connection, which does not use the fast path.
+    // The first packet establishes the connection, and does not use the fast path.
     qb.receive({});
     qa.post({kOpSend, 0, {}});
     pump();
@@ -55,7 +56,7 @@ struct Small : LocalConnection {
     wr.rkey = rkey;
     qa.post(wr);
   }
-  // Of B's next entry, which A has written but B has not seen.
+  // A header word of B's next entry, which A has written but B has not seen.
   uint8_t* entry() { return segment().rings[0].slots[(pa->position() - 1) % LocalRing::kSlots].body; }
 };
 
@@ -142,8 +143,7 @@ TEST(fast_behind_a_closed_window) {
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
-// A silent peer is noticed in time, with anything behind a message on the fast path, also if a later timer is already
-// set.
+// A silent peer is noticed in time, whatever follows a message on the fast path, even if a later timer is already set.
 TEST(fast_and_a_silent_peer) {
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   enum class Behind { kNothing, kRead, kLarge, kMore };
@@ -155,7 +155,7 @@ TEST(fast_and_a_silent_peer) {
       while (w.advance()) w.pump();
       CHECK_EQ(w.a->deadline(), UINT64_MAX);
       if (late) {
-        // As after a time when the pair was not up yet: its idle connections are probed.
+        // This is the state after a time without the pair: idle connections are probed.
         w.pa->state = LocalPair::State::kRequested;
         CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
         w.a->step();
@@ -201,7 +201,7 @@ TEST(fast_and_local_work) {
   }
 }
 
-// The timeout counts from the newest message, although an older one had set its timer.
+// The timeout counts from the newest message, although an older one had set the timer.
 TEST(fast_timers) {
   Small w;
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
@@ -225,7 +225,7 @@ TEST(fast_timers) {
   CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
 }
 
-// All kinds of requests mixed with small ones and late receives: everything arrives once and in order.
+// All kinds of requests are mixed with small ones and late receives. Everything arrives once and in order.
 TEST(fast_keeps_the_order) {
   for (uint64_t seed = 1; seed <= 150; seed++) {
     check::note = "seed";
@@ -285,7 +285,7 @@ TEST(fast_keeps_the_order) {
         w.a->engine.progress();
         if (random.chance(0.1)) w.a->engine.doorbell(w.qa.handle);
       }
-      // If nothing moves, a receive was late and its sender waits.
+      // If nothing makes progress, a receive was late and its sender waits.
       if (round % 32 == 31 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
       Cqe c;
       while (w.qb.receiveCq.poll(&c)) {
@@ -374,7 +374,8 @@ TEST(fast_protection) {
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteInvalidRequest));
     CHECK_EQ(w.to.data()[0], 0xEE);
   }
-  // Writes to forbidden addresses: nothing is written, the sender is notified, and the target's queue pair fails.
+  // After a Write to a forbidden address, nothing is written, the sender is notified, and the target's queue pair
+  // fails.
   const auto refused = [](uint32_t access, uint64_t offset, uint32_t change, bool right, uint32_t status) {
     Link2 link;
     if (!right) link.access = kAccessRemoteRead | kAccessLocalWrite;
@@ -411,7 +412,7 @@ TEST(fast_protection) {
   }
 }
 
-// Each header word with a wrong value: the message is not delivered.
+// Each header word gets a wrong value in turn. The message is not delivered.
 TEST(fast_path_with_nonsense_words) {
   struct Wrong {
     uint32_t at, mask;
@@ -436,7 +437,7 @@ TEST(fast_path_with_nonsense_words) {
     if (wrong.counter) CHECK_EQ(w.b->counter(wrong.counter), 1u);
     CHECK(w.pb->up());
   }
-  // A Write whose RETH has another length than the packet.
+  // A Write whose RETH length differs from the packet's.
   for (const uint32_t length : {0u, 7u, 9u, 0x80000008u}) {
     Small w;
     std::memset(w.to.data(), 0xEE, 64);
@@ -449,7 +450,7 @@ TEST(fast_path_with_nonsense_words) {
     CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcRemoteInvalidRequest));
     CHECK(w.pb->up());
   }
-  // A length that reaches into slots that do not exist, and one that no entry can have.
+  // Tests a length that reaches into slots that do not exist, and one that no entry can have.
   for (const uint32_t length : {100u, 130u, LocalRing::kEntryBytes}) {
     Small w;
     std::memset(w.to.data(), 0xEE, 512);
@@ -463,7 +464,8 @@ TEST(fast_path_with_nonsense_words) {
   }
 }
 
-// The queue pair's own states: what is queued when it ends is flushed, and none of it arrives.
+// Tests the states of the queue pair itself. Messages that are queued when it ends are flushed, and none of them
+// arrives.
 TEST(fast_and_the_end) {
   Small w;
   for (int i = 0; i < 4; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
@@ -478,7 +480,7 @@ TEST(fast_and_the_end) {
   for (const Cqe& c : flushed) CHECK_EQ(c.status, kWcFlushed);
 }
 
-// More is in flight than is retransmitted at a time, and the peer accepts none of it at first.
+// More messages are in flight than are retransmitted at a time, and the peer accepts none of them at first.
 TEST(fast_two_windows_that_come_too_early) {
   EngineOptions options;
   options.window = 16;
@@ -506,7 +508,7 @@ TEST(fast_two_windows_that_come_too_early) {
   for (uint32_t i = 0; i < sent.size(); i++) CHECK(sent[i].status == kWcSuccess && sent[i].wqe == 1 + i);
 }
 
-// The ring is shared: a queue pair that streams leaves room for those with little to send.
+// The ring is shared, so a queue pair that streams leaves room for those with little to send.
 TEST(fast_streams_leave_room_for_others) {
   for (const uint32_t streams : {1u, 2u}) {
     check::note = "streams";

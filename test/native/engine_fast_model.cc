@@ -1,5 +1,5 @@
-// Small messages on the local link: the fast path is a shortcut and nothing else. The same program, run by pairs of
-// which both sides, one or none have it, produces the same memory, completions, events and counters.
+// For small messages on the local link, the fast path is a shortcut and nothing else. The same program produces the
+// same memory, completions, events and counters, whether both sides of a pair, one or neither have the fast path.
 #include "local_world.h"
 #include "small_program.h"
 
@@ -8,7 +8,7 @@ using namespace world;
 namespace {
 
 struct OnRing : SmallProgram<LocalWorld> {
-  // More might be left for the next step, which takes the slow path.
+  // More packets might be left for the next step, which takes the slow path.
   static constexpr uint32_t kDepth = 16;
   const bool tampers;
   OnRing(uint64_t seed, bool tampered, bool fastA, bool fastB)
@@ -36,7 +36,7 @@ struct OnRing : SmallProgram<LocalWorld> {
   bool goesOn() const override { return pa->up() && pb->up(); }
 };
 
-// Both in one process: `b` is the same HCA as `a`.
+// Both queue pairs are in one process: `b` is the same HCA as `a`.
 struct SelfWorld : World {
   HostCounters told;
   std::shared_ptr<LocalPair> self = std::make_shared<LocalPair>(1, told);

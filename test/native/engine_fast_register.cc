@@ -1,5 +1,5 @@
-// Fast registration, invalidation of regions by their owner and by the peer (IBA 1 §10.6.6, §10.6.5), and zero-based
-// addresses.
+// Tests of fast registration, of invalidation of regions by their owner and by the peer (IBA 1 §10.6.6, §10.6.5), and
+// of zero-based addresses.
 #include "world.h"
 
 using namespace world;
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kBytes = 4096;
 constexpr uint64_t kMost = 2048;
 
-// B has memory that it registers as its requests specify; A is its peer.
+// B registers its memory as its requests specify. A is its peer.
 struct Fast : Pair {
   Buffer memory, remote;
   uint32_t key = 0;
@@ -43,7 +43,7 @@ struct Fast : Pair {
     const auto done = qa.sendCq.drain();
     return CHECK_EQ(done.size(), 1u) ? done[0].status : 99;
   }
-  // A SEND of A that invalidates a key of B; the statuses on both sides.
+  // Posts a SEND of A that invalidates a key of B, and checks the statuses on both sides.
   std::pair<uint32_t, uint32_t> remotely(uint32_t of) {
     qb.receive({});
     Wr r{kOpSend, kSendFlagSignaled | kSendFlagInvalidate, {}};
@@ -121,7 +121,7 @@ TEST(fast_register_errors) {
     CHECK(f.b->engine.allocateMw(f.b->pd, &mw, &window) == Status::kSuccess);
     r.swap = uint64_t(window) << 32;
   });
-  // Not while it is registered, and what follows is flushed.
+  // The key cannot be registered again while it is registered, and the following requests are flushed.
   Fast f;
   f.post(f.request(kEverything));
   f.post(f.request(kEverything), kWcMwBind);
@@ -158,7 +158,7 @@ TEST(fast_register_life) {
   const uint32_t present = g.key;
   g.key = first;
   CHECK_EQ(g.access(kOpRead, g.memory.at(3000), 8), kWcRemoteAccess);
-  // Ending it works with any low byte, and ends what was registered with it.
+  // Deregistering the region works with any low byte of the key, and ends what was registered with it.
   CHECK(g.b->engine.deregisterMr(g.b->pd, present ^ 0x55) == Status::kSuccess);
   CHECK(g.b->engine.deregisterMr(g.b->pd, present) == Status::kInvalidHandle);
 }
@@ -297,7 +297,7 @@ TEST(many_fast_registrations_of_one_range_come_and_go) {
   }
 }
 
-// The most recently used key is not looked up again, and is invalid nevertheless.
+// The most recently used key is not looked up again, but must become invalid nevertheless.
 TEST(fast_registration_invalidates_the_previous_key) {
   Fast f;
   f.post(f.request(kEverything));
@@ -332,7 +332,7 @@ TEST(zero_based_regions) {
   CHECK_EQ(f.access(kOpWrite, 993, 8), kWcRemoteAccess);
 }
 
-// The same memory may be pinned more than once: the key continues in the other range, at its position.
+// The same memory may be pinned more than once. The key then continues in the other range, at the same position.
 TEST(zero_based_regions_of_memory_that_is_pinned_twice) {
   Fast f;
   uint64_t again;
@@ -365,7 +365,7 @@ TEST(zero_based_fast_registration) {
   f.post(f.request(kEverything));
   CHECK_EQ(f.access(kOpWrite, f.memory.at(1000), 8), kWcSuccess);
   CHECK_EQ(f.access(kOpWrite, 0, 8), kWcRemoteAccess);
-  // The memory may be given by a zero-based region.
+  // The memory may be specified by a zero-based region.
   Fast g;
   Buffer zero(*g.b, 1000, kAccessZeroBased, 9);
   Wr r = g.request(kEverything, 0, 10);
@@ -399,14 +399,15 @@ TEST(zero_based_windows) {
   f.post(bind, kWcMwBind);
 }
 
-// An atomic needs an aligned word, whatever its address is under the key.
+// An atomic needs a word that is aligned in memory, whatever its address is under the key.
 TEST(zero_based_atomics_are_aligned) {
   Fast f;
   f.post(f.request(kEverything | kAccessZeroBased, 1001, 64));
   CHECK_EQ(f.access(kOpFetchAdd, 8, 8), kWcRemoteInvalidRequest);
 }
 
-// The HCA trusts no ring: whatever a request contains, it succeeds within the memory or ends the queue pair.
+// The HCA does not trust the ring: whatever a request contains, it either succeeds within the registered memory or ends
+// the queue pair.
 TEST(fast_registration_of_anything) {
   Random random(11);
   for (uint32_t i = 0; i < 300; i++) {

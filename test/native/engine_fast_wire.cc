@@ -1,6 +1,6 @@
-// Single small packets over the network: the fast path is a shortcut and nothing else. The same program, on a link that
-// has it and on one that does not, sends the same packets and produces the same memory, completions, events and
-// counters.
+// For single small packets over the network, the fast path is a shortcut and nothing else. The same program sends the
+// same packets and produces the same memory, completions, events and counters on a link that has the fast path and on
+// one that does not.
 #include "small_program.h"
 
 using namespace world;
@@ -25,7 +25,7 @@ struct OnWire : SmallProgram<World> {
     }
   }
   // Packets that neither side sends: from another sender, to another receiver, duplicated, longer, shorter, or with a
-  // bit flipped; in addition to a packet in flight, or instead of it.
+  // bit flipped. Each is sent in addition to a packet in flight, or replaces it.
   void forge() {
     std::lock_guard<std::mutex> lock(net.mutex);
     const bool replaces = !net.frames.empty() && random.below(2);
@@ -107,8 +107,8 @@ TEST(fast_wire_changes_nothing) {
   CHECK(fast > check::seeds(10'000) && single > check::seeds(10'000));
 }
 
-// A bound memory window is queued between two messages and uses no PSN: acknowledging one packet of the second message,
-// which has three, does not complete it.
+// A request that binds a memory window is queued between two messages and uses no PSN. Acknowledging one packet of the
+// second message, which has three, does not complete that message.
 TEST(fast_wire_acknowledgement_of_a_part_of_a_message_behind_local_work) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
@@ -133,8 +133,8 @@ TEST(fast_wire_acknowledgement_of_a_part_of_a_message_behind_local_work) {
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
 }
 
-// A bound window is reported when the messages before it are acknowledged. If only a part of them is acknowledged, the
-// rest, which did not request it, requests it then and not after a timeout.
+// A bind completes when the messages before it are acknowledged. If only some of them are acknowledged, the rest, which
+// did not request an acknowledgement, request one immediately and not after a timeout.
 TEST(fast_wire_acknowledgement_of_a_part_of_what_local_work_waits_for) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;

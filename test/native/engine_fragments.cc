@@ -1,6 +1,6 @@
-// Paths on which long packets vanish (class Fragments of transport/extensions/fragments.h): a connection of two peers
-// that have agreed on it continues with fragments, and with whole packets when the path allows it. For other peers
-// every packet is as the standard has it.
+// Tests of paths that lose long packets (class Fragments of transport/extensions/fragments.h). A connection of two
+// peers that have agreed on fragments continues with them, and returns to whole packets when the path allows it. For
+// other peers, every packet conforms to the standard.
 #include <cstdio>
 #include <utility>
 
@@ -19,8 +19,8 @@ constexpr uint32_t kJumbo = withPackets(kJumboPacket), kEthernet = withPackets(k
 
 bool isFragment(const Frame& f) { return f.bytes[0] == wire::kOpFragment; }
 
-// Messages of three kinds over a path that loses packets longer than `longest`, BTH to ICRC; each direction has its own
-// limit.
+// Sends messages of three kinds over a path that loses packets longer than `longest` (BTH to ICRC). Each direction has
+// its own limit.
 struct Narrow {
   PathWorld w;
   TestQp qa, qb;
@@ -72,15 +72,15 @@ struct Narrow {
     };
   }
   uint32_t lengthOf(uint32_t i) const { return bytes - i % 5 * (bytes / 101 | 1); }
-  // WRITE, SEND, READ alternating, or one of them alone. Returns 0, the status of one that failed, or that not all have
-  // ended.
+  // Runs WRITE, SEND and READ alternately, or one of them alone. Returns 0, the status of a failed request, or a value
+  // that means that not all have ended.
   uint32_t run(uint32_t only = UINT32_MAX, uint32_t count = kMessages) {
     for (uint32_t i = 0; i < count; i++) {
       const uint32_t kind = only == UINT32_MAX ? i % 3 : only;
       const uint64_t at = uint64_t(i) * kMessage;
       if (kind == 1) qb.receive({{receives.at(at), kMessage, receives.lkey}});
       Wr r{kind == 1 ? kOpSend : kind == 2 ? kOpRead : kOpWrite, kSendFlagSignaled, {}};
-      // Odd lengths need padding and have checksums that no fragment ends at.
+      // Odd lengths need padding, and place the checksum where no fragment ends.
       r.sges = {{kind == 2 ? reads.at(at) : from.at(at), lengthOf(i), kind == 2 ? reads.lkey : from.lkey}};
       if (kind != 1) {
         r.remote = kind == 2 ? source.at(at) : writes.at(at);
@@ -126,7 +126,8 @@ TEST(connection_goes_on_where_long_packets_vanish) {
     }
 }
 
-// A second quarter follows if the first is too long as well; and a path whose MTU is small to begin with.
+// The length is quartered again if the first quarter is too long as well. Also tests a path whose MTU is small from the
+// start.
 TEST(fragments_become_as_short_as_the_path_needs) {
   const std::pair<uint32_t, uint32_t> cases[] = {
       {4096, extensions::kAll}, {1024, extensions::kAll}, {4096, kJumbo}, {1024, kEthernet}};
@@ -149,8 +150,8 @@ TEST(short_packets_may_be_too_long_as_well) {
   }
 }
 
-// Concurrent READs whose responses are too long even in quarters: to a peer that requests each individually, and to one
-// that goes back.
+// Concurrent READs whose responses are too long even in quarters, with a peer that re-requests each response
+// individually and with one that goes back.
 TEST(concurrent_responses_become_as_short_as_needed) {
   for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kLostResponses)})
     for (uint32_t bytes : {700u, 4096u, kMessage}) {
@@ -162,7 +163,7 @@ TEST(concurrent_responses_become_as_short_as_needed) {
     }
 }
 
-// Long packets vanish for a while, and then no longer: a probe detects it.
+// Long packets are lost for a while, and then get through again. A probe detects this.
 TEST(packets_leave_whole_again_when_the_path_allows_it) {
   const std::pair<uint32_t, uint32_t> cases[] = {{kMtu, extensions::kAll}, {kMtu, kJumbo}, {1024, kEthernet}};
   for (const auto& [mtu, taken] : cases) {
@@ -182,7 +183,7 @@ TEST(packets_leave_whole_again_when_the_path_allows_it) {
   }
 }
 
-// A router that forwards packets of 4 KiB, but no jumbo frames: the first probe gets through, the second does not.
+// A router forwards packets of 4 KiB, but no jumbo frames. The first probe gets through, the second does not.
 TEST(packets_become_as_long_as_the_path_takes) {
   Narrow n(kJumbo);
   n.longest = n.longestBack = 1252;
@@ -305,7 +306,7 @@ TEST(fragments_have_the_room_of_one_packet) {
   CHECK_EQ(n.run(), 0u);
 }
 
-// Fragments that no instance of this package sends: nothing happens, and the connection continues.
+// Fragments that no instance of this package sends have no effect, and the connection continues.
 TEST(nonsensical_fragments_are_ignored) {
   Random random(7);
   for (uint32_t taken : {0u, uint32_t(extensions::kAll)}) {
@@ -337,7 +338,7 @@ TEST(nonsensical_fragments_are_ignored) {
   }
 }
 
-// All at once: what arrives of a packet in one attempt helps the next.
+// Everything at the same time: fragments of a packet that arrive in one attempt count in the next.
 TEST(connection_lives_where_long_packets_vanish_and_others_are_lost) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     PathShape path = Narrow::quiet();
@@ -386,18 +387,18 @@ TEST(fragments_are_of_one_packet) {
   CHECK_EQ(first.missing, 1u);
   CHECK_EQ(come(1, 1000, kNow + 2 * kLast + 1).missing, 4u);
   CHECK_EQ(come(1, 1004, kNow + 2 * kLast + 2).missing, 4u);
-  // With another kind it is another packet.
+  // A fragment of another kind belongs to another packet.
   FragmentAssemblies kinds;
   FragmentAssembly& request = kinds.of(0, 1, 1000, kNow);
   for (uint8_t kind = 1; kind <= 2; kind++) CHECK(&kinds.of(kind, 1, 1000, kNow) != &request);
-  // The oldest is evicted.
+  // The oldest packet is evicted.
   FragmentAssemblies full;
   FragmentAssembly& oldest = full.of(0, 1, 1000, kNow);
   for (uint32_t psn = 2; psn <= 4; psn++) full.of(0, psn, 1000, kNow + psn).at = kNow + psn;
   CHECK(&full.of(0, 5, 1000, kNow + 5) == &oldest);
 }
 
-// Every third fragment is overtaken by five others: no packet is lost because of that.
+// Every third fragment is overtaken by five others. No packet is lost because of that.
 TEST(fragments_come_in_any_order) {
   PathShape path = Narrow::quiet();
   for (const uint32_t taken : {uint32_t(extensions::kAll), kJumbo}) {

@@ -1,5 +1,5 @@
-// Garbage at every boundary: packets at the receiver, WQEs in the rings. Run with sanitizers: no crash, no access
-// outside of registered memory, and another connection continues.
+// Feeds garbage in at every boundary: packets to the receiver, WQEs into the rings. To be run with sanitizers: nothing
+// may crash or access memory outside of registered regions, and another connection must continue.
 #include "world.h"
 
 using namespace world;
@@ -70,7 +70,7 @@ TEST(fuzz_random_packets) {
   }
 }
 
-// Real traffic with bits flipped, as if the ICRC had let them through.
+// Real traffic with flipped bits that the ICRC appears to have missed.
 TEST(fuzz_flipped_bits) {
   for (uint64_t seed = 1; seed <= 150; seed++) {
     check::note = "seed";
@@ -86,7 +86,7 @@ TEST(fuzz_flipped_bits) {
       if ((qpn == victimA || qpn == victimB) && r.below(5) == 0) {
         const uint32_t headers = std::min<uint32_t>(uint32_t(f.bytes.size()), 40);
         for (uint32_t n = 1 + r.below(3); n > 0; n--) {
-          // Not the QPN: that would only make another QP the victim.
+          // The QPN is not changed: that would only make another QP the victim.
           uint32_t at = r.below(headers);
           if (at >= 5 && at <= 7) at = 0;
           f.bytes[at] ^= uint8_t(1u << r.below(8));
@@ -104,7 +104,7 @@ TEST(fuzz_flipped_bits) {
     }
     p.a->engine.doorbell(p.qa.handle);
     p.until([&] { return p.qa.sendCq.written() == 24; }, 20'000'000'000ull);
-    // Either it went through or it failed; in both cases in order and complete.
+    // Either the traffic went through or it failed. In both cases all completions are there, in order.
     if (p.qa.stateWord() == kQpsError) CHECK_EQ(p.qa.sendCq.written(), 24u);
     uint32_t next = 0;
     bool failed = false;

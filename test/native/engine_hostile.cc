@@ -1,5 +1,5 @@
-// A hostile peer that has agreed on extensions: what it can make this side keep, do and send is bounded, requests end,
-// and other connections are unaffected.
+// Tests a hostile peer that has agreed on extensions. What it can make this side keep, do and send is bounded, requests
+// end, and other connections are unaffected.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,7 +79,7 @@ Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn,
 
 }  // namespace
 
-// The table of kept packets has a slot for each PSN up to the farthest: it counts as kept.
+// The table of kept packets has a slot for each PSN up to the farthest one, and all these slots count as kept.
 TEST(few_packets_far_behind_a_gap_take_little_memory) {
   EngineOptions options;
   options.longWindowBytes = 1 << 20;
@@ -98,7 +98,7 @@ TEST(few_packets_far_behind_a_gap_take_little_memory) {
   CHECK(w.b->counter("unkept_pkts") > 50);
 }
 
-// A peer that keeps as much as it can for as long as it likes leaves room for others.
+// A peer that makes this side keep as much as possible, for as long as possible, still leaves room for others.
 TEST(whoever_keeps_much_leaves_room_for_others) {
   EngineOptions options;
   options.longWindowBytes = 256 << 10;
@@ -118,7 +118,7 @@ TEST(whoever_keeps_much_leaves_room_for_others) {
   }
 }
 
-// A READ takes over the PSNs of packets that have arrived: they are gone, and cause no request.
+// A READ takes over the PSNs of packets that have arrived. These packets are discarded, and cause no request.
 TEST(kept_packets_that_a_request_covers_are_dropped) {
   Pair p(agreed(1024));
   Buffer source(*p.b, 16'384);
@@ -163,7 +163,7 @@ TEST(reports_out_of_order_are_refused) {
   }
 }
 
-// A peer that keeps repeating the same thing gains nothing: the timeout comes.
+// A peer that keeps repeating the same response gains nothing: the timeout expires.
 TEST(reports_without_news_do_not_put_off_the_end) {
   Pair p(agreed(1024));
   Buffer from(*p.a, 8192), to(*p.b, 8192);
@@ -178,7 +178,7 @@ TEST(reports_without_news_do_not_put_off_the_end) {
   only(p.qa.sendCq, 0, kOpWrite, kWcTimeoutRetry);
 }
 
-// Every second response is missing, and the response to the newest request says that all others are lost.
+// Every second response is missing, and the response to the newest request indicates that all others are lost.
 TEST(outstanding_re_requests_are_bounded) {
   EngineOptions options;
   options.window = 1 << 14;
@@ -202,8 +202,8 @@ TEST(outstanding_re_requests_are_bounded) {
   }
 }
 
-// Requests for overlapping parts of one READ, each a little longer than the one before: what is queued for a response
-// is not sent twice.
+// Requests for overlapping parts of one READ arrive, each a little longer than the one before. Data that is queued for
+// a response is not sent twice.
 TEST(overlapping_re_requests_are_served_once) {
   constexpr uint32_t kPackets = 1000, kSize = 256;
   EngineOptions options;
@@ -230,8 +230,8 @@ TEST(overlapping_re_requests_are_served_once) {
   CHECK(answers >= kPackets - 1 && answers < 3 * kPackets);
 }
 
-// A READ without its response and a SEND behind it that is refused; then the peer reports that it has executed both.
-// When the wait is over there is nothing behind the READ to go back to: the READ itself is requested again.
+// A READ gets no response, and a SEND behind it is refused. Then the peer reports that it has executed both. When the
+// wait is over, there is nothing behind the READ to go back to, so the READ itself is requested again.
 TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
   Pair p(agreed(1024));
   Buffer source(*p.b, 4096), to(*p.a, 4096);
@@ -260,8 +260,8 @@ TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
 
 namespace {
 
-// Two connections with the same requests in both directions: the packets of the first are modified, and the second must
-// not notice.
+// Two connections have the same requests in both directions. The packets of the first are modified, and the second must
+// be unaffected.
 struct Field {
   static constexpr uint32_t kBytes = 64 << 10, kMessage = 6000, kHistory = 400;
   PathWorld w;
@@ -323,7 +323,7 @@ struct Field {
   void inject(Frame f) {
     for (uint32_t n = wildness == 0 ? 0 : random.below(wildness == 2 ? 3 : 40) % 3; n != 0; n--) change(f);
     if (random.below(4)) return put(std::move(f));
-    // In fragments, some of them lost, modified, duplicated or out of order.
+    // Sends a packet in fragments, some of them lost, modified, duplicated or out of order.
     const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4,
                    size = unit * (1 + random.below(total / unit + 1));
     for (uint32_t at = 0; at < total; at += size) {
@@ -414,7 +414,8 @@ struct Field {
     const uint32_t opcodes[] = {kOpWrite, kOpSend, kOpRead, kOpFetchAdd, kOpRead};
     qp.post({opcodes[kind], kSendFlagSignaled, {{own.at(at), length, own.lkey}}, 0, far.at(to), far.rkey, 0, 1});
   }
-  // In order; all that follow the first failed one are flushed. Returns whether one failed.
+  // Checks that completions are in order, and that all after the first failed one are flushed. Returns whether one
+  // failed.
   bool drain(TestQp& qp, uint32_t* next) {
     bool failed = false;
     for (const Cqe& c : qp.sendCq.drain()) {
@@ -443,7 +444,7 @@ struct Field {
     for (uint32_t i = 0; i < 8; i++) bystander.post();
     for (uint32_t round = 0; round < 12; round++) {
       for (uint32_t i = 0; i < 3; i++) {
-        // Too few: messages are refused, and retried.
+        // There are too few receives, so messages are refused and retried.
         if (random.below(3)) qa->receive({{memoryA.at(8 * random.below(1000)), kMessage, memoryA.lkey}});
         if (random.below(3)) qb->receive({{memoryB.at(8 * random.below(1000)), kMessage, memoryB.lkey}});
         post(*qa, memoryA, memoryB);
@@ -453,7 +454,7 @@ struct Field {
       bystander.turn();
     }
     attacks = false;
-    // Every outstanding request ends: with its responses, or with the remaining timeouts.
+    // Every outstanding request ends, either with its responses or after the remaining timeouts.
     CHECK(w.run(120 * kSecond, [&] {
       bystander.turn(false);
       return qa->sendCq.written() == qa->sendProducer && qb->sendCq.written() == qb->sendProducer;
@@ -485,7 +486,7 @@ TEST(agreed_peer_may_send_anything) {
     check::noteNumber = seed;
     Field f(seed);
     uint64_t before = 0;
-    // The same two queue pairs, connected repeatedly; now and then another.
+    // The same two queue pairs are connected repeatedly, and now and then a new one is used.
     for (uint32_t n = 0; n < 6; n++) {
       if (n % 3 == 0) {
         f.qa = std::make_unique<TestQp>(*f.w.a);

@@ -1,5 +1,5 @@
-// The transport on the local link: every operation and size, back-pressure, payload that cannot be copied, freed
-// memory, a peer that has stopped, a peer that writes nonsense.
+// Tests of the transport on the local link: every operation and size, back-pressure, payload that cannot be copied,
+// freed memory, a peer that has stopped, and a peer that writes invalid data.
 #include <algorithm>
 
 #include "local_world.h"
@@ -70,7 +70,7 @@ TEST(local_every_size_in_the_ring) { everySize(Payload::kCarried); }
 TEST(local_scattered_pieces) {
   LocalConnection w({}, {}, {}, Payload::kByReference);
   Buffer from(*w.a, 200'000, kAllAccess, 3), to(*w.b, 200'000);
-  // Pieces that are nowhere adjacent; more of them than fit in a reference go through the ring.
+  // The pieces are not adjacent. If there are more of them than fit in a reference, they go through the ring.
   for (const uint32_t count : {2u, 4u}) {
     std::vector<Sge> out, in;
     std::vector<uint8_t> expected;
@@ -168,7 +168,7 @@ TEST(local_stalled_queue_pairs_go_away) {
   CHECK_EQ(w.qa.state(), kQpsRts);
 }
 
-// READ: memory that the responder frees between the reference and the copy does not count.
+// For a READ, memory that the responder frees between the reference and the copy does not count.
 TEST(local_read_is_requested_again_when_memory_was_freed) {
   for (const bool same : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);
@@ -188,7 +188,7 @@ TEST(local_read_is_requested_again_when_memory_was_freed) {
     } else {
       only(w.qa.sendCq, r, kOpRead, kWcSuccess, kBytes);
       CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
-      // Only what was in flight goes through the ring.
+      // Only payload that was in flight goes through the ring.
       const uint64_t before = w.countersA.get(HostCounter::kLocalPulled);
       w.qa.post(read);
       w.pump();
@@ -197,7 +197,7 @@ TEST(local_read_is_requested_again_when_memory_was_freed) {
   }
 }
 
-// SEND and WRITE: memory that the sender freed before the copy is not copied, and the message fails at the sender.
+// For SEND and WRITE, memory that the sender freed before the copy is not copied, and the message fails at the sender.
 TEST(local_send_from_memory_given_back) {
   for (const uint32_t opcode : {kOpSend, kOpWrite}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);
@@ -216,7 +216,7 @@ TEST(local_send_from_memory_given_back) {
   }
 }
 
-// A queue pair that ends withdraws what its packets have referenced.
+// A queue pair that ends withdraws the memory that its packets have referenced.
 TEST(local_flushed_send_is_not_copied) {
   LocalConnection w({}, {}, {}, Payload::kByReference);
   constexpr uint32_t kBytes = 100'000;
@@ -280,7 +280,7 @@ TEST(local_copy_that_fails_goes_on_in_the_ring) {
   CHECK_EQ(w.qa.state(), kQpsRts);
 }
 
-// A peer that has stopped: nothing is retransmitted, and the message ends with the usual status at the usual time.
+// If the peer has stopped, nothing is retransmitted, and the message fails with the usual status at the usual time.
 TEST(local_stopped_peer_ends_in_timeout) {
   Link2 l;
   l.retries = 3;
@@ -297,7 +297,7 @@ TEST(local_stopped_peer_ends_in_timeout) {
   CHECK(w.clock.time - start >= 4 * timeout && w.clock.time - start <= 6 * timeout);
 }
 
-// One that resumes in time has lost nothing, and received nothing twice.
+// A peer that resumes in time has lost nothing, and received nothing twice.
 TEST(local_stopped_peer_goes_on) {
   LocalConnection w;
   Buffer from(*w.a, 8), to(*w.b, 8);
@@ -326,7 +326,7 @@ TEST(local_receiver_not_ready) {
   CHECK(w.b->counter("send_rnr_err") >= 1);
 }
 
-// A connection that changes its path after SQD, to one with another packet size: waiting messages are segmented again.
+// A connection changes its path after SQD to one with another packet size. Waiting messages are segmented again.
 TEST(local_connection_moves_to_the_wire) {
   LocalConnection w;
   constexpr uint32_t kBytes = 200'000;
@@ -355,8 +355,8 @@ TEST(local_connection_moves_to_the_wire) {
   CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
 }
 
-// The report that a payload could not be copied waits because the ring is full when the connection changes its path:
-// it has lost its receiver.
+// The report that a payload could not be copied is still waiting for room in the ring when the connection changes its
+// path. It no longer has a receiver.
 TEST(local_connection_moves_while_it_has_something_to_report) {
   QpShape shape;
   shape.sendEntries = 2048;
@@ -392,8 +392,8 @@ TEST(local_connection_moves_while_it_has_something_to_report) {
   CHECK_EQ(w.qb.receiveCq.written(), 0u);
 }
 
-// The peer's process has ended in order, and its pair is closed; its DREQ may still be in flight. Requests posted
-// before and until then wait for it: memory that was shared is not there any more.
+// The peer's process has ended in order, and its pair is closed, but its DREQ may still be in flight. Requests that are
+// posted until it arrives wait for it, because the shared memory is gone.
 TEST(local_pair_is_closed_before_its_connections_end) {
   for (const Payload payload : {Payload::kByReference, Payload::kCarried}) {
     for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
@@ -433,7 +433,7 @@ TEST(local_pair_is_closed_before_its_connections_end) {
   check::note = "";
 }
 
-// So many small messages that they fill more than half of the ring, which is more than a window: a closed pair is not
+// There are enough small messages to fill more than half of the ring, which is more than a window. A closed pair is not
 // checked for room.
 TEST(local_pair_is_closed_with_its_ring_full) {
   QpShape shape;

@@ -1,4 +1,5 @@
-// Acknowledgements carried by packets of the local link, and what a side reports of the room that it has freed.
+// Tests of acknowledgements that are carried by packets of the local link, and of what a side reports about the room
+// that it has freed.
 #include "local_world.h"
 
 using namespace world;
@@ -36,7 +37,7 @@ TEST(carried_acknowledgement_needs_no_entry) {
   CHECK_EQ(x.a->counter("stale_response") + x.b->counter("stale_response"), 0u);
 }
 
-// Without a response it leaves by itself, and is sent once.
+// If there is no response, the acknowledgement leaves by itself, once.
 TEST(carried_acknowledgement_does_not_wait_for_ever) {
   Exchange x;
   x.ask();
@@ -49,7 +50,7 @@ TEST(carried_acknowledgement_does_not_wait_for_ever) {
   CHECK_EQ(x.b->counter("ack_carried"), 0u);
 }
 
-// A NAK outranks an acknowledgement of what came before it.
+// A NAK replaces an acknowledgement of earlier packets.
 TEST(carried_acknowledgement_gives_way_to_a_nak) {
   Exchange x;
   for (int i = 0; i < 5; i++) x.ask();  // four have a receive
@@ -64,7 +65,8 @@ TEST(carried_acknowledgement_gives_way_to_a_nak) {
   CHECK_EQ(x.qa.sendCq.written(), 5u);
 }
 
-// For a PSN that was never sent, in the future or in the past: the packet itself counts, nothing else happens.
+// The carried acknowledgement is for a PSN that was never sent, in the future or in the past. The packet itself counts,
+// and nothing else happens.
 TEST(carried_acknowledgement_of_nonsense) {
   for (const uint32_t psn : {0u, 99u, 101u, 4711u, 0xFFFFFFu}) {
     Exchange x;
@@ -81,7 +83,7 @@ TEST(carried_acknowledgement_of_nonsense) {
   }
 }
 
-// One for a QP that requested nothing.
+// The acknowledgement is for a QP that requested none.
 TEST(carried_acknowledgement_that_no_request_waits_for) {
   Exchange x;
   x.answer();
@@ -92,8 +94,8 @@ TEST(carried_acknowledgement_that_no_request_waits_for) {
   CHECK_EQ(x.a->counter("stale_response"), 1u);
 }
 
-// A queue pair that ends acknowledges what it has accepted, including what it has postponed: the peer's requests have
-// not failed.
+// A queue pair that ends acknowledges what it has accepted, including postponed acknowledgements, so the peer's
+// requests do not fail.
 TEST(last_acknowledgement_comes_with_the_end_of_a_local_connection) {
   for (const uint32_t flags : {0u, uint32_t(kSendFlagSignaled)}) {
     for (int how = 0; how < 3; how++) {
@@ -142,8 +144,8 @@ TEST(room_is_reported_in_large_pieces) {
   CHECK(told() >= 20 + LocalRing::kSlots / 4);
 }
 
-// A sleeping peer is not woken for each READ while this side has enough responses left to copy, but in time before they
-// are done. Anything else wakes it at once.
+// A sleeping peer is not woken for each READ while this side has enough responses left to copy, but it is woken in time
+// before they are all copied. Anything else wakes it immediately.
 TEST(reads_wake_a_sleeping_peer_before_their_responses_run_out) {
   for (const bool urgent : {false, true}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);

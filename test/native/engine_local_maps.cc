@@ -1,5 +1,5 @@
-// Memory from allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there. Also
-// what a peer may offer, and freed memory.
+// Tests of memory from allocate() on the local link. It is offered, mapped by the peer for reading, and copied from
+// there. Also tests what a peer may offer, and freed memory.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ TEST(local_maps_every_size) {
     check::note = "size";
     check::noteNumber = size;
     run(size, size % 61 + 3);
-    // As many packets as one reference covers, and the rest if it is large enough.
+    // A reference covers its maximum of packets, and another covers the rest if it is large enough.
     const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kReferencePackets);
     const uint32_t referenced = size - (rest < LocalPair::kReferenceFrom ? rest : 0);
     atB += 2 * referenced;
@@ -109,7 +109,7 @@ TEST(local_maps_scattered_pieces) {
   CHECK_EQ(exchange(*w.pa, *w.pb), 2u);
   send(both);
   CHECK_EQ(mapped(w.countersB), 160'001u);
-  // One piece of other memory: nothing of the packet is copied from mappings.
+  // One piece is in other memory, so nothing of the packet is copied from mappings.
   send({{x.at(7), 100'000, x.lkey}, {own.at(1), 40'000, own.lkey}});
   CHECK_EQ(mapped(w.countersB), 160'001u);
 }
@@ -142,7 +142,7 @@ TEST(local_maps_memory_given_back) {
   }
 }
 
-// The same in the middle of the copy, and so early that it is unmapped by then.
+// The memory is freed in the middle of the copy, and so early that it is unmapped by then.
 TEST(local_maps_memory_given_back_under_a_copy) {
   for (const bool unmapped : {false, true}) {
     LocalConnection w;
@@ -169,7 +169,7 @@ TEST(local_maps_memory_given_back_under_a_copy) {
   }
 }
 
-// The peer unmaps freed memory; a number stands for one allocation for ever.
+// The peer unmaps freed memory. A number stands for one allocation for ever.
 TEST(local_maps_freed_memory) {
   LocalConnection w;
   constexpr uint32_t kBytes = 100'000;
@@ -203,7 +203,7 @@ TEST(local_maps_freed_memory) {
   const std::vector<SentOffer> offer = sentOffers(*w.pa);
   CHECK_EQ(offer.size(), 1u);
   CHECK_EQ(offer.at(0).memory.number, 2u);
-  // Until the response comes it is copied like any memory.
+  // Until the response arrives, the memory is copied like any other.
   const uint64_t before = mapped(w.countersB);
   write(next);
   CHECK_EQ(mapped(w.countersB), before);
@@ -229,7 +229,7 @@ TEST(local_maps_find_stays_inside) {
   a->seal(false);
   b->seal(false);
   LocalMaps maps;
-  // The peer reports where it has them: whatever it reports is used in arithmetic only.
+  // The peer reports where it has mapped the files. Whatever it reports is used in arithmetic only.
   constexpr uint64_t kBase = 0x10000;
   CHECK(maps.add({0, 5, kBase, a->length, 0, 0}, a->fd.get(), false));
   CHECK(maps.add({0, 6, UINT64_MAX - 10, b->length, 0, 0}, b->fd.get(), false));
@@ -250,7 +250,7 @@ TEST(local_maps_find_stays_inside) {
   CHECK(!maps.find(5, kBase, 1) && maps.find(6, UINT64_MAX - 10, 1));
 }
 
-// Files that the other process could use against this one, and more than are allowed.
+// Tests files that the other process could use against this one, and more files than are allowed.
 TEST(local_maps_refuse) {
   LocalMaps maps;
   std::shared_ptr<const SharedRange> good;
@@ -316,7 +316,7 @@ TEST(local_maps_refused_memory_works_as_before) {
   CHECK(!w.pa->offers.news());
 }
 
-// An unrequested response changes nothing, and a number that stands for other memory is not used.
+// An unsolicited response changes nothing, and a number that stands for other memory is not used.
 TEST(local_maps_nonsense_from_the_peer) {
   LocalConnection w;
   SharedBuffer from(*w.a, 200'000, 5);

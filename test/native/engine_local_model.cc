@@ -1,5 +1,5 @@
 // Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time in a
-// random program. Each completion reports what was done, once and in order, and everything posted completes.
+// random program. Each completion reports what was done, once and in order, and every posted request completes.
 #include <map>
 
 #include "local_world.h"
@@ -85,7 +85,7 @@ struct Program : Base {
       connectTwo(*ends[2 * i]);
     }
   }
-  // Only the SRQ of the second peers is empty now and then; in that case it delays no others.
+  // Only the SRQ of the second peers is empty now and then. Even then it delays no other queue pairs.
   void connectTwo(End& e) {
     Link2 l;
     l.rnrTimer = 1;
@@ -207,7 +207,7 @@ struct Program : Base {
       places.erase(place);
     }
   }
-  // The connection starts afresh; what was in flight is forgotten.
+  // The connection starts afresh. Everything that was in flight is forgotten.
   void anew(End& e) {
     for (End* x : {&e, e.peer}) CHECK(x->qp.toState(random.below(2) ? kQpsReset : kQpsError) == Status::kSuccess);
     for (End* x : {&e, e.peer}) {

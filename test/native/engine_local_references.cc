@@ -1,4 +1,4 @@
-// Large payload on the local link: references that use several PSNs, carried ones, and both mixed.
+// Tests of large payload on the local link: references that use several PSNs, carried payload, and both mixed.
 #include "local_world.h"
 
 using namespace world;
@@ -18,7 +18,7 @@ Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
 
 }  // namespace
 
-// Carried, every PSN is an entry; by reference, eight of them are. The numbers are the same.
+// If the payload is carried, each PSN takes one entry; by reference, eight PSNs share one. The PSNs are the same.
 TEST(named_payload_uses_several_psns) {
   for (const uint32_t opcode : {kOpSend, kOpWrite, kOpRead}) {
     for (const Payload payload : {Payload::kByReference, Payload::kCarried}) {
@@ -77,7 +77,7 @@ TEST(reads_take_two_windows) {
   }
 }
 
-// Nor do READs have two where the ring is more than half full: then it is one window as well.
+// If the ring is more than half full, READs have only one window in flight as well.
 TEST(reads_take_one_window_of_a_crowded_ring) {
   EngineOptions options;
   options.window = 16;
@@ -92,8 +92,8 @@ TEST(reads_take_one_window_of_a_crowded_ring) {
   CHECK(std::memcmp(ours.data(), theirs.data(), kReference) == 0);
 }
 
-// Messages of either kind in flight in both directions, memory freed in between, and lost maps: what the peer cannot
-// copy any more comes through the ring.
+// Messages of either kind are in flight in both directions while memory is freed and maps are lost. Payload that the
+// peer can no longer copy arrives through the ring.
 TEST(both_ways_mixed) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     check::note = "seed";
@@ -130,7 +130,7 @@ TEST(both_ways_mixed) {
   check::note = "";
 }
 
-// A peer whose referenced response is longer than requested, or does not end at a packet boundary.
+// Tests a peer whose referenced response is longer than requested, or does not end at a packet boundary.
 TEST(named_response_of_wrong_length) {
   for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kReference}) {
     LocalConnection w({}, {}, {}, Payload::kByReference);
@@ -139,7 +139,7 @@ TEST(named_response_of_wrong_length) {
     const std::vector<uint8_t> before(ours.data(), ours.data() + 2 * kReference);
     const uint32_t i = w.qa.post(request(kOpRead, ours, kBytes, theirs));
     w.b->step();
-    // The one entry of B's ring: length, and that of its only piece.
+    // The lengths in the only entry of B's ring: that of the payload, and that of its only piece.
     uint8_t* body = w.segment().rings[1].slots[0].body;
     const uint32_t word = LocalEntry::word(length, LocalKind::kReference, 1);
     CHECK_EQ(uint32_t(*reinterpret_cast<uint32_t*>(body)), LocalEntry::word(kBytes, LocalKind::kReference, 1));
@@ -151,7 +151,7 @@ TEST(named_response_of_wrong_length) {
   }
 }
 
-// The same of a request, whose sender is notified.
+// The same test with a request, whose sender is notified.
 TEST(named_request_of_wrong_length) {
   LocalConnection w({}, {}, {}, Payload::kByReference);
   constexpr uint32_t kBytes = kReference + LocalPair::kMtu;
@@ -165,12 +165,12 @@ TEST(named_request_of_wrong_length) {
   std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kRethBytes + 8 + 8, &length, sizeof length);
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
-  // The data before the packet of wrong length was as requested.
+  // The data before the packet of the wrong length was as requested.
   for (uint32_t at = kReference - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
 }
 
-// A large message is half in a full ring while its queue pair is to be drained: it waits, and what others have in the
-// ring stays as it is.
+// Half of a large message is in a full ring while its queue pair is to be drained. It waits, and the entries of other
+// queue pairs in the ring stay as they are.
 TEST(nothing_is_requested_in_a_full_ring) {
   LocalWorld w;
   TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2),

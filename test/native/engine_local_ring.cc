@@ -1,5 +1,5 @@
-// The ring between two processes: wrapping, full, empty, nonsensical counters, and a peer that writes anything anywhere
-// in the segment.
+// Tests of the ring between two processes: wrapping, full, empty, invalid counters, and a peer that writes anything
+// anywhere in the segment.
 #include "local_world.h"
 
 using namespace world;
@@ -81,7 +81,7 @@ TEST(ring_full_and_empty) {
   CHECK(r.out.room(1, 0) && !r.out.room(2, 0));
   while (r.in.ready()) r.in.take(1, 0);
   CHECK_EQ(r.in.unpublished(), LocalRing::kSlots - 1);
-  // Bulk: half of the area always fits once everything was consumed, at any position.
+  // Once everything in the bulk area was consumed, half of the area always fits, at any position.
   r.in.publish();
   for (int i = 0; i < 50; i++) {
     const uint32_t bytes = LocalRing::kBulkBytes / 2 - 64 * uint32_t(i % 7);
@@ -107,8 +107,8 @@ TEST(ring_counters_that_are_nonsense) {
   }
 }
 
-// Random bytes in everything the peer can write, while there is traffic: the pair ends or continues. Memory of others
-// stays unchanged.
+// Random bytes are written to everything that the peer can write, while there is traffic. The pair ends or continues,
+// and memory of others stays unchanged.
 TEST(ring_hostile_peer) {
   for (uint64_t seed = 1; seed <= 300; seed++) {
     check::note = "seed";
@@ -125,7 +125,7 @@ TEST(ring_hostile_peer) {
       if (!w.pa->up()) break;
       w.qa.post(sendOf(from, from.at(), random.chance(0.5) ? 8 : kBytes));
       if (random.chance(0.3)) w.b->step();
-      // Sometimes anywhere, sometimes entries that look right at first sight.
+      // The bytes are sometimes written anywhere, and sometimes form entries that look valid at first sight.
       if (random.chance(0.3)) {
         for (int i = 0; i < 50; i++) bytes[random.next() % sizeof s] = uint8_t(random.next());
       } else {

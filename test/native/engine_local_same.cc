@@ -1,5 +1,5 @@
-// Errors and unusual events on a connection are reported in the same way on the local link and over the network: the
-// same completions and events on both sides, and the same bytes.
+// Tests that errors and unusual events on a connection are reported in the same way on the local link and over the
+// network, with the same completions and events on both sides, and the same bytes.
 #include "local_world.h"
 
 using namespace world;
@@ -35,7 +35,7 @@ struct Ends {
     for (const Port::SrqNews& e : node.port.srqEvents) log += whose + std::to_string(uint32_t(e.event)) + "\n";
     node.port.srqEvents.clear();
   }
-  // Until nothing is left to do.
+  // Runs until nothing is left to do.
   void settle() {
     w.until([] { return false; }, 30'000'000'000ull);
     record(qa.sendCq, "a sent");
@@ -64,7 +64,7 @@ struct Ends {
   }
 };
 
-// Without keep-alive: only the network needs it, the local link knows whether the peer is alive.
+// Keep-alive is off. Only the network needs it; the local link knows whether the peer is alive.
 EngineOptions quiet() {
   EngineOptions options;
   options.keepAliveNs = 0;
@@ -251,7 +251,7 @@ TEST(same_rights) {
   });
 }
 
-// One side, or both, start afresh, fail or end, with messages in flight.
+// One side or both start afresh, fail or end while messages are in flight.
 TEST(same_ends) {
   same(
       [](Ends& e) {

@@ -1,4 +1,5 @@
-// A full ring: what finds no room waits, and queue pairs that share the ring use it round-robin, whatever they send.
+// Tests of a full ring. Packets that find no room wait, and queue pairs that share the ring use it round-robin,
+// whatever they send.
 #include "local_world.h"
 
 using namespace world;
@@ -7,7 +8,7 @@ namespace {
 
 constexpr uint32_t kDepth = 200, kRounds = 1000;
 
-// The given number of queue pairs, each with as much to do as it can hold. Returns what each of them gets done.
+// Runs the given number of queue pairs, each with as much to do as it can hold. Returns what each of them gets done.
 std::vector<uint32_t> streams(uint32_t count, uint32_t opcode, uint32_t bytes) {
   QpShape shape;
   shape.sendEntries = 256;
@@ -93,7 +94,7 @@ TEST(turns_are_kept_by_the_fast_path) {
   };
   for (uint32_t i = 0; i < kCount + kFillers; i++) write(i, kCount);
   w.pump();
-  // The last in line is one whose packets are acknowledged, so it runs beside the first.
+  // The last queue pair in line has packets in flight that are acknowledged, so it runs at the same time as the first.
   for (uint32_t i = 0; i < 10; i++) write(kCount - 1, kCount);
   for (uint32_t i = 0; i < LocalRing::kSlots && !w.pa->stalled; i++) write(kCount + i % kFillers, kCount);
   CHECK(w.pa->stalled);
@@ -109,7 +110,7 @@ TEST(turns_are_kept_by_the_fast_path) {
   CHECK(came(kCount - 1) && !w.pa->stalled);
 }
 
-// And the data of a queue pair that waits in line to respond to a Read.
+// The same applies to the data of a queue pair that waits in line to respond to a Read.
 TEST(turns_are_kept_by_the_fast_path_beside_responses) {
   LocalWorld w;
   TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
@@ -132,7 +133,7 @@ TEST(turns_are_kept_by_the_fast_path_beside_responses) {
   only(qa.sendCq, 0, kOpWrite, kWcSuccess);
 }
 
-// A ring that the peer does not read fills up: the rest waits, and is sent when there is room.
+// A ring that the peer does not read fills up. The rest waits, and is sent when there is room.
 TEST(turns_in_a_full_ring) {
   EngineOptions options;
   options.window = 4096;
@@ -166,7 +167,7 @@ TEST(turns_in_a_full_ring) {
   CHECK(std::memcmp(from.data(), to.data(), 2000 * 8) == 0);
 }
 
-// The same for the bulk area, which wraps several times.
+// The same test with the bulk area, which wraps several times.
 TEST(turns_in_a_full_bulk_area) {
   constexpr uint32_t kCount = 100, kLength = 39'001;
   LocalConnection w({}, [] {

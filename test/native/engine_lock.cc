@@ -1,5 +1,5 @@
-// The engine's lock: one thread at a time, no thread sleeps for ever, and the sleepers' work is done before and after
-// barriers.
+// Tests of the engine's lock: one thread holds it at a time, no thread sleeps for ever, and the sleepers' work is done
+// before and after barriers.
 #include "platform/engine_lock.h"
 
 #include <linux/membarrier.h>
@@ -39,7 +39,7 @@ TEST(engine_lock_keeps_threads_apart) {
           if (i % 64 == 0) std::this_thread::yield();  // so that others find it held, and sleep
           inside--;
           lock.unlock();
-          // They start while others sleep, or are about to.
+          // Barriers start while other threads sleep, or are about to.
           if (barriers && t == 0 && i == kTurns / 10) lock.setBarrier(systemBarrier);
         }
       });

@@ -1,5 +1,5 @@
-// The window over a path with delay: how it grows, what limits it, the effect of losses, and how connections share a
-// path (objects/path_model.h).
+// Tests of the window over a path with delay: how it grows, what limits it, the effect of losses, and how connections
+// share a path (objects/path_model.h).
 #include <cstdio>
 
 #include "path_world.h"
@@ -20,7 +20,7 @@ Link2 linkOf(uint32_t taken, uint32_t psn = 100) {
   return l;
 }
 
-// The transfers of the connections over the path within the time, as shares of its rate.
+// Returns what each connection transfers over the path within the given time, as a share of the path's rate.
 std::vector<double> sharesOf(PathWorld& w, std::vector<std::unique_ptr<Flow>>& flows, uint64_t ns) {
   std::vector<uint64_t> before;
   for (auto& f : flows) before.push_back(f->done);
@@ -54,7 +54,7 @@ double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_
 
 }  // namespace
 
-// 1 Gbit/s over 20 and 100 ms takes 600 and 3,000 packets. PSNs wrap meanwhile.
+// At 1 Gbit/s, a round trip of 20 or 100 ms holds 600 or 3,000 packets. PSNs wrap meanwhile.
 TEST(long_window_grows_to_what_the_path_holds) {
   for (uint64_t delay : {10'000'000, 50'000'000}) {
     PathShape shape;
@@ -70,7 +70,7 @@ TEST(long_window_grows_to_what_the_path_holds) {
   }
 }
 
-// A peer that has not announced a larger window: rxe and network adapters support 128.
+// The peer has not announced a larger window. rxe and network adapters support 128 packets.
 TEST(long_window_of_any_other_peer_stays_at_the_common_size) {
   PathShape shape;
   PathWorld w(shape);
@@ -111,7 +111,7 @@ TEST(long_window_on_a_near_path_stays) {
   CHECK(w.mostUnderWay <= 128);
 }
 
-// A queue of ten seconds is not filled: it holds no more than the path itself.
+// A queue of ten seconds does not fill up. It holds no more than the path itself.
 TEST(long_window_leaves_no_standing_queue) {
   PathShape shape;
   shape.queue = 300'000;
@@ -124,7 +124,7 @@ TEST(long_window_leaves_no_standing_queue) {
   CHECK(w.mostQueuedNs < 4 * shape.delayNs);         // a round trip, and more for a moment after that
 }
 
-// A queue shorter than twice the path: losses shrink the window, and the path stays in use.
+// The queue holds less than twice as much as the path. Losses shrink the window, and the path stays in use.
 TEST(long_window_follows_losses_of_a_short_queue) {
   PathShape shape;
   shape.queue = 200;
@@ -181,7 +181,7 @@ TEST(long_window_is_shared_fairly) {
   }
 }
 
-// Reads use the window in the other direction.
+// The responses to Reads use the window of the other direction.
 TEST(long_window_of_reads_grows) {
   PathShape shape;
   CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) >
