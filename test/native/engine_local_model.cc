@@ -207,7 +207,7 @@ struct Program : Base {
       places.erase(place);
     }
   }
-  // The connection starts afresh. Everything that was in flight is forgotten.
+  // Restarts the connection. Everything that was in flight is forgotten.
   void anew(End& e) {
     for (End* x : {&e, e.peer}) CHECK(x->qp.toState(random.below(2) ? kQpsReset : kQpsError) == Status::kSuccess);
     for (End* x : {&e, e.peer}) {

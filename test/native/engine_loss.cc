@@ -1,10 +1,10 @@
-// Loss, duplication, reordering: every byte once and in order, or the QP in ERROR with the right status. Timers,
-// RNR, retry exhaustion, keep-alive, peers that die.
+// Tests of loss, duplication and reordering: every byte arrives once and in order, or the QP ends in ERROR with the
+// right status. Also tests timers, RNR, retry exhaustion, keep-alive and peers that die.
 #include "world.h"
 
 using namespace world;
 
-// A random mixture of operations over a bad network, compared with the result of a perfect one.
+// Runs a random mixture of operations over a bad network, and compares the result with that of a perfect one.
 static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
   check::note = "seed";
   check::noteNumber = seed;
@@ -55,8 +55,8 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
       p.qa.write({kOpWrite, kSendFlagSignaled, {{local.at(at), length, local.lkey}}, 0, remote.at(to), remote.rkey});
       expected.push_back({kOpWrite, 0, {}, 0, 0});
     } else if (kind == 2 && gotOffset + length <= kSize) {
-      // Fenced writes after it are not needed: the response is compared with the model at this position in the queue,
-      // so nothing that follows may overtake it.
+      // The response is compared with the model at this position in the queue, so nothing that follows may overtake it.
+      // Fenced writes after it are therefore not needed.
       p.qa.write({kOpRead, kSendFlagSignaled, {{got.at(gotOffset), length, got.lkey}}, 0, remote.at(at), remote.rkey});
       expected.push_back({kOpRead, length, {model.begin() + at, model.begin() + at + length}, gotOffset, 0});
       gotOffset += length;
@@ -73,7 +73,7 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
   p.a->engine.doorbell(p.qa.handle);
   const uint32_t total = uint32_t(expected.size());
   p.until([&] {
-    // Missing receives are posted late: RNR.
+    // Missing receives are posted late, which causes RNR NAKs.
     if (receives < messages.size() && r.below(3) == 0) p.qb.receive({{inbox.at(receives++ * 4096), 4096, inbox.lkey}});
     return p.qa.sendCq.written() == total;
   });
@@ -115,7 +115,7 @@ TEST(property_everything) {
   for (uint64_t seed = 1; seed <= 150; seed++) mixture(seed, {0.02, 0.05, 0.02}, seed % 3 ? 64 : 4);
 }
 
-// Each single packet is lost once, in either direction: nothing is retransmitted more than needed, nothing is lost.
+// Each single packet is lost once, in either direction. Only what is needed is retransmitted, and no data is lost.
 TEST(every_single_loss_heals) {
   for (uint32_t victim = 0; victim < 40; victim++) {
     check::note = "victim";
@@ -245,7 +245,7 @@ TEST(keep_alive_holds_an_idle_connection_and_notices_a_dead_peer) {
   CHECK_EQ(p.qa.stateWord(), kQpsRts);
   CHECK_EQ(p.qb.stateWord(), kQpsRts);
   CHECK_EQ(p.a->counter("retransmitted_pkts"), 0u);
-  // Work continues after it as if it had not happened.
+  // Afterwards work continues as if the loss had not happened.
   Buffer from(*p.a, 3000, kAllAccess, 3), to(*p.b, 3000);
   p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 3000, from.lkey}}, 0, to.at(), to.rkey});
   CHECK(p.until([&] { return p.qa.sendCq.written() == 2; }));
@@ -258,7 +258,8 @@ TEST(keep_alive_holds_an_idle_connection_and_notices_a_dead_peer) {
   CHECK_EQ(p.qa.stateWord(), kQpsError);
 }
 
-// A passive side is in RTS before its REP leaves: until the peer is known to be there, silence means nothing.
+// A passive side is in RTS before its REP leaves. Until it knows that the peer is in RTS as well, silence means
+// nothing.
 TEST(keep_alive_begins_when_the_connection_is_established) {
   EngineOptions options;
   options.keepAliveNs = 1'000'000'000;
@@ -289,7 +290,7 @@ TEST(keep_alive_begins_when_the_connection_is_established) {
       const uint8_t mad[256] = {};
       CHECK(w.b->engine.setDreqOnExit(qb.handle, path, mad) == Status::kSuccess);
     }
-    // A whole interval from now; a peer that is silent then is lost.
+    // The probe is due a whole interval from now. A peer that is silent then is lost.
     w.net.filter = [](Frame&) { return false; };
     CHECK(w.until([&] { return w.b->counter("keep_alive") > 0; }));
     CHECK(w.clock.time - established >= options.keepAliveNs);
@@ -323,7 +324,7 @@ TEST(peer_process_gone) {
   CHECK_EQ(done[1].status, kWcFlushed);
   only(qa.receiveCq, 0, kOpReceive, kWcFlushed);
   CHECK_EQ(w.a->port.count(QpEvent::kPeerLost), 1);
-  // A peer that is gone before the connection is established.
+  // The peer is gone before the connection is established.
   w.a->link.peerAlive = false;
   TestQp qc(*w.a);
   bring(qc, qb.node.gid, qb.qpn, {}, true, kQpsRtr);
@@ -331,7 +332,7 @@ TEST(peer_process_gone) {
   CHECK_EQ(w.a->port.count(QpEvent::kPeerLost), 2);
 }
 
-// A peer that ends has sent its DREQ before; it may take a moment longer.
+// A peer that ends has sent its DREQ before, which may take a moment longer to arrive.
 TEST(peer_process_ends_in_order) {
   World w;
   w.a->link.local = w.b->link.local = true;
@@ -377,7 +378,7 @@ TEST(dreq_on_exit_is_sent_when_the_kernel_dies) {
   CHECK_EQ(counts[0] + counts[1] + counts[2] + counts[3] + counts[4], 0u);
 }
 
-// A loss that the peer's responses reveal is repaired at once, not when the timer fires.
+// A loss that the peer's responses reveal is repaired immediately, not when the timer fires.
 TEST(loss_that_shows_is_repaired_without_the_timer) {
   for (const uint32_t op : {kOpWrite, kOpRead}) {
     for (const uint32_t victim : {0u, 2u, 5u}) {
@@ -395,15 +396,15 @@ TEST(loss_that_shows_is_repaired_without_the_timer) {
       CHECK(std::memcmp(a.data(), b.data(), 9000) == 0);
       CHECK_EQ(p.clock.time - before, 0u);
       CHECK_EQ(p.a->counter("ack_timeout"), 0u);
-      // Every response behind the gap reveals it; one retransmission follows.
+      // Every response behind the gap reveals the loss, but only one retransmission follows.
       CHECK(p.a->counter(op == kOpRead ? "completer_retry_err" : "rcvd_seq_err") >= 1);
       CHECK(p.a->counter("retransmitted_pkts") <= 9);
     }
   }
 }
 
-// Responses in request order: the acknowledgement of a SEND behind a long READ waits for the READ's last response, and
-// a READ response implies the acknowledgement of what came before it.
+// Responses are sent in request order. The acknowledgement of a SEND behind a long READ waits for the READ's last
+// response, and a READ response implies the acknowledgement of earlier requests.
 TEST(responses_leave_in_request_order) {
   Pair p;
   Buffer a(*p.a, 64 * 1024), b(*p.b, 64 * 1024, kAllAccess, 4);

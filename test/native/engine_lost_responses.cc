@@ -1,5 +1,6 @@
-// Lost responses of READs and ATOMICs (transport/extensions/lost_responses.h): only what is missing is requested again,
-// and what comes behind it is kept. For peers without the agreement every packet is as the standard has it.
+// Tests of lost responses of READs and ATOMICs (transport/extensions/lost_responses.h). Only the missing responses are
+// requested again, and those behind them are kept. For peers without the agreement, every packet conforms to the
+// standard.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -31,7 +32,7 @@ PathShape quiet() {
   return s;
 }
 
-// Reads between the same buffers at different offsets; the filter sees what happens to the responses of `b`.
+// Runs Reads between the same buffers at different offsets. The filter sees what happens to the responses of `b`.
 struct Reads {
   PathWorld w;
   QpShape shape;
@@ -77,7 +78,7 @@ struct Reads {
   void read(uint64_t at, uint32_t length) {
     qa.post({kOpRead, kSendFlagSignaled, {{to.at(at), length, to.lkey}}, 0, source.at(at), source.rkey});
   }
-  // All complete successfully, in order, within the time, and the bytes are there.
+  // Checks that all complete successfully, in order and in time, and that the bytes have arrived.
   bool ends(uint32_t count, uint64_t ns, uint64_t bytes) {
     if (!w.run(ns, [&] { return qa.sendCq.written() == count; })) return false;
     bool good = true;
@@ -92,8 +93,8 @@ uint32_t answerPsn(uint32_t n) { return wire::psnAdd(kFirst, n); }
 
 }  // namespace
 
-// The first, one in the middle, the last of a request, and runs of them: as many are retransmitted as were lost, and no
-// timeout is needed.
+// The first response of a request is lost, one in the middle, the last, or a run of them. As many are retransmitted as
+// were lost, and no timeout is needed.
 TEST(lost_responses_alone_are_re_requested) {
   const std::vector<std::vector<uint32_t>> cases = {
       {0}, {5}, {kPackets - 1}, {3, 4, 5}, {0, kPackets, 2 * kPackets}, {7, 9, 30, 31, 40}};
@@ -115,7 +116,7 @@ TEST(lost_responses_alone_are_re_requested) {
   }
 }
 
-// Nothing follows them: a probe detects the loss.
+// Nothing follows the lost responses, so a probe detects the loss.
 TEST(lost_tail_of_responses_is_found_without_a_timeout) {
   for (uint32_t tail : {1u, 4u, kPackets, 3 * kPackets}) {
     Reads r;
@@ -130,7 +131,7 @@ TEST(lost_tail_of_responses_is_found_without_a_timeout) {
   }
 }
 
-// The re-request is lost, or the response to it: later re-requests are served, or a probe detects the loss.
+// The re-request or the response to it is lost. Later re-requests are served, or a probe detects the loss.
 TEST(lost_re_requests_are_repeated) {
   for (bool question : {true, false}) {
     Reads r;
@@ -146,8 +147,8 @@ TEST(lost_re_requests_are_repeated) {
   }
 }
 
-// The response to a re-request is lost, and those to three later ones arrive: it is requested again then. A probe would
-// take two more round trips.
+// The response to a re-request is lost, and the responses to three later ones arrive. Then it is requested again; a
+// probe would take two more round trips.
 TEST(a_re_request_is_repeated_when_three_later_ones_are_served) {
   Reads r;
   r.lose = [&](Frame& f) {
@@ -163,9 +164,9 @@ TEST(a_re_request_is_repeated_when_three_later_ones_are_served) {
   CHECK_EQ(r.responses, 8 * kPackets + 6);
 }
 
-// A READ request that has not arrived is retransmitted whole, however the responses to other re-requests reveal it: a
-// part of it would be mistaken for the whole. It is lost twice; the last response before it is lost and re-requested
-// after it.
+// A READ request that has not arrived is retransmitted whole, however the responses to other re-requests reveal its
+// loss, because a part of it would be mistaken for the whole. The request is lost twice. The last response before it is
+// also lost, and re-requested after it.
 TEST(a_request_that_has_not_arrived_is_never_repeated_in_part) {
   for (uint32_t lost : {1u, 2u, 3u}) {
     Reads r;
@@ -202,8 +203,9 @@ TEST(lost_responses_of_atomics_are_re_requested) {
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
-// A message behind them finds no receive. They alone are re-requested during the wait, and the message is retransmitted
-// when it is over. The wait is longer than fetching what is missing, shorter than a round trip, and ends early.
+// A message behind the lost responses finds no receive. Only the responses are re-requested during the wait, and the
+// message is retransmitted when the wait is over. The wait is longer than fetching what is missing, shorter than a
+// round trip, or ends early.
 TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
   constexpr uint64_t kMs = 1'000'000;
   struct {
@@ -239,7 +241,7 @@ TEST(lost_responses_alone_are_re_requested_before_a_refused_message) {
   }
 }
 
-// Everything a network does in both directions, to READs among all other requests.
+// READs and all other requests meet every fault of a network, in both directions.
 TEST(whatever_happens_to_responses_each_byte_arrives_once) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     PathShape path = quiet();
@@ -328,7 +330,7 @@ TEST(responses_that_overtake_are_not_a_loss) {
   }
 }
 
-// A peer that has not agreed, or only on less, gets the standard's packets, and goes back.
+// A peer that has not agreed, or has agreed on less, gets the standard's packets, and goes back N.
 TEST(peers_without_the_agreement_go_back) {
   for (uint32_t taken :
        {0u, uint32_t(extensions::kAll & ~extensions::kLostResponses), uint32_t(extensions::kLostResponses)}) {
@@ -347,7 +349,7 @@ TEST(peers_without_the_agreement_go_back) {
   }
 }
 
-// A response that cannot be kept is lost, and comes later.
+// A response that cannot be kept is lost, and arrives again later.
 TEST(kept_responses_are_bounded) {
   EngineOptions options;
   options.longWindowBytes = 8 << 10;
@@ -360,7 +362,7 @@ TEST(kept_responses_are_bounded) {
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
-// A queue pair that ends in the middle of a gap leaves nothing: the sanitizer detects leaks.
+// A queue pair that ends in the middle of a gap leaves nothing behind. The sanitizer would detect leaks.
 TEST(ends_in_a_gap_free_what_is_kept) {
   EngineOptions options;
   options.longWindowBytes = 160 << 10;  // twice as much for all: two of these connections keep that much, three do not
@@ -372,7 +374,7 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   w.net.filter = [&](Frame& f) { return isResponse(f) && ++responses == 2 ? false : carry(f); };
   uint64_t kept = 0;
   for (uint32_t how : {0u, 1u, 2u, 0u, 1u, 2u}) {
-    // They stay: their destruction would free everything.
+    // The connections are not destroyed, because that would free everything.
     TestQp &qa = *alive.emplace_back(std::make_unique<TestQp>(*w.a, Reads::shaped())),
            &qb = *alive.emplace_back(std::make_unique<TestQp>(*w.b, Reads::shaped()));
     Link2 l;
@@ -427,7 +429,7 @@ TEST(nonsensical_re_requests_get_no_response) {
   }
 }
 
-// Responses of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or continues, and
+// A hostile peer sends responses of other kinds and other lengths behind a gap. The queue pair fails or continues, and
 // nothing is written elsewhere.
 TEST(nonsensical_responses_do_no_harm) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -456,8 +458,8 @@ TEST(nonsensical_responses_do_no_harm) {
   }
 }
 
-// The same READs over a path that loses responses: with the agreement little more travels than was requested, without
-// it whole windows do.
+// The same READs run over a path that loses responses. With the agreement, little more is sent than was requested;
+// without it, whole windows are sent again.
 TEST(losses_of_responses_cost_what_is_lost) {
   uint64_t sent[2], took[2];
   for (uint32_t with : {0u, 1u}) {

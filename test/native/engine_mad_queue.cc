@@ -1,4 +1,5 @@
-// MADs that wait for a kernel: known connections apart, one source bounded, this host's processes before the network.
+// Tests of MADs that wait for a kernel. MADs of known connections are kept apart, each source is bounded, and this
+// host's processes come before the network.
 #include "base/mad_queue.h"
 #include "check.h"
 
@@ -111,7 +112,7 @@ TEST(kernel_queue_known_ones_go_first_and_leave_others_their_turn) {
   int got = 0;
   for (int n = 0; n < row; n++) CHECK(queue.take(&got, true) && got == n);
   CHECK(queue.take(&got, true) && got == -1);
-  // Without a request it waits; once requested, it is next.
+  // Without a request it waits. Once requested, it is next.
   for (int n = row; n < 2 * row + 1; n++) CHECK(queue.take(&got, false) && got == n);
   CHECK(queue.take(&got, true) && got == -2);
   for (int n = 2 * row + 1; n < 3 * row; n++) CHECK(queue.take(&got, true) && got == n);

@@ -1,4 +1,4 @@
-// Every operation, at the sizes where segmentation changes, and its packets on the wire.
+// Tests every operation at the sizes where segmentation changes, and its packets on the wire.
 #include "world.h"
 
 using namespace world;
@@ -153,8 +153,8 @@ TEST(psn_wraps) {
   CHECK_EQ(p.a->counter("retransmitted_pkts"), 0u);
 }
 
-// The window bounds what is in flight, A (the AckReq bit) is set at least every quarter of it, and READs are split to
-// fit.
+// The window bounds what is in flight. The AckReq bit (A) is set at least once per quarter of the window, and READs are
+// split to fit.
 TEST(window_and_ack_requests) {
   EngineOptions options;
   options.window = 16;
@@ -182,7 +182,7 @@ TEST(window_and_ack_requests) {
   only(p.qa.sendCq, 1, kOpRead, kWcSuccess, 64 * 1024);
 }
 
-// One acknowledgement for everything that arrived in one poll.
+// One acknowledgement covers everything that arrived in one poll.
 TEST(acknowledgements_are_coalesced) {
   Pair p;
   Buffer from(*p.a, 64, 0, 4), to(*p.b, 64);

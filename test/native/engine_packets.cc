@@ -1,5 +1,5 @@
-// Packets of a length that both peers have agreed on (extensions::kLongPackets) and that is not a power of two:
-// messages of every length are segmented and reassembled, PSNs count these packets, and no other peer gets one.
+// Tests of packets whose length both peers have agreed on (extensions::kLongPackets) and is not a power of two.
+// Messages of every length are segmented and reassembled, PSNs count these packets, and no other peer gets one.
 #include <cstdio>
 
 #include "path_world.h"
@@ -16,7 +16,7 @@ uint32_t payloadOf(const Frame& f) {
   return uint32_t(f.bytes.size()) - wire::kOpcodes[f.bytes[0]].headerBytes - wire::parseBth(f.bytes.data()).pad;
 }
 
-// Messages of each kind, one after the other, with a look at their packets.
+// Sends messages of each kind, one after the other, and examines their packets.
 struct Cut : World {
   TestQp qa, qb;
   Buffer mine, theirs;
@@ -39,7 +39,7 @@ struct Cut : World {
       return true;
     };
   }
-  // Whether the bytes arrive, and none beside them.
+  // Checks that the bytes arrive, and that none around them change.
   bool moves(uint32_t opcode, uint32_t length) {
     packets = longest = 0;
     Buffer& to = opcode == kOpRead ? mine : theirs;
@@ -75,7 +75,7 @@ TEST(messages_of_each_length_are_cut_into_packets_of_the_agreed_one) {
     }
 }
 
-// The bit alone has no effect, and the standard's peers get packets of the path MTU.
+// The bit alone has no effect, and standard peers get packets of the path MTU.
 TEST(without_an_agreed_length_packets_are_those_of_the_path_mtu) {
   for (const uint32_t taken : {0u, uint32_t(extensions::kLongPackets), uint32_t(extensions::kAll)})
     for (const uint32_t mtu : {256u, 1024u, 4096u}) {
@@ -86,7 +86,7 @@ TEST(without_an_agreed_length_packets_are_those_of_the_path_mtu) {
     }
 }
 
-// The two peers count differently: such a packet is refused, and nothing is written.
+// If the two peers count differently, such a packet is refused, and nothing is written.
 TEST(packet_of_another_length_is_refused) {
   for (const uint32_t theirs :
        {0u, withPackets(kJumboPacket), withPackets(kEthernetPacket + 8), withPackets(kEthernetPacket - 8)}) {
@@ -103,7 +103,7 @@ TEST(packet_of_another_length_is_refused) {
 }
 
 // READs whose responses are lost get them again from any packet on, whole or in parts, with and without the agreements
-// about that.
+// for that.
 TEST(parts_of_responses_begin_at_packets_of_the_agreed_length) {
   constexpr uint32_t kReads = 24, kEach = 150'001;
   const uint32_t agreements[] = {0, extensions::kRecovery, extensions::kAll};

@@ -1,4 +1,4 @@
-// Partitions: which P_Keys match, what is sent and accepted with them, tables that change, MADs.
+// Tests of partitions: which P_Keys match, what is sent and accepted with them, tables that change, and MADs.
 #include "objects/pkeys.h"
 
 #include "ud_world.h"
@@ -33,7 +33,7 @@ Link2 hasty() {
   return l;
 }
 
-// Two connected QPs, each in a table.
+// Two connected QPs, each with a P_Key table.
 struct PkeyPair : World {
   Handle ta, tb;
   TestQp qa, qb;
@@ -157,7 +157,7 @@ TEST(pkeys_change_at_once) {
   p.qa.post({kOpSend, kSendFlagSignaled, {{p.from.at(), 100, p.from.lkey}}});
   p.pump();
   CHECK_EQ(violations(*p.b, p.tb).badPkeys, 1u);
-  // And back, before the retries are over.
+  // The key is restored before the retries are used up.
   CHECK(p.b->engine.setPkeyTable(p.tb, {0x8123, 0xFFFF}, {}) == Status::kSuccess);
   CHECK(p.a->engine.setPkeyTable(p.ta, {0x8123, 0xFFFF}, {}) == Status::kSuccess);
   CHECK(p.until([&] { return p.qa.sendCq.written() == 2; }));
@@ -165,7 +165,7 @@ TEST(pkeys_change_at_once) {
   CHECK(p.qa.sendCq.poll(&c) && c.status == kWcSuccess);
 }
 
-// A QP whose entry is gone or empty sends nothing.
+// A QP whose table entry is gone or empty sends nothing.
 TEST(pkeys_without_an_entry) {
   for (const std::vector<uint16_t>& keys : {std::vector<uint16_t>{0xFFFF}, {0xFFFF, 0}, {0xFFFF, 0x8000}}) {
     UdWorld w;
@@ -292,7 +292,7 @@ TEST(pkeys_of_mads) {
   CHECK(!accepts(own, 0x0006) && !accepts(own, 0xFFFF) && !accepts(own, 0x8007) && !accepts(own, 0));
   CHECK(violations(*w.b, t).badPkeys == 4 && violations(*w.b, shared).badPkeys == 0);
   CHECK(accepts(second, 0x8007) && accepts(second, 0x8005) && !accepts(second, 0x8008));
-  // An address without a table, or without a kernel.
+  // Tests an address without a table, and one without a kernel.
   CHECK(accepts(elsewhere, 0xFFFF) && accepts(elsewhere, 0x7FFF) && !accepts(elsewhere, 0x8005));
   CHECK_EQ(violations(*w.b, 0).badPkeys, 1u);
 }

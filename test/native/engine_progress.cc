@@ -1,4 +1,4 @@
-// Progress ownership: the tables, cell by cell, and every course of a waiting thread.
+// Tests of progress ownership: the tables, cell by cell, and every sequence of events of a waiting thread.
 #include <algorithm>
 
 #include "platform/event.h"
@@ -82,7 +82,7 @@ TEST(each_cell_of_a_waiting_thread) {
       CHECK_EQ(uint32_t(cell.actions), expected ? expected->actions : uint32_t(kImpossible));
       if (!expected) continue;
       CHECK(cell.next == expected->next);
-      // A claim is released exactly where it ends, and a served thread is counted exactly as long as it is one.
+      // A claim is released exactly where it ends, and a served thread is counted exactly as long as it is served.
       const bool had = hasClaim(WaitState(s)), has = hasClaim(cell.next);
       CHECK_EQ((cell.actions & kRelease) != 0, had && !has);
       CHECK_EQ((cell.actions & kRenew) != 0, had && has && WaitEvent(e) == E::kEnter);
@@ -93,8 +93,8 @@ TEST(each_cell_of_a_waiting_thread) {
   }
 }
 
-// The engine's thread: it never serves while another thread polls, always where none does, and a due timer only waits
-// for pollers.
+// The engine's thread never serves while another thread polls, and always does when none polls. Only pollers delay a
+// due timer.
 TEST(each_cell_of_the_engines_thread) {
   using T = Turn;
   const Turn expected[kOwnerStates][kWakeCauses] = {{T::kYieldToMark, T::kYieldToMark, T::kYieldToMark},
@@ -112,9 +112,9 @@ TEST(each_cell_of_the_engines_thread) {
   }
 }
 
-// All courses of two waiting threads, up to eight events long: at most one of them has the claim, every served thread
-// is counted, and nothing is left when both have left. No impossible cell is reached: such a state would not match the
-// counts.
+// Runs all sequences of up to eight events of two waiting threads. At most one of them has the claim, every served
+// thread is counted, and nothing is left over when both have left. No impossible cell is reached, because such a state
+// would not match the counts.
 TEST(every_course_of_two_threads_that_wait) {
   constexpr uint32_t kLength = 8, kChoices = 10;
   uint64_t courses = 1;
@@ -156,7 +156,7 @@ TEST(every_course_of_two_threads_that_wait) {
       CHECK_EQ(engine.progress.claim() != 0, hasClaim(a.state()) || hasClaim(b.state()));
       const bool served = a.state() == WaitState::kServed || b.state() == WaitState::kServed;
       CHECK_EQ(engine.progress.anyServed(), served);
-      // No served thread relies on a thread that is away: the engine's thread is woken when a thread starts to be
+      // No served thread relies on a thread that is away. The engine's thread is woken when a thread starts to be
       // served, and when the claim ends.
       const bool ended = hasClaim(before) && !hasClaim(one.state()),
                  begun = before != WaitState::kServed && one.state() == WaitState::kServed;

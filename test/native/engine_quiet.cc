@@ -1,4 +1,5 @@
-// A poll that finds nothing on the local link returns early; what is due in the engine itself is never skipped.
+// Tests that a poll that finds nothing on the local link returns early, and never skips what is due in the engine
+// itself.
 #include "world.h"
 
 using namespace world;
@@ -67,7 +68,7 @@ TEST(a_poller_polls_the_last_active_socket_again_after_a_while_without_result) {
   HandClock clock;
   Engine engine(link, clock, EngineOptions());
   link.nothing = false;
-  // How often it polls the last active socket again while it polls every 500 ns.
+  // Returns how often the engine polls the last active socket again while a thread polls every 500 ns.
   const auto polls = [&](uint32_t times) {
     const uint32_t before = link.repeats;
     for (uint32_t i = 0; i < times; i++) {
@@ -76,32 +77,33 @@ TEST(a_poller_polls_the_last_active_socket_again_after_a_while_without_result) {
     }
     return link.repeats - before;
   };
-  // Not at first: a program that checks for another message before it sleeps polls like this.
+  // The first polls do not poll the socket again: a program that checks for another message before it sleeps polls like
+  // this.
   CHECK_EQ(polls(6), 0u);
   CHECK_EQ(polls(10), 10u);
-  // Work that takes longer than a poll is other work.
+  // Work that takes longer than a poll counts as other work of the thread.
   clock.time += 3'000;
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(10), 10u);
-  // Something arrives.
+  // A packet arrives.
   link.brings = 1;
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(5), 0u);
   CHECK_EQ(polls(10), 10u);
-  // There is more, though the poll's budget is used up.
+  // There are more packets, though the poll's budget is used up.
   link.hasMore = true;
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(5), 0u);
   CHECK_EQ(polls(10), 10u);
-  // The engine's thread has other things to poll.
+  // The engine's thread has other sources to poll.
   clock.time += 500;
   const uint32_t before = link.repeats;
   engine.poll(Stepper::kEngine);
   CHECK_EQ(link.repeats, before);
 }
 
-// Polling a socket again takes time as well, and is not other work of the thread: it continues polling, and others get
-// the CPU as soon as without.
+// Polling a socket again takes time as well, but is not other work of the thread. The thread continues polling, and
+// others get the CPU as soon as they would without it.
 TEST(polling_a_socket_again_is_part_of_the_wait) {
   constexpr uint64_t kPollNs = 1'000;
   for (const uint64_t repeatNs : {0, 1'000, 2'500, 20'000}) {

@@ -1,6 +1,6 @@
-// Late receives (rnr.cc): a message survives them, is delivered as soon as they are posted, and fails if none is
-// posted. Over the network and on the local link, to instances of this package and to peers that know only the
-// standard.
+// Tests of late receives (rnr.cc). A message is delivered as soon as its receive is posted, and fails if none is
+// posted. The tests run over the network and on the local link, with instances of this package and with peers that know
+// only the standard.
 #include "local_world.h"
 
 using namespace world;
@@ -17,7 +17,7 @@ Link2 rnrTimeoutLink(uint32_t retries = wire::kMostRnrRetries, uint32_t rnrTimeo
   return l;
 }
 
-// Lets time pass until nothing is left to do, and no further.
+// Lets the given time pass, and does everything that is due within it.
 template <typename Base>
 void pass(Base& p, uint64_t ns) {
   const uint64_t end = p.clock.time + ns;
@@ -91,7 +91,7 @@ TEST(late_receive_that_never_comes_ends_in_rnr_retry) {
   ends(local);
 }
 
-// A peer that counts as the standard says: six retries, each after the requested time.
+// The peer counts as the standard specifies: six retries, each after the requested time.
 TEST(late_receive_times_add_up_for_a_peer_that_counts) {
   Pair p(rnrTimeoutLink(wire::kMostRnrRetries, rnrtimeout::kResponder));
   Buffer to(*p.b, 64);
@@ -103,7 +103,7 @@ TEST(late_receive_times_add_up_for_a_peer_that_counts) {
   only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
 }
 
-// Nor does the announcement of a receive use up the last retry of such a peer, which would count it.
+// The announcement of a receive does not use up the last retry of such a peer, which would count it.
 TEST(late_receive_is_announced_while_a_retry_is_left) {
   for (uint32_t naks = 1; naks <= wire::kMostRnrRetries + 1; naks++) {
     check::note = "naks";
@@ -130,8 +130,8 @@ TEST(late_receive_is_announced_while_a_retry_is_left) {
   }
 }
 
-// A peer that keeps requesting short waits, as other implementations do: this side's deadline replaces the count, and
-// the cost is one packet per wait.
+// The peer keeps requesting short waits, as other implementations do. This side's deadline replaces the retry count,
+// and the cost is one packet per wait.
 TEST(late_receive_of_a_peer_with_a_short_timer) {
   Pair p(rnrTimeoutLink(wire::kMostRnrRetries, rnrtimeout::kRequester));
   Buffer from(*p.a, 20'000, kAllAccess, 3), to(*p.b, 20'000);
@@ -148,7 +148,7 @@ TEST(late_receive_of_a_peer_with_a_short_timer) {
   CHECK(std::memcmp(from.data(), to.data(), 20'000) == 0);
 }
 
-// A smaller count is an application's own.
+// A smaller count was chosen by the application, and applies.
 TEST(late_receive_and_a_count_of_its_own) {
   Pair p(rnrTimeoutLink(2));
   p.qa.post({});
@@ -157,8 +157,8 @@ TEST(late_receive_and_a_count_of_its_own) {
   CHECK_EQ(p.b->counter("send_rnr_err"), 3u);
 }
 
-// Other connections of the same two processes continue, nothing is kept of a waiting message, and the end of its queue
-// pair needs only the doorbell of ERROR.
+// Other connections of the same two processes continue while a message waits. Nothing of the message is kept, and its
+// queue pair ends with only the doorbell of ERROR.
 TEST(late_receive_delays_no_other_queue_pair) {
   LocalConnection p(rnrTimeoutLink());
   TestQp other(*p.a), otherPeer(*p.b);
@@ -180,7 +180,7 @@ TEST(late_receive_delays_no_other_queue_pair) {
   CHECK_EQ(p.qb.header()[kQpReceiveBell], 1u);
 }
 
-// For a shared queue those that have waited longest are notified first, as many as there are receives.
+// For a shared receive queue, the senders that have waited longest are notified first, as many as there are receives.
 TEST(late_receive_of_a_shared_queue) {
   for (const bool ends : {false, true}) {
     World w;
@@ -216,8 +216,8 @@ TEST(late_receive_of_a_shared_queue) {
   }
 }
 
-// Random messages, receives that are up to 0.9 s late, and a network that loses, duplicates and reorders. Nothing
-// fails, and everything arrives once, in order.
+// Random messages meet receives that are up to 0.9 s late, and a network that loses, duplicates and reorders packets.
+// Nothing fails, and everything arrives once, in order.
 TEST(late_receive_property) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     check::note = "seed";

@@ -1,11 +1,11 @@
-// Transport rules that matter only when packets meet in an unlucky order, or when rights are few.
+// Tests of transport rules that matter only when packets arrive in an unlucky order, or when rights are limited.
 #include "objects/qp.h"
 #include "world.h"
 
 using namespace world;
 
-// A retransmitted READ is at the responder together with the next one: the requester has received its response
-// meanwhile, so it has no more in flight than agreed.
+// A retransmitted READ is at the responder together with the next READ. The requester has received the response
+// meanwhile, so it has no more READs in flight than agreed.
 TEST(repeated_reads_do_not_count_against_the_depth) {
   for (uint32_t depth = 1; depth <= 3; depth++) {
     Link2 l;
@@ -33,7 +33,7 @@ TEST(repeated_reads_do_not_count_against_the_depth) {
   }
 }
 
-// A late copy of a READ that was served may arrive when its memory is gone: that ends nothing.
+// A late copy of a READ that was served may arrive when its memory is gone. The connection continues.
 TEST(late_copy_of_a_read_of_memory_that_went_away) {
   Pair p;
   Buffer to(*p.a, 64), from(*p.b, 64, kAllAccess, 7), gone(*p.b, 64, kAllAccess, 9);
@@ -58,7 +58,7 @@ TEST(late_copy_of_a_read_of_memory_that_went_away) {
   CHECK_EQ(p.qb.stateWord(), kQpsRts);
 }
 
-// One whose response was lost, and that is retransmitted because of that, ends like any READ of such memory.
+// A READ that is retransmitted because its response was lost fails like any READ of such memory.
 TEST(repeated_read_of_memory_that_went_away) {
   Pair p;
   Buffer to(*p.a, 64), gone(*p.b, 64, kAllAccess, 9);
@@ -75,7 +75,7 @@ TEST(repeated_read_of_memory_that_went_away) {
   if (done.size() == 1) CHECK_EQ(done[0].status, kWcRemoteAccess);
 }
 
-// More new READs in flight than agreed are refused as before, whether or not one is a retransmission.
+// More new READs in flight than agreed are still refused, whether or not one of them is a retransmission.
 TEST(reads_beyond_the_depth_are_refused) {
   for (bool repeated : {false, true}) {
     Link2 l;
@@ -115,7 +115,7 @@ TEST(keep_alive_needs_no_right_to_write) {
   p.qa.post(read);
   p.pump();
   only(p.qa.sendCq, 1, kOpRead, kWcSuccess, 8);
-  // Requests that consume a receive or name memory do need it.
+  // Requests that consume a receive or refer to memory do need the right.
   for (const bool immediate : {true, false}) {
     Pair q(l);
     Buffer target(*q.b, 8), source(*q.a, 8);

@@ -1,5 +1,5 @@
-// Selective retransmission (transport/extensions/selective_ack.h): only what is missing is retransmitted, whatever the
-// network does. For peers without the agreement every packet is as the standard has it.
+// Tests of selective retransmission (transport/extensions/selective_ack.h). Only missing packets are retransmitted,
+// whatever the network does. For peers without the agreement, every packet conforms to the standard.
 #include <cstdio>
 
 #include "path_world.h"
@@ -21,7 +21,7 @@ Link2 linkOf(uint32_t taken) {
   return l;
 }
 
-// Whether a frame is an acknowledgement that the standard does not have: one with a payload.
+// Whether a frame is an acknowledgement with a payload, which the standard does not have.
 bool isReport(const Frame& f) {
   return f.bth().opcode == wire::kOpAcknowledge && f.bytes.size() != wire::kBthBytes + wire::kAethBytes;
 }
@@ -34,7 +34,7 @@ PathShape quiet() {
   return s;
 }
 
-// Sends the given number of messages of different kinds with different bytes, receives them, and compares.
+// Sends the given number of messages of different kinds with different bytes, receives them, and compares the bytes.
 struct Mixed {
   PathWorld w;
   QpShape shape;
@@ -100,7 +100,7 @@ struct Mixed {
 
 }  // namespace
 
-// One packet of a long window is lost: one is retransmitted.
+// One packet of a long window is lost, and only that one is retransmitted.
 TEST(one_lost_packet_is_sent_again_alone) {
   Mixed m(quiet(), 1, extensions::kAll, 8);
   uint32_t n = 0;
@@ -128,7 +128,7 @@ TEST(losses_are_repaired_by_as_many_packets) {
   }
 }
 
-// Everything a network does, by seed: each byte arrives, and once.
+// The network does everything that networks do, by seed. Each byte arrives, and only once.
 TEST(whatever_the_network_does_each_byte_comes) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     PathShape path = quiet();
@@ -142,7 +142,7 @@ TEST(whatever_the_network_does_each_byte_comes) {
   }
 }
 
-// Lost responses as well.
+// The same test with lost responses.
 TEST(whatever_responses_are_lost_each_byte_arrives) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     PathShape path = quiet();
@@ -162,14 +162,14 @@ TEST(reordering_is_no_loss) {
   Mixed m(path, 3, extensions::kAll, 64);
   Random random(3);
   CHECK(m.run(random, false));
-  // A packet arrives five later than it should: three are waited for, so some are retransmitted needlessly, and none
-  // twice.
+  // A packet arrives behind five others that should follow it. The sender waits for only three, so some packets are
+  // retransmitted needlessly, but none twice.
   CHECK(m.w.a->counter("retransmitted_pkts") <= 64 * (kMessage / kMtu) / 10);
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// A packet that two others overtake is only late; one that three overtake is lost (RFC 6675's DupThresh). Each packet
-// is reported, and the last ones wait for the late one.
+// A packet that two others overtake counts as late; one that three overtake counts as lost (RFC 6675's DupThresh). Each
+// packet is reported, and the last ones wait for the late one.
 TEST(two_may_overtake_and_three_mean_a_loss) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Mixed m(quiet(), 1, extensions::kAll, 1);
@@ -201,14 +201,14 @@ TEST(two_may_overtake_and_three_mean_a_loss) {
   }
 }
 
-// The last packets, or all of a window: a probe detects the loss, and what is missing follows.
+// The last packets, or all of a window, are lost. A probe detects the loss, and the missing packets are retransmitted.
 TEST(lost_tail_is_repaired_without_a_time_out) {
   for (uint32_t tail : {1u, 5u, 60u}) {
     Mixed m(quiet(), 1, extensions::kAll, 2);
     const uint32_t packets = 2 * kMessage / kMtu;
     uint32_t n = 0;
     const auto carry = m.w.net.filter;
-    // The round trip is known from the first responses.
+    // The first responses reveal the round trip.
     m.w.net.filter = [&](Frame& f) {
       if (f.source != m.w.a->gid) return carry(f);
       n++;
@@ -223,7 +223,7 @@ TEST(lost_tail_is_repaired_without_a_time_out) {
   }
 }
 
-// Without the agreement: go-back-N, and no acknowledgement has a payload.
+// Without the agreement, the sender uses go-back-N, and no acknowledgement has a payload.
 TEST(peers_without_the_agreement_get_the_standards_packets) {
   PathShape path = quiet();
   path.loss = 0.02;
@@ -239,7 +239,7 @@ TEST(peers_without_the_agreement_get_the_standards_packets) {
   }
 }
 
-// A report from a peer that has not agreed, or a nonsensical one, changes nothing.
+// A report from a peer that has not agreed, or an invalid report, changes nothing.
 TEST(nonsensical_reports_are_ignored) {
   Mixed m(quiet(), 1, extensions::kAll, 4);
   const auto carry = m.w.net.filter;
@@ -275,7 +275,7 @@ TEST(reports_of_what_was_never_sent_are_ignored) {
   CHECK_EQ(m.w.a->counter("retransmitted_pkts"), 0u);
 }
 
-// Packets behind it show that it is lost again: no probe and no timeout is needed.
+// Packets behind the retransmitted one show that it is lost again, so neither a probe nor a timeout is needed.
 TEST(a_packet_that_is_lost_twice_is_noticed_by_what_follows) {
   Mixed m(quiet(), 1, extensions::kAll, 64);
   const auto carry = m.w.net.filter;
@@ -292,7 +292,7 @@ TEST(a_packet_that_is_lost_twice_is_noticed_by_what_follows) {
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// Kept packets are freed: when the gap closes, when the queue pair fails, when it ends.
+// Kept packets are freed when the gap closes, when the queue pair fails, and when it ends.
 TEST(kept_packets_are_bounded_and_freed) {
   EngineOptions options;
   options.longWindowBytes = 64 << 10;

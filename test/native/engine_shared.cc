@@ -1,4 +1,4 @@
-// Memory from allocate(): what the file is, who keeps it, and what the HCA knows of it.
+// Tests of memory from allocate(): its file, how long the file is kept, and what the HCA knows about it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -39,7 +39,7 @@ TEST(shared_memory_is_a_sealed_file) {
            uint32_t(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
   CHECK(ftruncate(fd, off_t(page)) != 0);
   CHECK(ftruncate(fd, off_t(4 * page)) != 0);
-  // A write through one mapping is visible in another one of the file, which cannot be writable.
+  // A write through one mapping is visible in another mapping of the file, which cannot be writable.
   auto* bytes = reinterpret_cast<uint8_t*>(a->base);
   for (uint64_t i = 0; i < a->length; i++) CHECK_EQ(bytes[i], 0);
   bytes[page] = 42;
@@ -102,7 +102,7 @@ TEST(shared_memory_that_is_pinned_stays) {
   const uint64_t own[2] = {};
   CHECK(n.engine.pinRange(reinterpret_cast<uint64_t>(own), sizeof own, &other) == Status::kSuccess);
   CHECK(!n.engine.sharedAt(reinterpret_cast<uint64_t>(own), 8));
-  // It has no other holder now.
+  // The file has no other holder now.
   a.reset();
   CHECK(mapped(base));
   n.engine.unpinRange(first);

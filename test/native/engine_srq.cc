@@ -1,12 +1,12 @@
-// Shared receive queues: which queue pair gets which receive, the limit, an empty queue, flushing, moving to another
-// ring, garbage.
+// Tests of shared receive queues: which queue pair gets which receive, the limit, an empty queue, flushing, moving to
+// another ring, and garbage in the ring.
 #include "world.h"
 
 using namespace world;
 
 namespace {
 
-// Two connections from A into one queue at B.
+// Two connections from A to one shared receive queue at B.
 struct Shared : World {
   TestSrq srq;
   TestQp qa1, qa2, qb1, qb2;
@@ -49,7 +49,7 @@ TEST(srq_messages_take_wqes_as_they_begin) {
   l.mtu = 256;
   Shared s(8, kQptRc, l);
   s.receives(3);
-  // The first message starts, and stays open while the second arrives and ends.
+  // The first message starts, and stays incomplete while the second arrives and completes.
   std::vector<Frame> late;
   bool holding = true;
   s.net.filter = [&](Frame& f) {
@@ -63,7 +63,7 @@ TEST(srq_messages_take_wqes_as_they_begin) {
   s.pump();
   CHECK_EQ(s.srq.taken(), 1u);
   CHECK_EQ(s.qb1.receiveCq.written(), 0u);
-  // Its slot may be reused at once.
+  // Its slot may be reused immediately.
   std::memset(s.srq.slot(0), 0xEE, s.srq.stride);
   s.qa2.post(s.send(1000, 200));
   s.pump();
@@ -137,12 +137,12 @@ TEST(srq_limit_event_comes_once) {
   one();
   CHECK_EQ(events.size(), 1u);
   CHECK(s.b->engine.querySrq(s.srq.handle, &a) == Status::kSuccess && a.limit == 0);
-  // Armed while there are fewer: at once.
+  // If the limit is armed while there are fewer receives, the event is raised immediately.
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 2u);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);
-  // Receives posted since the HCA last polled count. 0 disarms.
+  // Receives that were posted since the HCA last polled count as well. A limit of 0 disarms.
   s.receives(1);
   CHECK(s.srq.limit(2) == Status::kSuccess);
   CHECK_EQ(events.size(), 3u);
@@ -171,7 +171,7 @@ TEST(srq_flush_leaves_unconsumed_receives) {
   s.pump();
   only(s.qb2.receiveCq, 1, kOpReceive, kWcSuccess, 100);
   CHECK_EQ(s.srq.taken(), 2u);
-  // A QP that holds nothing.
+  // The QP holds no receive.
   CHECK(s.qb2.toState(kQpsError) == Status::kSuccess);
   CHECK_EQ(s.qb2.receiveCq.written(), 1u);
   CHECK_EQ(s.b->port.count(QpEvent::kLastWqe), 2);
@@ -202,7 +202,7 @@ TEST(srq_errors_of_a_taken_wqe) {
   only(s.qb1.receiveCq, 0, kOpReceive, kWcLocalOp);
 }
 
-// Keys are those of the queue's own domain.
+// Keys are checked against the protection domain of the queue.
 TEST(srq_uses_its_own_domain) {
   World w;
   Handle other;

@@ -1,4 +1,4 @@
-// Every cell of the state table, SQD, RESET, flushing, object lifetimes, and what creation refuses.
+// Tests every cell of the state table, SQD, RESET, flushing, object lifetimes, and what creation refuses.
 #include <functional>
 #include <tuple>
 
@@ -32,8 +32,8 @@ static void into(TestQp& qp, Node& peer, uint32_t state) {
   CHECK_EQ(qp.state(), state);
 }
 
-// IBA 1 §11.2.5.2 (the tables of Modify QP), written independently of the engine's table: what a transition needs and
-// may have, by type. The current state may always be given.
+// What a transition requires and permits, by type, from IBA 1 §11.2.5.2 (the tables of Modify QP). It is written
+// independently of the engine's table. The current state may always be given.
 constexpr uint32_t kNever = UINT32_MAX;
 constexpr uint32_t kInit = kPkeyIndex | kPort | kAccess, kInitUd = kPkeyIndex | kPort | kQkey;
 constexpr uint32_t kConnected = kPath | kPathMtu | kDestinationQpn | kReceivePsn;
@@ -293,7 +293,7 @@ TEST(domains_queues_regions_and_windows_are_limited) {
   options.maxPd = options.maxCq = options.maxSrq = options.maxMr = options.maxMw = 3;
   World w(options);
   Engine& e = w.a->engine;
-  // Until creation is refused; a destroyed object makes room for another.
+  // Objects are created until creation is refused. A destroyed object makes room for another.
   const auto fill = [](const char* what, const std::function<Status(Handle*)>& create,
                        const std::function<Status(Handle)>& destroy) {
     check::note = what;
@@ -350,7 +350,7 @@ TEST(flush_is_complete_when_modify_returns) {
   for (uint32_t i = 0; i < 50; i++)
     CHECK(receives[i].wqe == i && receives[i].status == kWcFlushed && (receives[i].flags & kCqeFlagReceiveQueue));
   CHECK(p.a->port.events.empty());  // requested, so not an event
-  // Later posts are flushed too, both kinds.
+  // Later posts of both kinds are flushed too.
   p.qa.receive({});
   p.qa.post({kOpSend, 0});
   only(p.qa.sendCq, 40, kOpSend, kWcFlushed);
@@ -359,8 +359,8 @@ TEST(flush_is_complete_when_modify_returns) {
   CHECK(p.a->deadline() == UINT64_MAX);
 }
 
-// With a barrier in all threads, posters need no fence: what a thread posts until then is seen, and later it sees the
-// state.
+// With a barrier in all threads, posters need no fence. What a thread posts before the barrier is seen, and after it
+// the thread sees the state.
 static TestQp* posting;
 static uint32_t barriers, stateThen;
 TEST(a_receive_posted_while_the_queue_pair_fails) {
@@ -423,7 +423,7 @@ TEST(sqd_drains_holds_and_goes_on) {
   CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 1);
   only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
   CHECK(p.qa.modify(qpmask::kRetryCount, attributes) == Status::kSuccess);
-  // Requests of the peer are served meanwhile.
+  // Meanwhile requests of the peer are served.
   p.qb.post({kOpRead, kSendFlagSignaled, {{b.at(), 8, b.lkey}}, 0, a.at(), a.rkey});
   p.pump();
   only(p.qb.sendCq, 0, kOpRead, kWcSuccess, 8);
@@ -453,7 +453,7 @@ TEST(sqd_attributes_apply_to_what_begins_after) {
   only(p.qa.sendCq, 1, kOpRead, kWcLocalOp);
 }
 
-// Fewer resources apply to later requests: earlier ones are served, and later ones beyond the limit are not.
+// A reduced limit applies to later requests. Earlier ones are served, but later ones beyond the limit are not.
 TEST(sqd_resources_apply_to_later_requests) {
   for (const uint32_t resources : {0u, 1u}) {
     Pair p;

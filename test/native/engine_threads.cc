@@ -1,4 +1,4 @@
-// Concurrent posters, pollers and engine threads; meant for ThreadSanitizer.
+// Tests of concurrent posters, pollers and engine threads, meant for ThreadSanitizer.
 #include <thread>
 #include <time.h>
 
@@ -69,7 +69,7 @@ TEST(threads_post_poll_and_progress) {
       }
     });
   }
-  // Commands and notifications beside the traffic.
+  // Commands and notifications run at the same time as the traffic.
   std::thread commands([&] {
     uint64_t words[8];
     while (!stop) {
@@ -109,8 +109,8 @@ TEST(threads_post_poll_and_progress) {
   for (uint32_t i = 0; i < kPairs; i++) CHECK_EQ(qa[i]->stateWord(), kQpsRts);
 }
 
-// A thread that polls without result yields to others, which may include the one that it waits for; not while packets
-// arrive, and not if it does other work between its polls.
+// A thread that polls without result yields to others, which may include the one that it waits for. It does not yield
+// while packets arrive, or if it does other work between its polls.
 TEST(polling_without_result_yields) {
   World w;
   TestQp qa(*w.a), qb(*w.b);
@@ -134,7 +134,7 @@ TEST(polling_without_result_yields) {
   CHECK_EQ(pollFor(1000, 25), 0u);
 }
 
-// Waiting work is announced to sleeping threads: an earlier timer, leftovers of a bounded step, a waiter.
+// Sleeping threads are notified of waiting work: an earlier timer, leftovers of a bounded step, or a waiter.
 TEST(wake_is_called_when_the_engine_must_look_again) {
   World w;
   TestQp qa(*w.a), qb(*w.b);

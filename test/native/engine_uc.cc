@@ -1,4 +1,4 @@
-// Unreliable connections: no acknowledgements, gaps drop messages, local errors end in SQ ERROR.
+// Tests of unreliable connections: there are no acknowledgements, gaps drop messages, and local errors end in SQ ERROR.
 #include "world.h"
 
 using namespace world;
@@ -42,7 +42,7 @@ TEST(uc_transfers_without_acknowledgements) {
   p.qa.post(p.write(0, 40'000));
   p.qa.post(p.send(1000, 3000, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
   p.qa.post(p.write(0, 0, kSendFlagImmediate));
-  // Completed as soon as they are sent: the peer has not run yet.
+  // Requests complete as soon as they are sent. The peer has not run yet.
   while (p.a->step()) {}
   const auto sent = p.qa.sendCq.drain();
   if (CHECK_EQ(sent.size(), 2u)) CHECK(sent[0].status == kWcSuccess && sent[1].wqe == 1);
@@ -63,12 +63,12 @@ TEST(uc_transfers_without_acknowledgements) {
   CHECK(got[0].opcode == kOpReceive && got[0].length == 3000 && got[0].immediate == 0x1234);
   CHECK_EQ(got[0].flags, kCqeFlagReceiveQueue | kCqeFlagImmediate | kCqeFlagSolicited);
   CHECK(got[1].opcode == kOpReceiveRdmaWrite && got[1].wqe == 1 && got[1].length == 0);
-  // No timers: neither retries nor keep-alive.
+  // There are no timers, neither for retries nor for keep-alive.
   CHECK_EQ(p.a->deadline(), UINT64_MAX);
   CHECK_EQ(p.b->deadline(), UINT64_MAX);
 }
 
-// Loss of any packet costs exactly the message it belongs to, and its receive serves the next one.
+// The loss of any packet costs exactly the message that it belongs to, whose receive serves the next message.
 TEST(uc_gap_drops_the_message) {
   for (uint32_t victim = 0; victim < 12; victim++) {
     check::note = "victim";
@@ -188,12 +188,12 @@ TEST(uc_send_errors_end_in_sq_error) {
     CHECK_EQ(p.a->port.events.size(), 0u);
     p.qa.post(p.send(0, 10, 0));
     only(p.qa.sendCq, 3, kOpSend, kWcFlushed);
-    // Receiving continues.
+    // The QP continues to receive.
     p.qb.post({kOpSend, 0, {{p.to.at(), 100, p.to.lkey}}});
     p.pump();
     only(p.qa.receiveCq, 0, kOpReceive, kWcSuccess, 100);
     CHECK_EQ(p.qb.stateWord(), kQpsRts);
-    // And sending continues after the QP is moved back to RTS.
+    // Sending continues after the QP is moved back to RTS.
     CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
     p.qa.post(p.send(2000, 900));
     p.pump();
@@ -204,7 +204,7 @@ TEST(uc_send_errors_end_in_sq_error) {
   }
 }
 
-// A message that stops in the middle, at a second SGE.
+// A message fails in the middle, at its second SGE.
 TEST(uc_message_that_breaks_off) {
   UcPair p;
   p.receive(50'000, 2000);
@@ -235,7 +235,7 @@ TEST(uc_and_rc_do_not_mix) {
   CHECK_EQ(rc.b->counter("rcvd_pkts"), 2u);
 }
 
-// With loss, duplication and reordering: messages that arrive are complete and in sending order.
+// Despite loss, duplication and reordering, messages that arrive are complete and in sending order.
 TEST(fuzz_uc) {
   for (uint64_t seed = 1; seed <= 100; seed++) {
     check::note = "seed";

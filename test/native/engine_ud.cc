@@ -1,4 +1,4 @@
-// Datagrams: address handles, Q_Keys, the GRH area, dropped and failing ones, multicast groups.
+// Tests of datagrams: address handles, Q_Keys, the GRH area, dropped and failing datagrams, and multicast groups.
 #include "ud_world.h"
 
 using namespace world;
@@ -24,7 +24,7 @@ TEST(ud_datagram_and_its_grh) {
     CHECK(f.bth().opcode == 0x65 && f.bth().psn == 77 && !f.bth().ackRequest && f.bth().solicited);
     CHECK_EQ(wire::load32(f.bytes.data() + 12), kKey);
     CHECK_EQ(wire::load32(f.bytes.data() + 16), w.qa.qpn);
-    // 20 zero bytes and an IPv4 header with a valid checksum.
+    // Checks for 20 zero bytes and an IPv4 header with a valid checksum.
     const uint8_t* grh = w.to.data();
     for (int i = 0; i < 20; i++) CHECK_EQ(grh[i], 0);
     CHECK_EQ(grh[20], 0x45);
@@ -314,7 +314,7 @@ TEST(ud_attachments_are_limited) {
   Engine& e = w.a->engine;
   for (uint8_t n : {uint8_t(1), uint8_t(2)}) CHECK(e.attachMulticast(one.handle, group(n), 1) == Status::kSuccess);
   CHECK(e.attachMulticast(two.handle, group(1), 1) == Status::kSuccess);
-  // Neither another group nor another member.
+  // Neither another group nor another member is affected.
   CHECK(e.attachMulticast(two.handle, group(3), 1) == Status::kInsufficientResources);
   CHECK(e.attachMulticast(two.handle, group(2), 1) == Status::kInsufficientResources);
   CHECK_EQ(w.net.members.size(), 2u);

@@ -1,4 +1,4 @@
-// The parser of WQEs (base/wqe.h): what it refuses, and how it treats memory that changes while it reads.
+// Tests of the WQE parser (base/wqe.h): what it refuses, and how it treats memory that changes while it reads.
 #include "base/wqe.h"
 #include "trap.h"
 
@@ -37,7 +37,7 @@ TEST(wqe_flags_and_types_of_every_opcode) {
   constexpr uint32_t kFlags[] = {
       kSendFlagFence, kSendFlagSignaled, kSendFlagSolicited, kSendFlagImmediate, kSendFlagInline, kSendFlagInvalidate,
       0x20,           1u << 31};
-  // By opcode: how many of these flags it may have, and how many of the types below.
+  // For each opcode, the number of these flags that it may have, and the number of the types below.
   constexpr struct {
     size_t flags, types;
   } kMay[] = {{6, 3}, {5, 2}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {0, 0}};
@@ -65,7 +65,7 @@ TEST(wqe_lengths) {
     CHECK_EQ(parsed(opcode, 0, 3, 1000), 0u);
     CHECK_EQ(parsed(opcode, 0, 4, 8), kWcLocalOp);
     CHECK_EQ(parsed(opcode, 0, UINT32_MAX, 8), kWcLocalOp);
-    // 32 bits would be 0.
+    // In 32 bits, the sum of the lengths would wrap to 0.
     Words wraps(opcode, 0, 2);
     wraps.length(0, 1u << 31);
     wraps.length(1, 1u << 31);
@@ -107,7 +107,7 @@ TEST(wqe_every_word) {
   CHECK_EQ(wqe.remoteQkey, word(kSwRemoteQkey));
 }
 
-// The WQE that was checked is executed, although the program changes the header when the parser has reached the SGEs.
+// The WQE that was checked is executed, although the program changes the header while the parser reads the SGEs.
 TEST(wqe_that_changes_while_it_is_read) {
   auto* const memory = static_cast<uint8_t*>(
       mmap(nullptr, 2 * world::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -8,7 +8,7 @@
 
 namespace {
 
-// The socket whose buffer is full after this many more messages.
+// A socket, and the number of messages after which its buffer is full.
 int fullFd = -1;
 int roomFor = 0;
 

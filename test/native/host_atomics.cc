@@ -1,5 +1,5 @@
-// Atomics of several processes on the same words at the same time: direct, over the local link, over the network, and
-// by the owner itself. None is lost or counted twice, whatever its path.
+// Several processes execute atomics on the same words at the same time: directly, over the local link, over the
+// network, and as the owner of the memory. None is lost or counted twice, whatever its path.
 #include <thread>
 
 #include "host_peer.h"
@@ -8,7 +8,8 @@ using namespace hosttest;
 
 namespace {
 
-// The sums: one word counts FETCH_ADDs, the other, in another cache line, COMPARE_EXCHANGEs that have added one.
+// The sums: one word counts FETCH_ADDs, and another one, in another cache line, the COMPARE_EXCHANGEs that have added
+// one.
 constexpr uint32_t kAdds = 0, kSwaps = 1, kWordStride = 64;
 // The number of FETCH_ADDs per COMPARE_EXCHANGE: one that takes long must find the word unchanged meanwhile.
 constexpr uint32_t kAddsEach = 512, kAddsEachByPackets = 4;
@@ -69,7 +70,7 @@ class Adder {
   uint64_t last_ = 0, seen_ = 0;
 };
 
-// Adds until it is stopped; reports once when it has executed enough of each, and their numbers at the end.
+// Adds until it is stopped. Reports when it has executed enough of each operation, and at the end their numbers.
 int adderMain(const std::string& words) {
   const bool direct = words == "allocate";
   startProcess(optionsFrom(words));
@@ -98,7 +99,7 @@ int adderMain(const std::string& words) {
   return hosttest::failures;
 }
 
-// Two processes with direct access, one over the link, one over the network, and this one's own thread.
+// Two processes with direct access, one on the local link, one over the network, and a thread of this process.
 void exactUnderContention() {
   const char* const ways[] = {"allocate", "allocate", "indirect", "wire"};
   std::vector<std::unique_ptr<Side>> sides;

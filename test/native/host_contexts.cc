@@ -1,5 +1,5 @@
-// Several HCAs of one process (process/hca_context.h): they reach each other as processes do, and each ends by itself,
-// in any state and at any time.
+// Tests of several HCAs in one process (process/hca_context.h). They reach each other as processes do, and each can end
+// independently, in any state and at any time.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -86,8 +86,8 @@ void copy(Side& by, Side& with, uint32_t opcode) {
   HOST_CHECK(std::memcmp(&source.memory[0], &target.memory[kThere], kLarge) == 0);
 }
 
-// Send, Write and Read in both directions, over either link. `referenced`: from allocate() memory, which the other
-// HCA maps a second time.
+// Runs Send, Write and Read in both directions, over either link. `referenced`: from memory of allocate(), which the
+// other HCA maps a second time.
 void traffic(LinkChoice link, bool referenced) {
   HostOptions options;
   options.link = link;
@@ -149,7 +149,7 @@ void end(LinkChoice link) {
   HOST_CHECK(v.kernel.event == 0);
 }
 
-// Nothing of a context is left, whatever it was doing when it ended, once its peer has seen the end.
+// Once its peer has seen the end of a context, nothing of the context is left, whatever it was doing when it ended.
 void churn(uint32_t rounds) {
   Hca b;
   uint32_t slot = 0;
@@ -218,11 +218,11 @@ void late() {
   enough = true;
   holder.join();
   HOST_CHECK(!waitedFor);
-  // Starting does not wait for it either.
+  // Starting another context does not wait for it either.
   HOST_CHECK(eventually([&] { return Hca().slot() == slot; }));
 }
 
-// Contexts that start, connect to one that stays, and end, on several threads at once.
+// On several threads at the same time, contexts start, connect to one that stays, and end.
 void threads(uint32_t rounds) {
   Hca stays;
   std::vector<std::thread> all;
@@ -245,7 +245,7 @@ void threads(uint32_t rounds) {
   for (std::thread& thread : all) thread.join();
 }
 
-// A port belongs to one of them, as it does between two processes.
+// A port belongs to only one context, as with two processes.
 void ports() {
   Hca a, b;
   Side x(false, a.engine()), y(false, b.engine());
@@ -258,7 +258,7 @@ void ports() {
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);
   a.context.host().releasePort(claim);
   HOST_CHECK(claimBy(b, y, &other) == Status::kSuccess);
-  // A free port that one of them has claimed: the other queries that one's engine thread.
+  // One context has claimed a free port, so the other queries that context's engine thread.
   port = 0;
   HOST_CHECK(claimBy(a, x, &claim) == Status::kSuccess && port != 0);
   HOST_CHECK(claimBy(b, y, &other) == Status::kAddressAlreadyExists);
@@ -269,7 +269,7 @@ int64_t sizeOf(const std::string& path) {
   return stat(path.c_str(), &found) == 0 ? found.st_size : -1;
 }
 
-// Captures of one process to one path: none overwrites another.
+// Captures of one process to one path do not overwrite each other.
 void captures() {
   char folder[] = "/tmp/host_contexts.XXXXXX";
   HOST_CHECK(mkdtemp(folder) != nullptr);

@@ -1,4 +1,4 @@
-// Descriptors of a process whose peers send it some, or whose descriptor table is full.
+// Tests of descriptors: peers send some to the process, or its descriptor table is full.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ std::set<int> descriptorsOf(Node& node) {
   return all;
 }
 
-// More descriptors than a frame may have, or some where none is expected: none stays open.
+// A frame carries more descriptors than it may, or some where none is expected. None stays open.
 void tooMany() {
   Node a;
   const std::string name = nd::ownName("slot/") + std::to_string(a.slot);
@@ -59,7 +59,8 @@ void tooMany() {
   HOST_CHECK(descriptorsOf(a).size() == before + 1);
 }
 
-// A connection without a descriptor waits, and is tried only now and then, not as often as a thread can.
+// A connection for which there is no descriptor waits. Accepting it is retried only now and then, not as often as a
+// thread can.
 void fullTable() {
   Node a;
   a.ask("kernel", "kernel 1");
@@ -68,7 +69,7 @@ void fullTable() {
   for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     HOST_CHECK(prlimit(a.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
     const long failures = a.counter("slot_no_descriptor");
-    // Until the gaps between its descriptors are filled.
+    // Opens descriptors until the gaps between them are filled.
     std::vector<nd::UniqueFd> connections;
     while (a.counter("slot_no_descriptor") == failures && a.alive()) {
       nd::ProcessId pid;

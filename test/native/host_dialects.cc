@@ -1,5 +1,5 @@
-// Names of this user's processes that run another dialect (slots/other_dialects.h): which of them are slots and RDMA
-// ports, and their owners.
+// Tests of the names of this user's processes that run another dialect (slots/other_dialects.h): which names are slots
+// and RDMA ports, and who owns them.
 #include <algorithm>
 
 #include "host_test.h"

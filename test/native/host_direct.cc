@@ -1,5 +1,5 @@
-// Direct access between processes: one writes to memory of the other, which withdraws it, ends the connection or ends
-// itself, while the writer runs, is stopped or is killed.
+// Tests of direct access between processes. One writes to memory of the other, which withdraws the memory, ends the
+// connection or exits, while the writer runs, is stopped or is killed.
 #include "host_peer.h"
 
 using namespace hosttest;
@@ -59,7 +59,7 @@ void disconnectedUnderAWriter() {
   }
 }
 
-// A stopped writer is not waited for. Sooner or later it is stopped in the middle of a copy.
+// The owner does not wait for a stopped writer. Sooner or later the writer is stopped in the middle of a copy.
 void deregisteredUnderAStoppedWriter() {
   const uint64_t before = hostCounter("direct_memory_reclaimed");
   for (int round = 0; round < 5 || hostCounter("direct_memory_reclaimed") == before; round++) {
@@ -87,7 +87,7 @@ void deregisteredAfterAKilledWriter() {
   HOST_CHECK(hostCounter("direct_memory_reclaimed") == before);
 }
 
-// The reverse: the owner ends. The writer learns of it, and of the end of each request.
+// In the reverse case, the owner ends. The writer is notified of this, and of the end of each request.
 void ownerEnds(bool killed) {
   Side side;
   Peer owner("allocate");
@@ -106,7 +106,7 @@ void ownerEnds(bool killed) {
   HOST_CHECK(engineCounter("direct_write") == before);
 }
 
-// If one of the two does not allow it, everything uses packets.
+// If one of the two does not allow direct access, everything uses packets.
 void optionIndirect() {
   Side side;
   Peer peer("allocate indirect");

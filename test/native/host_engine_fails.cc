@@ -1,6 +1,6 @@
-// The engine's thread fails for good: a descriptor that wakes it was closed behind its back, as by a program that
-// closes descriptors of others. The kernels are notified, the thread ends instead of spinning, and the engine can be
-// stopped.
+// The engine's thread fails permanently because a descriptor that wakes it was closed, as by a program that closes
+// descriptors that it does not own. The kernels are notified, the thread ends instead of spinning, and the engine can
+// be stopped.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ struct Told final : KernelPort {
   }
 };
 
-// The current descriptors of this kind in the process.
+// Returns the current descriptors of this kind in the process.
 std::set<int> descriptors(const std::string& kind) {
   std::set<int> found;
   DIR* folder = opendir("/proc/self/fd");
@@ -87,7 +87,7 @@ void failsWithoutItsDescriptor() {
   HOST_CHECK(first.failures == 1 && first.error == EBADF);
   HOST_CHECK(second.failures == 1 && second.error == EBADF);
   close(copy);
-  // It does not spin, and reports once.
+  // The thread does not spin, and reports once.
   const uint64_t used = processorNs();
   pause(200);
   HOST_CHECK(processorNs() - used < 100'000'000u);

@@ -1,5 +1,5 @@
-// Exact ICRC checks (option icrc=exact): packets over a cable from another host, over the loopback interface, and for
-// other processes; and what the check with a solved ID cannot detect.
+// Tests of exact ICRC checks (option icrc=exact), with packets over a cable from another host, over the loopback
+// interface, and for other processes. Also tests what the check with a solved ID cannot detect.
 #include <linux/capability.h>
 #include <netinet/ip.h>
 #include <sys/syscall.h>
@@ -75,8 +75,7 @@ std::vector<uint8_t> management(uint8_t tag) {
   return b;
 }
 
-// Changes a word of the payload so that the ICRC of ID `shape.icrcId` no longer matches the ID in the header, but
-// another one.
+// Changes a word of the payload so that the ICRC of ID `shape.icrcId` matches another ID than the one in the header.
 std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint16_t other) {
   const auto length = static_cast<uint32_t>(bth.size());
   const IcrcHeaders h = headersOf(shape, shape.id);
@@ -107,7 +106,8 @@ std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint1
   return bth;
 }
 
-// A socket of the other host that sends packets as they are, except for total length and checksum of the IP header.
+// A socket of the other host that sends packets unchanged, except for the total length and the checksum of the IP
+// header.
 class Sender {
  public:
   explicit Sender(int there, int here) {
@@ -123,7 +123,7 @@ class Sender {
     HOST_CHECK(sendto(fd_.get(), packet.data(), packet.size(), 0, reinterpret_cast<sockaddr*>(&to), sizeof to) ==
                static_cast<ssize_t>(packet.size()));
   }
-  // In two pieces, as a router fragments a packet that allows it.
+  // Sends a packet in two pieces, as a router fragments a packet that may be fragmented.
   void sendFragments(const std::vector<uint8_t>& packet) {
     constexpr size_t kFirst = 64;
     std::vector<uint8_t> one(packet.begin(), packet.begin() + 20 + kFirst), two(packet.begin(), packet.begin() + 20);
@@ -171,7 +171,7 @@ void corruptPackets(Sender& sender, bool exact) {
   HOST_CHECK(node.countUntilNow("packet ") == 0);  // each once
 
   node.ask("kernel", "kernel ");
-  // Management uses the UDP sockets; the raw socket's copy shows whether a MAD is intact.
+  // MADs are received from the UDP sockets. The raw socket's copy shows whether a MAD is intact.
   sender.send(packetOf(management(1), good));
   Shape wrong;
   wrong.icrcId = 0x1234;
@@ -202,8 +202,8 @@ void corruptPackets(Sender& sender, bool exact) {
   }
 }
 
-// Several packets with one header, as the interface joins them (consecutive IDs) or a sender on this machine leaves
-// them (one ID): `ids` are those in the ICRCs.
+// Several packets with one header, as joined by the interface (consecutive IDs) or sent in one piece on this machine
+// (one ID). `ids` are the IDs in the ICRCs.
 std::vector<uint8_t> joined(uint32_t qpn, uint32_t psn, const std::vector<uint16_t>& ids, bool shorterLast) {
   std::vector<uint8_t> bytes;
   Shape shape;
@@ -235,7 +235,7 @@ void joinedPackets(Sender& sender) {
   sender.send(joined(qpn, 10, {7, 10, 9}, true));
   expect({10, 12});
   HOST_CHECK(node.counter("rx_icrc_errors") == 1);
-  // If the first is corrupt, its end is unknown.
+  // If the first packet is corrupt, its end is unknown.
   sender.send(joined(qpn, 13, {8, 8, 9}, false));
   sender.send(packetOf(send(qpn, 16), {}));
   expect({16});
@@ -243,8 +243,8 @@ void joinedPackets(Sender& sender) {
   HOST_CHECK(node.countUntilNow("packet ") == 0);
 }
 
-// Two processes: each gets its own packets once, whichever the UDP socket's choice is. Then the host's own traffic in
-// runs.
+// Each of two processes gets its own packets once, whichever process the OS gives them to. Then the host sends traffic
+// to itself in runs.
 void severalProcesses(Sender& sender) {
   Node one("link=wire icrc=exact"), two("link=wire icrc=exact"), other("link=wire");
   Node* const all[] = {&one, &two, &other};
@@ -276,7 +276,8 @@ void severalProcesses(Sender& sender) {
   for (Node* n : all) HOST_CHECK(n->countUntilNow("packet ") == 0);
   for (Node* n : all) HOST_CHECK(n->counter("rx_raw_unwitnessed") == 0);
 
-  // Until `two` has handled what its UDP socket had for others: a message on that socket is behind all of that.
+  // Waits until `two` has handled everything on its UDP socket that was for others. A message on that socket is behind
+  // all of these packets.
   const long taken = two.counter("mad_rx");
   for (long n = 4; two.counter("mad_rx") == taken && RealClock().now() < end; n++) {
     one.ask("missteer " + std::to_string(two.slot), "missteered 1");
@@ -284,8 +285,8 @@ void severalProcesses(Sender& sender) {
     HOST_CHECK(come(n));
   }
 
-  // Long enough that a connected socket sends, whose IDs count from a random one. Steered correctly, and to others,
-  // which forward what the raw socket has a copy of.
+  // Runs long enough that a connected socket sends, whose IDs count from a random one. Packets are steered correctly,
+  // or to other processes, which forward packets that the raw socket has copies of.
   const long solved = two.counter("rx_ipv4_id_solved");  // packets for others
   constexpr int kMany = 200;
   const auto sendMany = [&](uint32_t bytes) {  // each arrives once
@@ -336,7 +337,7 @@ void withoutThePrivilege() {
       refused = host.start(options, engine) == Status::kAccessDenied;
     }
     {
-      // Nothing of it is left: the same start without it succeeds.
+      // Nothing of it is left over: the same start succeeds without the option.
       Host host(clock);
       Engine engine(host, clock, EngineOptions());
       taken = host.start(HostOptions(), engine) == Status::kSuccess && host.slot() == 0;

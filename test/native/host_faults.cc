@@ -1,4 +1,4 @@
-// The fault layer and the capture: the same seed gives the same faults, and Wireshark decodes the capture.
+// Tests of the fault layer and the capture: the same seed gives the same faults, and Wireshark decodes the capture.
 #include "host/faults.h"
 
 #include <signal.h>
@@ -57,7 +57,7 @@ void determinism() {
   }
   HOST_CHECK(same);
   HOST_CHECK(drops > 400 && drops < 600);
-  // Configuring the same again does not restart the sequence.
+  // Configuring the same options again does not restart the sequence.
   Faults c;
   c.configure(only);
   std::string onward, again;
@@ -110,7 +110,7 @@ void madDrops() {
   HOST_CHECK(begunAnew());
 }
 
-// A setting of another kernel of a process applies to the process; what it leaves out stays.
+// A setting of another kernel of a process applies to the whole process. Options that it omits are unchanged.
 void furtherKernels(const std::string& directory) {
   const std::string file = directory + "/joined.pcapng";
   Node node("drop=1");
@@ -129,7 +129,7 @@ void furtherKernels(const std::string& directory) {
   std::remove(file.c_str());
 }
 
-// Through two processes: the faults that the sender counts are those that the receiver sees.
+// Between two processes, the faults that the sender counts are those that the receiver sees.
 void onTheWire() {
   Node receiver, sender("seed=5 drop=0.1 duplicate=0.1 reorder=0.2"), corrupter("seed=6 corrupt=0.2");
   char qpn[16];
@@ -150,12 +150,12 @@ void onTheWire() {
   }
   HOST_CHECK(static_cast<long>(seen.size()) == 1000 - dropped);
   HOST_CHECK(outOfOrder > 50);
-  // Every corrupt packet is found; a flipped bit is never explained by another IPv4 ID.
+  // Every corrupt packet is detected. A flipped bit is never mistaken for another IPv4 ID.
   HOST_CHECK(corrupter.ask(line, "sent") == "sent 1000");
   const long corrupted = corrupter.counter("fault_corrupted");
   for (long n = 0; n < 1000 - corrupted; n++) HOST_CHECK(has(receiver.expect("packet"), "good=1"));
   HOST_CHECK(corrupted > 100);
-  // The last may still be in a socket. The bits decide in whose.
+  // The last packet may still be in a socket. Its bits determine in whose.
   long found = -1;
   for (const uint64_t end = hosttest::RealClock().now() + kTimeoutNs;
        found < corrupted && hosttest::RealClock().now() < end;) {
@@ -164,7 +164,7 @@ void onTheWire() {
   }
   HOST_CHECK(found == corrupted);
   HOST_CHECK(receiver.countUntilNow("packet") == 0);
-  // A CM message is dropped by its kind, the given number of times.
+  // A CM message of a given kind is dropped the given number of times.
   Node cm("dropReq=1");
   cm.ask("kernel", "kernel");
   HOST_CHECK(has(cm.ask("claim 1 106 * 7000", "claim"), "claim 0 "));

@@ -1,4 +1,4 @@
-// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; failing, miscounted and evicted sockets,
+// Tests of connected sending sockets: their IPv4 IDs as seen by a raw socket, failing, miscounted and evicted sockets,
 // and systems that do not report the IDs.
 #include <arpa/inet.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ struct Sender {
   UdpWire wire{counters};
   explicit Sender(IpFamily family = IpFamily::kV4) { HOST_CHECK(wire.open(family, 4u << 20, false) == 0); }
   ~Sender() { wire.close(); }
-  // Like a connection's packet: what its ICRC covers.
+  // Creates the part of a connection's packet that its ICRC covers.
   IcrcHeaders stage(const Path& path, uint32_t bytes = kPacket, bool mayRun = true) {
     OutPacket packet;
     std::memset(packet.header, 0, sizeof packet.header);
@@ -82,7 +82,7 @@ struct Sender {
     uint8_t bytes[FlowIcrc::kRoom + kBthBytes + kPacket + kIcrcBytes] = {};
     return wire.sendSingle(path, bytes + FlowIcrc::kRoom, kBthBytes + kPacket, true);
   }
-  // Until packets use the flow.
+  // Sends until packets use the flow.
   IcrcHeaders warm(const Path& path) {
     IcrcHeaders headers;
     for (uint32_t i = 0; i < UdpFlow::kUsesBefore; i++) headers = send(path);
@@ -95,7 +95,7 @@ struct Sender {
   uint64_t get(HostCounter counter) const { return counters.get(counter); }
 };
 
-// Descriptors of connected UDP sockets of this process.
+// Returns the descriptors of connected UDP sockets of this process.
 std::vector<int> connected() {
   std::vector<int> found;
   for (int fd = 3; fd < 512; fd++) {
@@ -133,7 +133,7 @@ void countsThroughTheWrap() {
   HOST_CHECK(s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
-// Packets of one message have one ID, and it counts as one.
+// The packets of one message share an ID, which counts as one.
 void runIsOneMessage() {
   Sender s;
   Raw raw;
@@ -149,7 +149,7 @@ void runIsOneMessage() {
   HOST_CHECK(raw.sees(after));
 }
 
-// A packet that is too long for the path fails, with everything staged after it; then all is as before.
+// A packet that is too long for the path fails, as does everything staged after it. After that, all is as before.
 void failedSend() {
   Sender s;
   Raw raw;
@@ -186,8 +186,8 @@ int flowTo(const Path& path) {
   return -1;
 }
 
-// A full socket loses what is staged for it, from the first packet that finds no room, and stays; others send
-// nevertheless.
+// A full socket loses what is staged for it, from the first packet that finds no room, but stays open. Other sockets
+// still send.
 void fullSocket() {
   Sender s;
   Raw raw;
@@ -215,7 +215,7 @@ void fullSocket() {
     const IcrcHeaders next = s.send(one);
     HOST_CHECK(next.sourcePort == first[0].sourcePort && next.ipv4Id == first[room].ipv4Id && raw.sees(next));
   }
-  // So does the socket that is not connected.
+  // The unconnected socket behaves in the same way.
   fullFd = s.wire.fd();
   roomFor = 0;
   s.stage(cold);
@@ -229,7 +229,8 @@ void fullSocket() {
              s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
-// The report on an earlier message replaces a send, whatever happened to another socket before: it costs nothing.
+// The report on an earlier message replaces a send, whatever happened to another socket before. No packet is lost
+// because of it.
 void fullThenTold() {
   Sender s;
   Raw raw;
@@ -248,7 +249,7 @@ void fullThenTold() {
   HOST_CHECK(toldFd == -1 && connected().size() == 2 && s.get(HostCounter::kTxErrors) == 0);
 }
 
-// Closing the wire closes the flows; it can be opened again.
+// Closing the wire closes the flows. The wire can be opened again.
 void closesWithTheWire() {
   Sender s;
   Raw raw;
@@ -279,7 +280,7 @@ void sendIcmp(const IcrcHeaders& refused) {
   HOST_CHECK(sendto(fd.get(), packet, length, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) == length);
 }
 
-// A connected socket reports an ICMP refusal instead of sending; that costs no packet and no ID.
+// A connected socket reports an ICMP refusal instead of sending. This costs neither a packet nor an ID.
 void refusedByIcmp() {
   Sender s;
   Raw raw;
@@ -297,8 +298,8 @@ void refusedByIcmp() {
   HOST_CHECK(getsockopt(connected().at(0), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == ECONNREFUSED);
 }
 
-// A single packet that gets the report of an earlier refusal has used no ID: what follows uses the same socket with the
-// same one.
+// A single packet that gets the report of an earlier refusal has used no ID. The next packet uses the same socket and
+// the same ID.
 void refusedAlone() {
   Sender s;
   Raw raw;
@@ -317,8 +318,8 @@ void refusedAlone() {
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1 && s.get(HostCounter::kTxErrors) == 0);
 }
 
-// Another failure of its socket ends it: what follows is not lost, because it uses the unconnected one until there is
-// another.
+// Any other failure of its socket ends the flow. Later packets are not lost, because they use the unconnected socket
+// until there is a new flow.
 void failedAlone() {
   Sender s;
   Raw raw;
@@ -339,7 +340,7 @@ void failedAlone() {
              s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
 }
 
-// Another program advances the ID: this is detected, and the ID is learned again.
+// If another program advances the ID, this is detected, and the ID is learned again.
 void miscounted() {
   Sender s;
   Raw raw;
@@ -368,7 +369,7 @@ void tableIsBounded() {
   while (raw.next() != 0) continue;
   for (uint32_t peer = 2; peer <= UdpFlows::kMost; peer++) s.send(path4(peer));
   while (raw.next() != 0) continue;
-  // The oldest is evicted, but not before what was staged for it has left.
+  // The oldest flow is evicted, but not before everything staged for it has left.
   const IcrcHeaders staged = s.stage(path4(2));
   for (uint32_t peer = 3; peer <= UdpFlows::kMost; peer++) s.wire.prepare(path4(peer), kBth, kPacket, true);
   HOST_CHECK(raw.seesNothing());
@@ -401,7 +402,8 @@ void fieldsOfThePath() {
   HOST_CHECK(raw.bytes[1] == 0x68 && raw.bytes[8] == 7);
   HOST_CHECK(raw.sees(s.send(path4(1))));
   HOST_CHECK(raw.bytes[1] == 0 && raw.bytes[8] == 64);
-  // IPv4 has no label, and so no socket for one. The passive side of a connection has its peer's label.
+  // IPv4 has no flow label, so labels need no sockets of their own. The passive side of a connection has its peer's
+  // label.
   Path labelled = path4(1);
   labelled.flowLabel = 5;
   const IcrcHeaders headers = s.send(labelled);
@@ -428,7 +430,7 @@ void ipv6() {
   HOST_CHECK(connected().size() == 3);
 }
 
-// Without a descriptor, or on a system that does not report the IDs: as before, with the unconnected socket.
+// Without a free descriptor, or on a system that does not report the IDs, packets use the unconnected socket.
 void staysUnconnected(const char* why) {
   Sender s;
   Raw raw;

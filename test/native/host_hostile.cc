@@ -1,6 +1,6 @@
 // A process of this user that owns its slot and sends anything: frames of every kind on the connections of slots, and
-// any words in the memory that it shares with this process. It may end its own pair and its own connection. A
-// bystander's connection, memory that it has no right to, and descriptors are unaffected. `host_hostile [seed
+// any words in the memory that it shares with this process. The process may end its own pair and its own connection. A
+// bystander's connection, memory that the process has no right to, and descriptors are unaffected. `host_hostile [seed
 // [frames]]` repeats a run.
 #include <fcntl.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ int descriptors() {
 
 // ── The impostor's process ────────────────────────────────────────────────────────────────────────
 
-// Its knowledge of the victim: the queue pair that believes in a peer, and memory that this queue pair may not
+// What the impostor knows of the victim: the queue pair that expects a peer, and memory that this queue pair may not
 // use.
 struct Knowledge {
   Hello target;
@@ -64,13 +64,13 @@ class Hostile {
   }
   void learn(const Knowledge& knowledge) { knows_ = knowledge; }
 
-  // The pair is set up in order, so that the ring can be written. False: the victim accepts no offer.
+  // Sets the pair up in order, so that the ring can be written. False: the victim accepts no offer.
   bool pairUp() {
     impostor_.say(kVictimSlot, FrameKind::kPairOffer, LocalHello::kYes, {memory_.get(), own_.get(), theirs_.get()});
     LocalHello answer;
     return impostor_.hears(FrameKind::kPairReply, &answer) && answer.reason == LocalHello::kYes;
   }
-  // One frame, nearly valid or not at all.
+  // Sends one frame that is nearly valid or entirely invalid.
   void frame() {
     uint8_t bytes[Frame::kMaxBytes + 64] = {};
     Frame f;
@@ -87,7 +87,7 @@ class Hostile {
     what.frames++;
     if (!send(bytes, Frame::kHeaderBytes + length, descriptorsFor(f.kind))) what.refused++;
   }
-  // Some entries of the ring, in order (valid ones, nearly valid ones, noise), and what the sides report to each other.
+  // Writes some entries of the ring, in order (valid, nearly valid, noise), and what the sides report to each other.
   void entry() {
     LocalSegment* const segment = mapping_.get();
     LocalRing& out = segment->rings[0];
@@ -116,7 +116,7 @@ class Hostile {
   What what;
 
  private:
-  // A packet for the target's queue pair, as its peer would send it; now and then a few fields are random.
+  // Creates a packet for the target's queue pair, as its peer would send it. Now and then a few fields are random.
   uint32_t packet(uint8_t* to) {
     wire::Bth bth;
     bth.opcode = uint8_t(r_.below(4) ? r_.below(0x18) : r_.next());
@@ -131,7 +131,8 @@ class Hostile {
       wire::emitReth(to + wire::kBthBytes, reth(r_.below(4) ? r_.below(4096) : r_.next()));
     return length;
   }
-  // Around both limits of what the target has registered, or in memory of another protection domain.
+  // Returns an address around either limit of the target's registered memory, or in memory of another protection
+  // domain.
   wire::Reth reth(uint32_t length) {
     if (r_.below(4) == 0) return {knows_.foreignAddress + r_.below(kBytes), knows_.foreignKey, length};
     const uint64_t around = r_.below(2) ? knows_.target.address - 64 : knows_.target.address + kBytes - 64;
@@ -210,7 +211,7 @@ class Hostile {
     std::memcpy(entry + at, bytes, LocalRing::kEntryBytes - at);
     return 1 + r_.below(LocalRing::kEntryBytes);
   }
-  // A small SEND or WRITE for the target, the next in order. Only its memory may be wrong.
+  // Writes the next SEND or WRITE for the target, a small one. Only its memory may be wrong.
   uint32_t right(uint8_t* entry) {
     wire::Bth bth;
     bth.opcode = r_.below(3) ? wire::kOpWriteOnly : wire::kOpSendOnly;
@@ -256,7 +257,7 @@ int impostorMain(const std::string& words) {
   Hostile hostile(r, impostor);
   hostile.learn(knowledge);
   if (write(1, &how, 1) != 1) return 2;
-  // Every third leaves the setup of the pair to chance.
+  // Every third impostor leaves the setup of the pair to chance.
   const bool up = r.below(3) != 0 && hostile.pairUp();
   for (uint32_t n = 0, entries = 0; n < frames; n++) {
     hostile.frame();
@@ -340,7 +341,7 @@ int victimMain(uint64_t seed, uint32_t frames) {
   lives(bystander, peer, 0);
   peer.end();
   const uint64_t pairs = hostCounter("local_link_pairs_up"), broken = hostCounter("local_link_broken");
-  // The attack has reached its aim: the pairs of rings were up, and were broken.
+  // The attack is effective: pairs of rings were up, and were broken.
   if (frames >= kFrames)
     HOST_CHECK(sum.entries > 0 && pairs > 1 && broken > 0 && hostCounter("slot_bad_frames") > frames / 8);
   std::printf("seed %" PRIu64 ": %u frames, %u refused, %" PRIu64 " bad, %u entries, %" PRIu64 " pairs up, %" PRIu64

@@ -1,5 +1,5 @@
-// The ICRC against packets of real and self-made traffic, and the recovery of IPv4 IDs.
-// With arguments: pcap files (Ethernet) whose RoCEv2 packets are all checked.
+// Tests the ICRC with packets of real and synthetic traffic, and the recovery of IPv4 IDs. The arguments, if any, are
+// pcap files (Ethernet), whose RoCEv2 packets are all checked.
 #include "base/crc32.h"
 #include "base/icrc.h"
 
@@ -55,7 +55,7 @@ IcrcHeaders headersOf(const std::vector<uint8_t>& p, size_t* udpAt) {
   return h;
 }
 
-// As a receiver does it: headers without the ID, then exactly, with the ID found.
+// Checks the packet as a receiver does: the headers without the ID, then exactly, with the ID that was found.
 bool receiverAccepts(const std::vector<uint8_t>& p, IcrcHeaders* found) {
   size_t udp = 0;
   *found = headersOf(p, &udp);
@@ -74,7 +74,7 @@ void vectors() {
     IcrcHeaders h;
     HOST_CHECK(receiverAccepts(p, &h));
     if (p[0] == 0x45) HOST_CHECK(h.ipv4Id == (p[4] << 8 | p[5]));
-    // The headers that this package would write are those of the packet.
+    // The headers that this package would write equal those of the packet.
     uint8_t out[48];
     const size_t n = buildHeaders(out, h, static_cast<uint32_t>(p.size() - (p[0] == 0x45 ? 28 : 48)), false,
                                   {p[0] == 0x45 ? p[1] : uint8_t{0}, 64});
@@ -91,7 +91,8 @@ void vectors() {
   for (size_t n = 1; n < 44; n++) HOST_CHECK(icrcOfPacket(p.data(), n) == 0);
 }
 
-// Every implementation that this CPU supports, against the tables; copies, against the original and its surroundings.
+// Compares every implementation that this CPU supports with the tables, and copies with the original. The bytes around
+// a copy must not change.
 void implementationsAgree() {
   std::mt19937 random(7);
   std::vector<uint8_t> bytes(6000), copy(6000);
@@ -138,7 +139,7 @@ void implementationsAgree() {
   HOST_CHECK(crc32Ways().back().run == crc32RegisterPortable);
 }
 
-// Gathered in one pass: the same bytes and ICRC as in two.
+// Gathering in one pass yields the same bytes and ICRC as in two.
 void gatheringAgrees() {
   std::mt19937 random(5);
   std::vector<uint8_t> payload(4096);
@@ -172,7 +173,7 @@ void gatheringAgrees() {
                std::memcmp(out.data() + p.headerLength, payload.data(), length) == 0 &&
                loadIcrc(out.data() + body) == icrcOf(h, out.data(), body) &&
                loadIcrc(out.data() + body) == icrcOf(other, h, out.data(), body);
-        // And as the whole packet gives, whose headers are read as they arrived.
+        // The ICRC also equals that of the whole packet, whose headers are read as they arrived.
         std::vector<uint8_t> whole(48);
         whole.resize(buildHeaders(whole.data(), h, total, false));
         whole.insert(whole.end(), out.begin(), out.begin() + total);
@@ -182,7 +183,7 @@ void gatheringAgrees() {
   HOST_CHECK(same);
 }
 
-// Cached headers of one packet are not used for another's, whichever field differs.
+// Cached headers of one packet are not used for another, whichever field differs.
 void headersCount() {
   std::mt19937 random(9);
   std::vector<uint8_t> bth(kBthBytes + 4096);

@@ -1,4 +1,4 @@
-// The interfaces as reported by the OS: both ends of a cable in a private network namespace of this test.
+// Tests of interfaces as reported by the OS, with both ends of a cable in a private network namespace.
 #include "platform/network_interfaces.h"
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -38,7 +38,7 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
   return gid;
 }
 
-// Whether the socket becomes readable, at once or when the OS gets to it.
+// Whether the socket becomes readable, immediately or when the OS gets to it.
 bool told(NetworkEvents& events, int timeoutMs = kTimeoutMs) {
   pollfd fd{events.fd(), POLLIN, 0};
   return poll(&fd, 1, timeoutMs) == 1 && events.take();
@@ -58,7 +58,7 @@ void testEvents() {
     HOST_CHECK(std::system(command) == 0);
     HOST_CHECK(told(events));
   }
-  // More than the socket buffers: a loss counts as a change as well.
+  // More changes occur than the socket buffers. A loss counts as a change as well.
   HOST_CHECK(std::system("for i in $(seq 400); do echo link add many$i type veth peer name other$i; done | "
                          "ip -batch -") == 0);
   HOST_CHECK(told(events));
@@ -67,12 +67,13 @@ void testEvents() {
   HOST_CHECK(told(events));
 }
 
-// It survives restarts in the host's own network, and distinguishes containers.
+// The identity survives restarts in the host's own network, and distinguishes containers.
 void testIdentity() {
   const std::string own = "net:[4026531833]";
   HOST_CHECK(hostIdentityOf("m1", "boot 1", own) == hostIdentityOf("m1", "boot 2", own));
   HOST_CHECK(hostIdentityOf("m1", "boot 1", own) != hostIdentityOf("m2", "boot 1", own));
-  // Two containers of a host; two hosts whose containers have the machine id of one image and the same number.
+  // Two containers of one host differ, and so do two hosts whose containers have the machine id of one image and the
+  // same number.
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 1", "net:[4026532254]"));
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 2", "net:[4026532253]"));
   // Without a machine id, or without a namespace's number.
@@ -125,7 +126,7 @@ int main() {
   }
   all = list();
   const NetworkInterface* end = find(all, "cable0");
-  // Neither up nor with an address, but present.
+  // The interface is neither up nor has an address, but is present.
   HOST_CHECK(end != nullptr && !end->up && !end->running && end->addresses.empty() && end->mac.size() == 6);
 
   HOST_CHECK(std::system("ip link set cable0 address 02:11:22:33:44:55 mtu 4200 up"
@@ -142,7 +143,7 @@ int main() {
   HOST_CHECK((end->mac == std::vector<uint8_t>{0x02, 0x11, 0x22, 0x33, 0x44, 0x55}));
   const InterfaceAddress* labelled = find(*end, gidOfIpv4(htonl(0x0A090807)));
   HOST_CHECK(labelled != nullptr && labelled->v4 && labelled->prefixLength == 21 && labelled->scopeId == 0);
-  // For a point-to-point address: the local end.
+  // For a point-to-point address, the local end is reported.
   HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070001))) != nullptr);
   HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070002))) == nullptr);
   const InterfaceAddress* global = find(*end, v6({0xfd}, 1));

@@ -1,4 +1,5 @@
-// The host side between processes: packets over the shared RoCEv2 port, forwarding, steering, deaths, ports, QP1.
+// Tests of the host side between processes: packets over the shared RoCEv2 port, forwarding, steering, the end of
+// processes, ports and QP1.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/un.h>
@@ -54,7 +55,7 @@ void exchange() {
   }
   HOST_CHECK(a.counter("rx_icrc_errors") == 0 && b.counter("rx_icrc_errors") == 0);
   HOST_CHECK(a.counter("tx_flow_opened") == 6 && a.counter("tx_flow_id_lost") == 0);  // one for each way and process
-  // Too long for a packet, not a multiple of a word: refused, and the batch continues.
+  // Frames that are too long for a packet or not a multiple of a word are refused, and the batch continues.
   HOST_CHECK(a.ask("send 127.0.0.1 127.0.0.1 10042 1 20000", "sent") == "sent 0");
   HOST_CHECK(a.ask("local 127.3.2.1", "local") == "local 1");
   HOST_CHECK(a.ask("local ::1", "local") == "local 1");
@@ -89,7 +90,7 @@ void steering() {
   settle(b, c, all);
   HOST_CHECK(a->counter("slot_tx_forwarded") > forwarded);
   settle(c, d, all);
-  // A death moves the last member to the dead one's index.
+  // When a member dies, the last member moves to its index.
   HOST_CHECK(d.ask("watch " + std::to_string(a->slot), "watch") == "watch 1");
   const unsigned freed = a->slot;
   a->kill();
@@ -128,7 +129,7 @@ void deaths() {
   HOST_CHECK(a.alive());
 }
 
-// The slot's owner has changed twice before this process looked: the end of the first is not the end of the next.
+// The slot's owner has changed twice before this process looks. The end of the first owner is not the end of the next.
 void slotOfAnother() {
   Node a;
   auto b = std::make_unique<Node>();
@@ -152,9 +153,9 @@ void slotOfAnother() {
   HOST_CHECK(a.expect("gone") == "gone " + slot + " lost");
 }
 
-// A process that was not polling finds packets in its socket, and beside them the event that ends the connection: a
-// message that slot 0 has handed over (`link=wire`) or that came through the slots, or the end of the peer. The packets
-// were first.
+// A process that was not polling finds packets in its socket, and also the event that ends the connection: a message
+// that slot 0 has handed over (`link=wire`), one that came through the slots, or the end of the peer. The packets are
+// handled first.
 void order(const std::string& link) {
   constexpr int kPackets = 400;
   Node zero(link), receiver(link);
@@ -214,7 +215,7 @@ void ports() {
   HOST_CHECK(has(a.ask("claim 1 106 127.0.0.1 7001", "claim"), taken));
   HOST_CHECK(has(a.ask("claim 1 106 * 7001", "claim"), taken));
   HOST_CHECK(has(a.ask("claim 0 106 * 7002", "claim"), "claim c000000d"));
-  // Free ports: different ones, in the ephemeral range.
+  // Free ports are distinct, and in the ephemeral range.
   std::string seen;
   for (int i = 0; i < 20; i++) {
     const std::string line = (i % 2 ? a : *b).ask(i % 3 ? "claim 1 106 127.0.0.1 0" : "claim 1 106 * 0", "claim");
@@ -225,7 +226,7 @@ void ports() {
     HOST_CHECK(!has(seen, name));
     seen += name;
   }
-  // Release: explicit, with the kernel, with the process.
+  // Ports are released explicitly, with the kernel, and with the process.
   unsigned id = 0;
   std::sscanf(a.ask("claim 2 106 * 7100", "claim").c_str(), "claim 0 port 7100 id %u", &id);
   HOST_CHECK(has(b->ask("claim 1 106 * 7100", "claim"), taken));
@@ -247,7 +248,7 @@ std::string idBytes(unsigned long id) {
   return text;
 }
 
-// `ways`: with a wire all three; the tests without one use it too.
+// `ways`: all three if there is a wire. The tests without one use this function too.
 void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   std::printf("gsi %s\n", label.c_str());
   Node a;
@@ -291,7 +292,7 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
       }
       mad(*from, address, "18", "0 " + idBytes(baseB | 5));  // SIDR_REP names the request
       arrives(*b, 1, "18");
-      // A REJ that withdraws a REQ goes to all.
+      // A REJ that withdraws a REQ goes to all processes.
       mad(*from, address, "12", "4 00000000 10 0004");
       arrives(a, 1, "12");
       arrives(a, 2, "12");
@@ -302,7 +303,7 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   HOST_CHECK(has(a.ask("claim 1 106 127.0.0.5 7005", "claim"), "claim 0 "));
   a.ask("mad 127.0.0.1 127.0.0.5 10 fff 8 0000000001061b5d", "mad-status 0");
   HOST_CHECK(has(a.expect("mad"), "kernel=1 attr=10 tag=fff"));
-  // A DREQ for an id of a process that is gone: any kernel replies for it.
+  // For a DREQ to an id of a process that is gone, any kernel replies.
   b->kill();
   mad(a, "127.0.0.1", "15", "4 " + idBytes(baseB | 5));
   arrives(a, 1, "15");
@@ -318,11 +319,12 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   // LAP is not a message of RoCE.
   mad(a, "127.0.0.1", "19", "4 00000000");
   while (a.counter("mad_rx_malformed") == 0 && a.alive()) continue;
-  // Nor are CM messages of another version, with another method, or of another class: counted, without a reply.
+  // CM messages of another version, with another method, or of another class are not valid either. They are counted,
+  // and get no reply.
   for (const char* other : {"-22 01", "-21 01", "-23 04"}) mad(a, "127.0.0.1", "10", other);
   while (a.counter("mad_rx_foreign") < 3 && a.alive()) continue;
   HOST_CHECK(a.counter("mad_rx_malformed") == 1);
-  // No route out of this host, and no local address as the source.
+  // There is no route out of this host, and no local address as the source.
   HOST_CHECK(a.ask("mad 192.0.2.7 127.0.0.1 10 1", "mad-status") == "mad-status c0000141");
   const std::string away = a.ask("mad 127.0.0.1 192.0.2.7 10 1", "mad-status");
   HOST_CHECK(away != "mad-status 0");
@@ -349,7 +351,8 @@ void withoutWire() {
     }
     HOST_CHECK(a.ask(send(b, "127.0.0.1", "192.0.2.1", 3, 8), "sent") == "sent 0");
     HOST_CHECK(a.counter("tx_unroutable") == 3);
-    // A peer that does not read: bounded, counted, and the rest arrives in order.
+    // What is kept for a peer that does not read is bounded. Dropped messages are counted, and the rest arrives in
+    // order.
     ::kill(b.pid(), SIGSTOP);
     for (int i = 0; i < 20; i++) a.ask(send(b, "127.0.0.1", "127.0.0.1", 200, 4000), "sent");
     HOST_CHECK(a.counter("slot_queue_full") > 0);
@@ -362,7 +365,7 @@ void withoutWire() {
 
 void foreignPackets() {
   Node a;
-  // A sender with its own IPv4 IDs: found from the ICRC, whatever DF says.
+  // A sender uses its own IPv4 IDs. They are found from the ICRC, whatever the DF bit is.
   const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   if (raw < 0) {
     std::printf("no raw sockets here: packets with foreign IPv4 IDs not tested\n");
@@ -414,7 +417,7 @@ void hostility() {
   unsigned seed = 12345;
   const auto random = [&] { return seed = seed * 1664525 + 1013904223, seed >> 8; };
   std::vector<uint8_t> bytes(9000);
-  // UDP: random bytes of all lengths, some with a valid ICRC.
+  // Sends random bytes of all lengths over UDP, some with a valid ICRC.
   const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in from{}, to{};
   from.sin_family = to.sin_family = AF_INET;
@@ -448,7 +451,8 @@ void hostility() {
     if (i % 200 == 0) HOST_CHECK(a.alive() && b.alive());
   }
   close(udp);
-  // Slots and ports: random frames, frames that look valid, attached descriptors, silence, many connections.
+  // Attacks slots and ports with random frames, frames that look valid, attached descriptors, silence, and many
+  // connections.
   std::vector<int> silent;
   for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     for (int i = 0; i < 300; i++) {
@@ -494,7 +498,7 @@ void hostility() {
   }
   HOST_CHECK(a.counter("slot_bad_frames") > 0);
   for (int s : silent) close(s);
-  // All still works.
+  // Everything still works.
   HOST_CHECK(a.countUntilNow("nothing") == 0);
   b.countUntilNow("nothing");
   HOST_CHECK(a.ask(send(b, "127.0.0.1", "127.0.0.1", 1, 77), "sent") == "sent 1");

@@ -1,6 +1,6 @@
 // A stand-in for libibverbs and librdmacm, in one shared object that verbs/rdma_core_library.cc loads in tests. It has
-// no network: a test examines the posted requests, and decides what completes, and how. `fake_rdma()` is how the test
-// reaches it.
+// no network: a test examines the posted requests, and decides what completes, and how. Tests access it through
+// `fake_rdma()`.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace fake {
 
 using namespace nd::verbs;
 
-// Objects that a program can forget to destroy.
+// Kinds of objects that a program can forget to destroy.
 enum Kind {
   kList,
   kContext,
@@ -38,7 +38,7 @@ enum Kind {
 // Moments when another thread or the device may intervene. Called without locks, on the calling thread.
 enum class Moment { kBeforePoll, kAfterEmptyPoll, kBeforeArm, kAfterArm, kBeforeEvent, kAfterEvent };
 
-// A request that was posted: a copy, with its SGEs and inline bytes.
+// A copy of a posted request, with its SGEs and inline bytes.
 struct Send {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;
@@ -75,8 +75,8 @@ class Fake {
     if (hasMoment.load(std::memory_order_acquire)) onMoment(moment, cq);
   }
 
-  // Failures: the call of that number from now on, counted from 0, returns `failWith`. With a name, only calls of that
-  // function count.
+  // Failures: the call with that number from now on, counted from 0, returns `failWith`. If a name is set, only calls
+  // of that function count.
   std::atomic<long> failAt{-1};
   int failWith = 12;  // ENOMEM
   std::string failName;
@@ -98,11 +98,11 @@ class Fake {
   virtual std::vector<int> takePostSizes() = 0;  // requests of each call that has posted some
   virtual int state(uint32_t qpn) = 0;
   virtual ibv_qp_attr attributesOf(uint32_t qpn) = 0;
-  // Completes the oldest sends. A failure status moves the queue pair to ERROR and flushes the rest.
+  // Completes the oldest sends. An error status moves the queue pair to ERROR and flushes the rest.
   virtual void completeSends(uint32_t qpn, int count, int status = 0) = 0;
   virtual bool completeReceive(uint32_t qpn,
                                ibv_wc like) = 0;  // the oldest receive; of the SRQ, if it has one. False: none
-  // Entries of a CQ's queue that can be polled.
+  // Returns the number of entries of a CQ that can be polled.
   virtual int queued(uint32_t cqContext) = 0;
   virtual void overrun(uint32_t cqContext) = 0;  // raises the asynchronous event
 
@@ -112,7 +112,8 @@ class Fake {
   virtual void qpEvent(uint32_t qpn, int type) = 0;
   virtual void srqEvent(uint32_t srqContext, int type) = 0;
   virtual void portEvent(int type) = 0;
-  // For the id with this context; with kCmConnectRequest `id` is the listener, and a new id is created.
+  // Raises the event for the id with this context. For kCmConnectRequest, `id` is the listener, and a new id is
+  // created.
   virtual void cmEvent(uint32_t id, int type, int status, const rdma_conn_param& param) = 0;
   virtual rdma_conn_param lastParam() const = 0;  // of rdma_connect or rdma_accept; its data is in lastData()
   virtual std::vector<uint8_t> lastData() const = 0;

@@ -14,7 +14,7 @@ namespace {
 
 State& s() { return State::get(); }
 
-// Their calls return -1 and set errno.
+// Calls that fail return -1 and set errno.
 int answer(const char* name) { return s().fails(name) ? -1 : 0; }
 
 void keepAddress(const sockaddr* from, sockaddr_storage* to) {

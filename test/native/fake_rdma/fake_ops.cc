@@ -26,7 +26,7 @@ int deallocMw(ibv_mw* mw) {
   return 0;
 }
 
-// Queue pairs whose flush needs several polls.
+// Handles queue pairs whose flush needs several polls.
 void flushDue(CompletionQueue& cq) {
   std::shared_lock<std::shared_mutex> none(s().ends);
   std::vector<QueuePair*> all;
@@ -71,7 +71,7 @@ int requestNotify(ibv_cq* which, int solicitedOnly) {
   return 0;
 }
 
-// Immediate success: the rest of a benchmark's time is the program's own.
+// Requests succeed immediately, so the rest of a benchmark's time is the program's own.
 int echoSends(QueuePair& qp, ibv_send_wr* wr) {
   auto& cq = static_cast<CompletionQueue&>(*qp.send_cq);
   std::lock_guard<SpinLock> hold(qp.lock);

@@ -84,7 +84,7 @@ std::string State::left() const {
 }
 
 void State::reset() {
-  // A test of failing cleanup calls has left these.
+  // A test of failing cleanup calls has left these objects behind.
   for (Context* context : contexts) {
     endAll(*context);
     delete context;

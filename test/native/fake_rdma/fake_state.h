@@ -110,7 +110,7 @@ struct Context : ibv_context {
   Bell bell, commands;
   std::deque<ibv_async_event> events;
   uint32_t nextKey = 1, nextQpn = 0x11;
-  // Objects of this context, to destroy them at its end.
+  // The objects of this context, which are destroyed at its end.
   std::set<ibv_pd*> pds;
   std::set<ibv_mr*> mrs;
   std::set<ibv_mw*> mws;
@@ -203,9 +203,9 @@ class State final : public Fake {
   Context* last_ = nullptr;
 };
 
-// Destroys what a context has, and counts it as forgotten. The state is locked.
+// Destroys the remaining objects of a context, and counts them as forgotten. The state is locked.
 void endAll(Context& context);
-// Its data path functions.
+// The data path functions of a context.
 void fillOps(ibv_context_ops* ops);
 
 }  // namespace fake

@@ -12,7 +12,7 @@ namespace {
 State& s() { return State::get(); }
 Context& of(ibv_context* context) { return *static_cast<Context*>(context); }
 
-// An object of a context: created, and destroyed once.
+// An object of a context, which is created and destroyed once.
 template <typename T, typename B>
 T* made(std::set<B*>& all, T* object, Kind kind) {
   std::lock_guard<std::mutex> hold(s().mutex);
@@ -394,7 +394,7 @@ FAKE int ibv_destroy_qp(ibv_qp* which) {
   dropAsyncs(of(qp.ibv_qp::context), static_cast<ibv_qp*>(&qp));
   s().await(qp.asyncs);
   for (ibv_cq* one : {qp.send_cq, qp.recv_cq}) {
-    // Its completions are dropped with it.
+    // The completions of the queue pair are dropped with it.
     auto& cq = static_cast<CompletionQueue&>(*one);
     std::lock_guard<SpinLock> hold(cq.lock);
     uint32_t to = cq.tail;
