@@ -337,7 +337,7 @@ void withoutThePrivilege() {
       refused = host.start(options, engine) == Status::kAccessDenied;
     }
     {
-      // Nothing of it is left over: the same start succeeds without the option.
+      // Nothing of the refused start is left over: a start without the option succeeds.
       Host host(clock);
       Engine engine(host, clock, EngineOptions());
       taken = host.start(HostOptions(), engine) == Status::kSuccess && host.slot() == 0;

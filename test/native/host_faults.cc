@@ -155,7 +155,7 @@ void onTheWire() {
   const long corrupted = corrupter.counter("fault_corrupted");
   for (long n = 0; n < 1000 - corrupted; n++) HOST_CHECK(has(receiver.expect("packet"), "good=1"));
   HOST_CHECK(corrupted > 100);
-  // The last packet may still be in a socket. Its bits determine in whose.
+  // The last packet may still be in a socket. Its corrupted bits determine in which process's.
   long found = -1;
   for (const uint64_t end = hosttest::RealClock().now() + kTimeoutNs;
        found < corrupted && hosttest::RealClock().now() < end;) {

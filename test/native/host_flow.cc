@@ -52,7 +52,7 @@ struct Sender {
   UdpWire wire{counters};
   explicit Sender(IpFamily family = IpFamily::kV4) { HOST_CHECK(wire.open(family, 4u << 20, false) == 0); }
   ~Sender() { wire.close(); }
-  // Creates the part of a connection's packet that its ICRC covers.
+  // Stages a packet like that of a connection. Returns what its ICRC covers.
   IcrcHeaders stage(const Path& path, uint32_t bytes = kPacket, bool mayRun = true) {
     OutPacket packet;
     std::memset(packet.header, 0, sizeof packet.header);

@@ -248,7 +248,7 @@ std::string idBytes(unsigned long id) {
   return text;
 }
 
-// `ways`: all three if there is a wire. The tests without one use this function too.
+// `label` says whether there is a wire. The tests without one use this function too.
 void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   std::printf("gsi %s\n", label.c_str());
   Node a;
@@ -324,7 +324,7 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   for (const char* other : {"-22 01", "-21 01", "-23 04"}) mad(a, "127.0.0.1", "10", other);
   while (a.counter("mad_rx_foreign") < 3 && a.alive()) continue;
   HOST_CHECK(a.counter("mad_rx_malformed") == 1);
-  // There is no route out of this host, and no local address as the source.
+  // A send fails if the source is not a local address, or if no route leads out of this host.
   HOST_CHECK(a.ask("mad 192.0.2.7 127.0.0.1 10 1", "mad-status") == "mad-status c0000141");
   const std::string away = a.ask("mad 127.0.0.1 192.0.2.7 10 1", "mad-status");
   HOST_CHECK(away != "mad-status 0");

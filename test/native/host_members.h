@@ -1,5 +1,5 @@
-// Host sides of one process that a test drives by hand: what each poll delivers, and that the OS gives each its own
-// packets.
+// Host sides of one process that a test drives by hand. Records what each poll delivers, and waits until the OS gives
+// each its own packets.
 #pragma once
 #include <poll.h>
 
@@ -35,7 +35,7 @@ inline uint64_t counterOf(Host& host, const char* name) {
 struct Member;
 inline std::vector<Member*> members;
 
-// A separate host side in this process. Records what polls deliver.
+// A separate host side in this process, which records what polls deliver.
 struct Member final : PacketSink, KernelPort {
   RealClock clock;
   Host host{clock};
@@ -77,8 +77,8 @@ struct Member final : PacketSink, KernelPort {
     pollfd p = {host.pollFd(), POLLIN, 0};
     return ::poll(&p, 1, milliseconds) == 1;
   }
-  // Something has arrived. A packet that the OS gave to another member, on a slow machine whose steering was not
-  // settled in time, is handed over by that member.
+  // Waits until something has arrived. On a slow machine whose steering was not settled in time, the OS may give a
+  // packet to another member, which hands it over.
   bool arrives() {
     for (int waited = 0; waited < kTimeoutMs / 10; waited++) {
       if (readable(10)) return true;
@@ -87,7 +87,8 @@ struct Member final : PacketSink, KernelPort {
     }
     return false;
   }
-  // Until `n` packets have been delivered, and one more poll was empty: the next arrival may come without a wake-up.
+  // Polls until `n` packets have been delivered and one more poll was empty, because the next arrival may come without
+  // a wake-up.
   void take(size_t n) {
     while (seen.size() < n && arrives()) poll();
     poll();
@@ -128,7 +129,8 @@ inline Path pathOf(const char* address) {
   return path;
 }
 
-// A sender's own socket, like that of a process of this host: connected, so that its IPv4 IDs count, or not.
+// A sender's own socket, like that of a process of this host. It is connected, so that its IPv4 IDs count, or
+// unconnected.
 struct Sender {
   UniqueFd fd;
   Path path;
@@ -173,8 +175,8 @@ bool isReadable(M& m) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-// Until no member has anything to do. A member replies to a request in its next turn, and gets the replies before it
-// concludes that they are late.
+// Runs until no member has anything to do. A member replies to a request in its next turn, and gets the replies before
+// it concludes that they are late.
 template <typename M, typename Poll>
 void settle(const std::vector<M*>& all, const Poll& poll) {
   const auto busy = [&] {
@@ -195,9 +197,10 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
     }
 }
 
-// Until the OS gives each member its own packets. If the others reply slowly, the steering does not learn their order,
-// and queries again after a misdirected packet, at most every 100 ms. There are many senders, because the OS hashes
-// their ports where it has no rule; they are unreliable, and their IDs do not count, so that no state is kept for them.
+// Runs until the OS gives each member its own packets. If the others reply slowly, the steering does not learn their
+// order, and queries again after a misdirected packet, at most every 100 ms. There are many senders, because the OS
+// hashes their ports where it has no rule; they are unreliable, and their IDs do not count, so that no state is kept
+// for them.
 template <typename M, typename Poll>
 void steer(const std::vector<M*>& all, const Poll& poll) {
   constexpr uint32_t kSenders = 16;

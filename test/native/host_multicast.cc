@@ -1,5 +1,6 @@
-// Datagrams and multicast groups on real sockets: two processes' HCAs on one host, one on another at the other end of a
-// cable, and hosts whose RoCEv2 port another program holds. All run in this process, each in its own network namespace.
+// Tests of datagrams and multicast groups on real sockets: the HCAs of two processes on one host, one on another host
+// at the other end of a cable, and hosts whose RoCEv2 port another program holds. All run in this process, each in its
+// own network namespace.
 #include <fstream>
 #include <functional>
 
@@ -83,7 +84,7 @@ struct Side : RingUser {
     std::lock_guard<nd::EngineLock> lock(engine.lock());
     engine.poll(Stepper::kEngine);
   }
-  // Arrivals since the last call.
+  // Returns the arrivals since the last call.
   std::vector<Message> messages() {
     std::vector<Message> out;
     for (uint32_t cqe[kCqeBytes / 4]; completion(cqe);) {
@@ -111,8 +112,8 @@ bool until(const std::function<bool()>& done) {
   return true;
 }
 
-// Sends, then sends something to all that follows it on the same path. Returns what each got until all of that, and as
-// many copies as expected, have arrived (a forwarded one may be overtaken).
+// Sends a datagram, and then to all members a marker that follows it on the same path. Returns what each member got
+// until all markers, and as many copies as expected, have arrived (a forwarded copy may be overtaken).
 std::vector<std::vector<Message>> cast(Side& from, const Gid& source, const Gid& destination, const std::string& text,
                                        const std::function<Gid(Side&)>& unicastOf, size_t copies,
                                        uint32_t qpn = wire::kMulticastQpn) {
@@ -240,12 +241,12 @@ void onTheWire(int here, int there) {
     const auto unicastOf = [&](Side& s) { return &s == &b ? far : own; };
     const uint32_t cable = index(a1, "m0"), loop = index(a1, "lo");
 
-    // To one: in the same process, in another one of this host, and across the cable.
+    // Sends to one receiver: in the same process, in another process of this host, and across the cable.
     for (Side* to : sides) {
       const auto got = cast(a1, own, unicastOf(*to), "hello", unicastOf, 1, to->qpn);
       for (size_t i = 0; i < sides.size(); i++) HOST_CHECK(sides[i] == to ? once(got[i], "hello", a1) : got[i].empty());
     }
-    // To a group without members, with some, and with all. Each gets it once.
+    // Sends to a group without members, with some, and with all. Each member gets the datagram once.
     auto got = cast(a1, own, group, "nobody", unicastOf, 0);
     HOST_CHECK(got[0].empty() && got[1].empty() && got[2].empty());
     HOST_CHECK(a2.engine.attachMulticast(a2.qp, group, cable) == Status::kSuccess);
@@ -267,7 +268,7 @@ void onTheWire(int here, int there) {
     }
     got = cast(b, far, group, "back", unicastOf, 3);
     for (const auto& g : got) HOST_CHECK(once(g, "back", b));
-    // An interface is an interface: the loopback's members receive what is sent there.
+    // The loopback is an interface like any other: its members receive what is sent there.
     a1.enter();
     HOST_CHECK(a2.engine.attachMulticast(a2.qp, other, loop) == Status::kSuccess);
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, other, cable) == Status::kSuccess);
@@ -280,13 +281,14 @@ void onTheWire(int here, int there) {
       HOST_CHECK(got[0].empty() && once(got[1], "by loop", a1));
       sides = {&a1, &a2, &b};
     }
-    // A member that leaves receives nothing, and the others still do.
+    // A member that leaves no longer receives anything, but the others still do.
     HOST_CHECK(a2.engine.detachMulticast(a2.qp, group, cable) == Status::kSuccess);
     got = cast(b, far, group, "fewer", unicastOf, 2);
     HOST_CHECK(once(got[0], "fewer", b) && got[1].empty() && once(got[2], "fewer", b));
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, 9999) == Status::kNetworkUnreachable);
   }
-  // A lone member's packets arrive, whichever process of the host the OS gives them to; nothing arrives twice.
+  // The packets of a group's only member arrive, whichever process of the host the OS gives them to. Nothing arrives
+  // twice.
   {
     const Gid far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.9");
     const auto unicastOf = [&](Side& s) { return &s == &b ? far : parseAddress("10.50.0.1"); };
@@ -301,7 +303,7 @@ void onTheWire(int here, int there) {
     }
   }
   whoLeavesRepeatsNothing(a1, a2, b);
-  // The interface leaves with the last QP, however that ends.
+  // The interface leaves the group with the last QP, however that QP ends.
   const auto member = [&] { return shell("ip maddr show dev m0 | grep -q 239.1.2.3"); };
   a1.enter();
   HOST_CHECK(member());
@@ -372,7 +374,7 @@ int main() {
     std::printf("host_multicast: skipped, it may not make interfaces here\n");
     return 0;
   }
-  // One CPU has one queue of packets: what is sent later arrives later, on the same socket.
+  // The program runs on one CPU, which has one queue of packets, so what is sent later to a socket arrives later.
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);

@@ -42,7 +42,7 @@ void say(const std::string& line) {
   if (write(1, whole.data(), whole.size()) < 0) _exit(3);
 }
 
-// Messages that kernels receive while their process is in sendMad() come after its status.
+// Messages that kernels receive while their process is in sendMad() are printed after its status.
 thread_local std::string* heldBack = nullptr;
 
 struct Kernel final : KernelPort {
@@ -130,7 +130,7 @@ struct Child {
         p.payloadLength = bytes;
         p.padLength = (4 - bytes % 4) % 4;
         p.header[1] = static_cast<uint8_t>(p.padLength << 4);
-        // In two pieces, as from scattered memory.
+        // The payload is in two pieces, as from scattered memory.
         p.pieceCount = 2;
         p.pieces[0] = {payload.data(), bytes / 3};
         p.pieces[1] = {payload.data() + bytes / 3, bytes - bytes / 3};
@@ -327,7 +327,7 @@ std::string Node::expect(const std::string& prefix) {
       if (line.compare(0, prefix.size(), prefix) == 0) return line;
     }
     if (!readMore(kTimeoutMs)) {
-      // The following lines would wait as long each time; the children end with their input.
+      // Each of the following lines would wait as long again. The children end with their input.
       report(false, ("child says '" + prefix + "'").c_str(), __FILE__, __LINE__);
       std::exit(1);
     }

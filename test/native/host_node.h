@@ -1,5 +1,5 @@
-// A process with a host side, driven by lines on its standard input; it replies and reports on its standard output. The
-// tests start several (their own binary, with the argument "node") and let them interact.
+// A process with a host side, which is driven by lines on its standard input and replies and reports on its standard
+// output. The tests start several (their own binary, with the argument "node") and let them interact.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ std::string addressText(const Gid& gid);
 
 inline uint8_t pattern(uint32_t seed, uint32_t i) { return static_cast<uint8_t>(seed * 31 + i * 7 + (i >> 8)); }
 
-// Rewrites the steering of the RoCEv2 group: everything goes to one index, whatever the slot.
+// Rewrites the steering of the RoCEv2 group so that everything goes to one index, whatever the slot.
 bool missteer(uint32_t index);
 
 // The child's main function.
@@ -70,9 +70,9 @@ class Node {
     return expect(prefix);
   }
   long counter(const std::string& name);
-  // As soon as it has reached `least`; its value then, or after kTimeoutMs.
+  // Waits until the counter has reached `least`. Returns its value then, or after kTimeoutMs.
   long counterFrom(const std::string& name, long least);
-  // The number of lines with the prefix that arrived until all commands so far were done.
+  // Returns the number of lines with the prefix that arrived until all commands so far were done.
   int countUntilNow(const std::string& prefix);
   void kill();
   void quit();

@@ -1,6 +1,6 @@
-// Processes of this user that return anything when their statistics are requested (slots/observing.h): the requester
-// accepts a text of at most 2 MiB that cannot change any more, or none, keeps nothing, and receives the others
-// meanwhile. Also more requesters than are allowed.
+// Tests processes of this user that return arbitrary bytes when their statistics are requested (slots/observing.h). The
+// requester accepts a text of at most 2 MiB that can no longer change, or none. It keeps nothing, and meanwhile
+// receives the texts of others. Also tests more requesters than are allowed.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ int descriptors() {
   return n;
 }
 
-// A file that begins with the text.
+// Creates a file that begins with the text.
 UniqueFd fileOf(uint64_t bytes, int seals, const std::string& text = kText, bool whole = true) {
   UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   HOST_CHECK(ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0);
@@ -54,7 +54,7 @@ void say(int to, uint64_t bytes, uint64_t fileBytes, const std::vector<int>& fds
   sendAs(to, FrameKind::kObserved, &body, sizeof body, fds);
 }
 
-// With its own file.
+// The reply has its own file.
 void sayWith(int to, uint64_t bytes, uint64_t fileBytes, uint64_t size = kPage, int seals = kSealed,
              bool whole = true) {
   const UniqueFd file = fileOf(size, seals, size == 0 ? std::string() : kText, whole);
@@ -173,7 +173,7 @@ const Observed* ofSlot(const std::vector<Observed>& all, uint32_t slot) {
   return nullptr;
 }
 
-// Each beside one that replies correctly.
+// Each of these processes runs together with one that replies correctly.
 void answersOfAllKinds() {
   for (const Case& one : kCases) {
     const int before = descriptors();
@@ -197,7 +197,7 @@ void answersOfAllKinds() {
   }
 }
 
-// The first message is the reply. Later ones are ignored.
+// The first message counts as the reply. Later ones are ignored.
 void answersTwice() {
   Asked twice(7);
   const auto all = observed([&] {
@@ -209,7 +209,7 @@ void answersTwice() {
   HOST_CHECK(all.size() == 1 && all[0].answer == Answer::kRefused && all[0].text.empty());
 }
 
-// One that never replies costs the requester's time limit, and no more; the other's reply is there.
+// A process that never replies costs the requester's time limit, and no more. The other process's reply arrives.
 void neverAnswers() {
   Asked silent(7), honest(9);
   const uint64_t begun = clockNow();
@@ -238,7 +238,8 @@ void anyBytes() {
   HOST_CHECK(all.size() == 1 && all[0].text == bytes);
 }
 
-// The reply to a requester: the number of bytes of the text, 0 if it was refused, or -1 for nothing.
+// Returns the reply to a requester: the length of the text in bytes, 0 if the request was refused, or -1 if there is no
+// reply.
 int64_t heard(int fd) {
   uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText) + 1];
   UniqueFd fds[kMostPassed];
@@ -263,8 +264,8 @@ struct Way {
   }
 };
 
-// Beyond the limit they are refused at once, and one that has its reply makes room. Replies without a requester, or a
-// second one to the same, go nowhere.
+// Requesters beyond the limit are refused immediately, and one that has its reply makes room. Replies without a
+// requester, or a second reply to the same one, are dropped.
 void manyAskers() {
   const int before = descriptors();
   {

@@ -1,5 +1,5 @@
-// A peer of this user that follows no rules: what it offers, or does with an offer, costs it its pair and no other
-// process anything. It is simulated in this process.
+// Tests a peer of this user that follows no rules. What it offers, or does with an offer, costs it its pair and affects
+// no other process. The peer is simulated in this process.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -29,9 +29,9 @@ bool comesTo(const char* counter, uint64_t value) {
   return hostCounter(counter) == value;
 }
 
-// Whether the process can sleep: everything that makes its descriptors readable is handled. Not checked while the
-// engine's thread is working: a connection that it has accepted and not yet added to what it waits for makes nothing
-// readable.
+// Whether the process can sleep because everything that makes its descriptors readable is handled. This is not checked
+// while the engine's thread is working: a connection that the thread has accepted but does not wait for yet makes
+// nothing readable.
 bool rests() {
   pollfd p{hca().host().pollFd(), POLLIN, 0};
   const auto quiet = [&p] {
@@ -47,8 +47,8 @@ bool rests() {
   return true;
 }
 
-// Whether this many are open once the engine is done: a descriptor that no longer wakes any thread may have companions
-// that are yet to be closed.
+// Whether this many descriptors are open once the engine is done. When a descriptor no longer wakes any thread, others
+// that belong to it may still have to be closed.
 bool holds(int count) {
   const uint64_t end = clockNow() + kTimeoutNs;
   while (descriptors() != count && clockNow() < end) sched_yield();
@@ -89,7 +89,7 @@ const std::map<const char*, std::function<void(Offer&)>> kBadOffers = {
     {"a set of descriptors to be woken by", [](Offer& o) { o.theirs.reset(epoll_create1(EPOLL_CLOEXEC)); }},
 };
 
-// From the lower slot: whatever is wrong with it, it gets a reply, and leaves nothing behind.
+// An offer from the lower slot gets a reply, whatever is wrong with it, and leaves nothing behind.
 int offersMain() {
   auto impostor = std::make_unique<Impostor>(0);
   startProcess();
@@ -121,7 +121,7 @@ int offersMain() {
     anew();
   }
   {
-    // Withdrawn before it was accepted: no reply arrives, and the offered descriptors wake no thread.
+    // The offer is withdrawn before it is accepted. No reply arrives, and the offered descriptors wake no thread.
     Offer offer;
     offer.mapping.get()->state = LocalSegment::kWithdrawn;
     const uint64_t refused = hostCounter("local_link_refused_system");
@@ -132,7 +132,7 @@ int offersMain() {
     anew();
   }
   {
-    // A slot that is not the sender's, missing words, a reply to nothing.
+    // Invalid frames: a slot that is not the sender's, missing words, a reply without a request.
     LocalHello hello;
     hello.slot = 1;
     const uint64_t bad = hostCounter("slot_bad_frames");
@@ -149,7 +149,7 @@ int offersMain() {
   return hosttest::failures;
 }
 
-// A valid one goes up, and is closed because of nonsense in the ring. Then it no longer wakes any thread.
+// A valid pair is set up, and closed because of invalid data in the ring. Then it no longer wakes any thread.
 int nonsenseMain() {
   Impostor impostor(0);
   startProcess();
@@ -168,7 +168,8 @@ int nonsenseMain() {
   return hosttest::failures;
 }
 
-// From the higher slot: it receives an offer, refuses, keeps the descriptors, and continues waking.
+// The peer has the higher slot. It receives an offer, refuses it, keeps the descriptors, and continues to wake this
+// side.
 int refusalMain() {
   startProcess();
   Impostor impostor(1);
@@ -189,12 +190,12 @@ int refusalMain() {
   return hosttest::failures;
 }
 
-// From the higher slot: it ends while the request is pending, with and without an offer received.
+// The peer has the higher slot. It ends while the request is pending, before or after it has received an offer.
 int deathMain() {
   startProcess();
   const int before = descriptors();
   for (uint64_t round = 1; round <= 4; round++) {
-    // A peer that only requests may be gone before it is examined; otherwise it counts as one that has gone.
+    // A peer that only sends a request may be gone before it is examined. Otherwise its end is counted.
     const uint64_t gone = hostCounter("slot_peers_gone");
     {
       Impostor impostor(1);

@@ -1,5 +1,5 @@
-// The sockets of port 4791 are opened when first needed, once, however many threads need them at the same time
-// (Host::openWire).
+// The sockets of port 4791 are opened when they are first needed, and only once, however many threads need them at the
+// same time (Host::openWire).
 #include <dirent.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kService = 0x0106;
 constexpr uint32_t kThreads = 4, kRounds = 8;
 
-// Sockets of both families on the port, in this network namespace.
+// Returns the number of sockets of both families on the port, in this network namespace.
 uint32_t socketsOnPort() {
   uint32_t count = 0;
   for (const char* table : {"/proc/self/net/udp", "/proc/self/net/udp6"}) {
@@ -65,7 +65,7 @@ void local() {
   HOST_CHECK(hca.claim(nullptr) == Status::kNotSupported && hca.claim(&other) == Status::kNotSupported);
   HOST_CHECK(hca.host().openWire() == Status::kNotSupported);
   HOST_CHECK(hca.host().wireState() == Host::WireState::kNever && socketsOnPort() == before);
-  // Another kernel of the thread cannot change it, and does not get it where it was not opened.
+  // Another kernel of the thread cannot change the wire, and does not get one that was not opened.
   HostOptions options;
   HOST_CHECK(hca.context.start({}, options, nullptr) == Status::kSuccess);
   options.link = LinkChoice::kWire;
@@ -76,7 +76,8 @@ void local() {
   HOST_CHECK(other2.context.start({}, options, &problem) == Status::kNotSupported);
 }
 
-// Threads that need it at once, while the engine's own thread continues; and several HCAs, which alternate.
+// Several threads need the wire at the same time, while the engine's own thread continues. Then several HCAs open it
+// alternately.
 void together() {
   const uint32_t before = socketsOnPort();
   for (uint32_t round = 0; round < kRounds; round++) {

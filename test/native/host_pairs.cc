@@ -1,5 +1,5 @@
-// The local link between processes: how pairs are set up or refused, a peer that sleeps, stops or is killed in the
-// middle of copies, and memory that is freed while it is being written.
+// Tests of the local link between processes: how pairs are set up or refused, a peer that sleeps, stops or is killed in
+// the middle of copies, and memory that is freed while it is being written.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ using namespace hosttest;
 
 namespace {
 
-// WRITE and READ back, of a size that may be referenced and of one that may not.
+// Writes and reads back, with a size that may be referenced and one that may not.
 void exchange(Side& side, const Peer& peer) {
   for (const uint32_t bytes : {64u, kMessage}) {
     for (uint32_t i = 0; i < bytes; i++) side.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 11) + bytes);
@@ -25,13 +25,13 @@ void exchange(Side& side, const Peer& peer) {
   }
 }
 
-// Except for the steering probes, which are more if replies are late.
+// Steering probes are not counted, because there are more of them if replies are late.
 uint64_t packetsOnTheWire() {
   const uint64_t packets = hostCounter("wire_tx_packets");
   return packets - std::min(packets, hostCounter("steering_probes"));
 }
 
-// Whichever side starts, and when both do: one pair.
+// Whichever side starts, or if both do, there is one pair.
 void pairsComeUp() {
   for (int round = 0; round < 6; round++) {
     const uint64_t before = hostCounter("local_link_pairs_up"), wire = packetsOnTheWire();
@@ -76,7 +76,7 @@ void otherUser() {
   HOST_CHECK(hostCounter("slot_refused_connections") > refused);
 }
 
-// The same for queue pairs of one process.
+// The same test for queue pairs of one process.
 void oneProcess() {
   Side a, b;
   const uint64_t wire = packetsOnTheWire();
@@ -128,8 +128,8 @@ void stopped() {
   peer.end();
 }
 
-// The peer keeps writing to this side's memory, through the ring or by name, and is killed in the middle or not, while
-// the memory is withdrawn from it: from then on no peer writes there.
+// The peer keeps writing to this side's memory, through the ring or by reference, and may be killed in the middle,
+// while the memory is withdrawn from it. From then on no peer writes there.
 void hammer(const char* memory) {
   for (int round = 0; round < 12; round++) {
     Side side;
@@ -137,7 +137,7 @@ void hammer(const char* memory) {
     uint8_t* const last = &side.memory[kMessage - 1];
     const auto untouched = [&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) != 0; };
     peer.connect(side, kStream);
-    // It has started when a first message is whole: its memory is zero, this side's is not.
+    // The peer has started when a first message is complete: its memory contains zeros, this side's does not.
     __atomic_store_n(last, uint8_t(1), __ATOMIC_RELEASE);
     const uint64_t end = clockNow() + kTimeoutNs;
     while (untouched() && clockNow() < end) {
@@ -159,7 +159,7 @@ void hammer(const char* memory) {
   }
 }
 
-// How much of this side's memory from allocate() the peer has mapped: for reading only, as its kernel reports.
+// Returns how much of this side's memory from allocate() the peer has mapped for reading only, as Linux reports.
 int mappings(const Peer& peer) {
   std::FILE* file = std::fopen(("/proc/" + std::to_string(peer.pid) + "/maps").c_str(), "re");
   if (file == nullptr) return -1;
@@ -190,7 +190,7 @@ void mapsMemory(const char* words, bool readable) {
     const uint64_t limit = clockNow() + kTimeoutNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
     HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
-    // The peer references it once it has this side's reply.
+    // The peer references the memory once it has this side's reply.
     uint64_t mapped = hostCounter("local_link_mapped_copy_bytes");
     for (const uint64_t none = mapped; mapped == none && clockNow() < limit;) {
       exchange(side, peer);
@@ -221,7 +221,7 @@ void freeing() {
       HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
       std::memset(side.memory.data(), 0xA5, kBytes);
       if (round % 3 == 1) {
-        // Posted requests that are not done yet fail, and none hangs.
+        // Posted requests that are not done yet fail. None hangs.
         uint32_t status = kWcSuccess, done = 0;
         for (; done < 64 && status == kWcSuccess; done++) status = side.polled();
         HOST_CHECK(status == kWcSuccess || status == kWcLocalProtection);
@@ -234,7 +234,7 @@ void freeing() {
   }
 }
 
-// Processes that may not read each other's memory do not need to: payload goes through the ring, or is in memory of
+// Processes do not need permission to read each other's memory: payload goes through the ring, or is in memory from
 // allocate().
 int unprivilegedMain() {
   if (!becomeNobody()) return 0;

@@ -1,5 +1,5 @@
-// Another process with the whole HCA, which executes commands: for tests of the local link. A program that uses it lets
-// its main() start with peerMain() if the first argument is "peer".
+// Another process with the whole HCA, which executes the commands of tests of the local link. The main() of a program
+// that uses it must begin by calling peerMain() if the first argument is "peer".
 #pragma once
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -57,13 +57,13 @@ inline HostOptions optionsFrom(const std::string& words) {
   return options;
 }
 
-// As another user; false: not permitted.
+// Continues as another user. False: not permitted.
 inline bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0; }
 
 // Whether its connection was lost.
 inline bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
 
-// Connects to the other user's process, root's, and sends what a process of that user would send.
+// Connects to the process of the other user, root, and sends what a process of that user would send.
 inline void tryInVain(const Hello& other) {
   UniqueFd connection;
   HOST_CHECK(connectLocal("networkdirect/0/" + std::to_string(kDialect) + "/" + slotName(other.qpn >> 16), &connection,
@@ -80,8 +80,8 @@ inline void tryInVain(const Hello& other) {
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 
-// Writes one message after the other until one fails. Reports when the first has gone without a packet, and the status
-// of the last.
+// Writes one message after the other until one fails. Reports when the first one was written without a packet, and the
+// status of the last.
 inline void writeUntilRefused(Side& side, const Hello& other) {
   bool heard = false;
   for (uint8_t round = 1;; round = static_cast<uint8_t>(round % 100 + 1)) {
@@ -173,7 +173,7 @@ struct Peer : Child {
     char told;
     HOST_CHECK(read(out, &told, 1) == 1);
   }
-  // Both connect at the same time; waits for the other.
+  // Connects at the same time as the other side, and waits for it.
   void connect(Side& side, char how, uint32_t ackTimeout = 14) {
     greet(side, how);
     side.connect(hello, 4096, ackTimeout);
@@ -203,7 +203,7 @@ struct Peer : Child {
   }
 };
 
-// In its own process.
+// Runs in its own process.
 inline void apart(const char* what) {
   const pid_t pid = fork();
   if (pid == 0) {

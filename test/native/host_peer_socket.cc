@@ -1,5 +1,6 @@
-// Sockets connected to single senders: they deliver the same, in the same order, as the socket that receives from all,
-// even while they are being opened. Also packets that arrived in one piece, marks, MADs, strays, IDs that jump.
+// Tests of sockets connected to single senders. They deliver the same packets in the same order as the socket that
+// receives from all, even while they are being opened. Also tests packets that arrive in one piece, ECN marks, MADs,
+// stray packets and IDs that jump.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ extern "C" int connect(int fd, const sockaddr* to, socklen_t bytes) {
 
 namespace {
 
-// All there, whole and in order.
+// Checks that all have arrived, whole and in order.
 void checkOrder(const Member& m, size_t count, uint32_t first = 0) {
   HOST_CHECK(m.seen.size() == count);
   uint32_t wrong = 0;
@@ -36,7 +37,7 @@ void checkOrder(const Member& m, size_t count, uint32_t first = 0) {
   HOST_CHECK(wrong == 0);
 }
 
-// Until what a sends to b arrives on a peer socket.
+// Sends from a to b until the packets arrive on a peer socket.
 void warm(Member& a, Member& b, const Path& path) {
   const uint64_t before = b.counter("rx_peer_socket_opened");
   for (uint32_t i = 0; i < 256 && b.counter("rx_peer_socket_opened") == before; i++) {
@@ -49,7 +50,8 @@ void warm(Member& a, Member& b, const Path& path) {
   b.seen.clear();
 }
 
-// Bursts, so that the peer socket is opened while more is queued: nothing is lost and nothing overtakes.
+// The packets are sent in bursts, so that the peer socket is opened while more are queued. None is lost, and none
+// overtakes another.
 void opensInOrder(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -78,8 +80,8 @@ void opensInOrder(const char* address) {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
-// Joined packets whose segment length is not reported: two, several, a short one last, long ones, and payload that
-// looks like a BTH.
+// Tests joined packets whose segment length is not reported: two, several, with a short one last, long ones, and
+// payload that looks like a BTH.
 void joined(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -117,7 +119,7 @@ void joined(const char* address) {
   HOST_CHECK(b.seen.size() == 20 && b.counter("rx_icrc_errors") == 0);
 }
 
-// The traffic class is examined now and then, and after a mark in each datagram.
+// The traffic class is examined now and then, and in each datagram after a mark.
 void marks(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -131,7 +133,7 @@ void marks(const char* address) {
   for (const Seen& each : b.seen) HOST_CHECK(each.trafficClass == 2);
 }
 
-// A mark arrives on the same socket: seen within 16 datagrams, and then in each of them.
+// A mark that arrives on the same socket is seen within 16 datagrams, and from then on in each of them.
 void markOnTheWay() {
   Member a, b;
   quiet({&a, &b});
@@ -149,7 +151,7 @@ void markOnTheWay() {
   HOST_CHECK(last <= PeerSockets::kWithoutMetadata);
 }
 
-// Datagrams that never arrived: the next IDs differ, and are found.
+// After datagrams that never arrived, the next IDs differ, and are found.
 void idsJump() {
   Member a, b;
   quiet({&a, &b});
@@ -165,12 +167,12 @@ void idsJump() {
       b.take(++n);
     }
   }
-  // The sender's ICRCs use IDs that are behind: solved.
+  // The sender's ICRCs use earlier IDs, which are solved.
   checkOrder(b, n, first);
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_ipv4_id_solved") > 0);
 }
 
-// Corrupt ones are not delivered, alone or in one piece: no IPv4 ID makes them valid.
+// Corrupt packets are not delivered, alone or in one piece, because no IPv4 ID makes them valid.
 void corrupt() {
   Member a, b;
   quiet({&a, &b});
@@ -214,14 +216,14 @@ void madsComeAfter(const char* address) {
   }
 }
 
-// A sender that sends to another process from the same port: handed over, and received by the other socket from then
-// on.
+// A sender sends to another process from the same port. The packets are handed over, and received by the other socket
+// from then on.
 void strays() {
   Member a, b, c;
   quiet({&a, &b, &c});
   const Path path = pathOf("127.0.0.1");
   warm(a, b, path);
-  // As its connected socket would: any ID is found.
+  // The packets look as if its connected socket had sent them, so any ID is found.
   const auto forge = [&](const Member& to, uint32_t psn) {
     std::vector<uint8_t> payload(8);
     const OutPacket p = Member::packet(to.host.slot(), psn, payload);
@@ -254,8 +256,8 @@ void strays() {
   HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // and not again
 }
 
-// Arrivals while a peer socket is opened, from its peer and from others, which the OS gives to one of the port's
-// sockets by a hash of their ports: all arrive, in order for each sender.
+// While a peer socket is opened, packets arrive from its peer and from others, which the OS distributes among the
+// port's sockets by a hash of their ports. All are delivered, in order for each sender.
 void othersMeanwhile(const char* address) {
   constexpr uint32_t kOthers = 32, kEach = 64;  // PSNs of each
   Member b;
@@ -295,7 +297,7 @@ void othersMeanwhile(const char* address) {
   HOST_CHECK(wrong == 0 && b.counter("rx_icrc_errors") == 0);
 }
 
-// The group's order, which the OS steers by, stays.
+// The order of the group, which steering depends on, does not change.
 void steeringStays() {
   Member a, b, c;
   const Members all = {&a, &b, &c};
@@ -315,7 +317,7 @@ void steeringStays() {
   HOST_CHECK(sumOf(all, "rx_misdirected") == astray);
 }
 
-// More peers than there are peer sockets: packets of all are received.
+// There are more peers than peer sockets. The packets of all are received.
 void bounded() {
   Member b;
   std::vector<std::unique_ptr<Member>> senders;

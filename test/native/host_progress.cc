@@ -1,5 +1,5 @@
-// The next poll delivers all that has arrived, whatever its path and whatever was busy before. The packets of a test
-// are in flight only when the descriptor reports them, so nothing here waits for a time.
+// Tests that the next poll delivers everything that has arrived, whatever its path and whatever was busy before. A test
+// continues as soon as the descriptor reports its packets, so nothing here waits for a fixed time.
 #include <poll.h>
 
 #include "host_members.h"
@@ -24,7 +24,7 @@ struct Member final : PacketSink {
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override { packets++; }
 
-  // Number of packets that one poll delivers.
+  // Returns the number of packets that one poll delivers.
   uint32_t polled() {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     packets = byWire = 0;
@@ -32,7 +32,7 @@ struct Member final : PacketSink {
     host.flush();
     return packets;
   }
-  // Number of packets that polling the last active socket again delivers.
+  // Returns the number of packets that polling the last active socket again delivers.
   uint32_t found(uint32_t wanted = 0) {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     const std::atomic<uint32_t> commands{wanted};
@@ -60,7 +60,7 @@ struct Member final : PacketSink {
   }
 };
 
-// Until both have done what `pending` covers, or the time limit is over.
+// Polls until both have done what `pending` covers, or the time limit is over.
 template <typename Pending>
 void work(Member& a, Member& b, const Pending& pending) {
   const uint64_t end = a.clock.now() + kTimeoutNs;
@@ -68,7 +68,7 @@ void work(Member& a, Member& b, const Pending& pending) {
   HOST_CHECK(!pending());
 }
 
-// Until nothing is left to exchange: steering probes and their replies, new connections.
+// Polls until nothing is left to exchange, such as steering probes, their replies and new connections.
 void quiet(Member& a, Member& b) {
   const auto due = [](Member& m) {
     std::lock_guard<nd::EngineLock> guard(m.engine.lock());
@@ -81,7 +81,7 @@ void nextPollDelivers() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   for (int round = 0; round < 20; round++) {
-    // IPv4 and IPv6 alternate: whichever was busy last, the other is seen as soon.
+    // IPv4 and IPv6 alternate. Whichever was busy last, packets of the other are seen just as soon.
     for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
       a.send(address, b.host.slot());
       HOST_CHECK(b.readable(kTimeoutMs));
@@ -91,8 +91,8 @@ void nextPollDelivers() {
   }
 }
 
-// A waiting thread polls the last active socket again, unless another thread wants the lock; not after others have
-// arrived elsewhere, as they may again, nor while the local link may deliver something sooner.
+// A waiting thread polls the last active socket again, unless another thread wants the lock. It does not do so after
+// packets have arrived elsewhere, as more may, or while the local link may deliver something sooner.
 void pollsLastActiveSocketAgain() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
@@ -124,7 +124,7 @@ void pollsLastActiveSocketAgain() {
   uint32_t got = 0;
   while (got == 0 && b.clock.now() < end) got = b.readable(kTimeoutMs) ? b.polled() : 0;
   HOST_CHECK(got == 1);
-  // At first the last arrival was elsewhere, and so are the steering requests and replies meanwhile.
+  // At first the last packets arrived elsewhere, as do the steering requests and replies meanwhile.
   uint32_t round = 0;
   for (arrives("::1"); b.found() == 0 && round < 20; round++) {
     while (b.polled() == 0 && b.clock.now() < end) continue;
@@ -162,8 +162,8 @@ void nextPollDeliversForwarded() {
     HOST_CHECK(b.readable(kTimeoutMs));
     uint32_t got = b.polled();
     atOnce += got;
-    // The first comes behind the connection; others, where rounds take long, behind the steering's queries of the
-    // group.
+    // The first packet arrives after the connection. If rounds take long, others arrive after the steering's queries of
+    // the group.
     if (got == 0) work(a, b, [&] { return (got = b.packets) == 0; });
     HOST_CHECK(got == 1);
     quiet(a, b);
@@ -173,8 +173,9 @@ void nextPollDeliversForwarded() {
   HOST_CHECK(b.host.slot() != a.host.slot());
 }
 
-// A polling thread sees what ends the sleep of the engine's thread before that thread has woken up: it stays awake
-// nevertheless, because the peer, which has rung, does not ring again until a new sleeper is announced.
+// A polling thread handles what ends the sleep of the engine's thread before that thread has woken up. The engine's
+// thread must stay awake nevertheless, because the peer has already rung and does not ring again until a new sleeper is
+// announced.
 void pollerLeavesTheRing() {
   Member a, b;
   const auto pair = [](Member& of, Member& with) {
@@ -216,7 +217,8 @@ void pollerLeavesTheRing() {
     HOST_CHECK(!asleep());
     HOST_CHECK(b.polled() == 1);
   }
-  // Two sleep, and one has fallen asleep again before the other has seen that it was woken: that one is notified.
+  // Two threads sleep, and one has fallen asleep again before the other has seen that it was woken. The sleeping one is
+  // notified.
   HOST_CHECK(asleep() && asleep(&second));
   HOST_CHECK(told == 0);
   send();
@@ -229,7 +231,7 @@ void pollerLeavesTheRing() {
   b.host.forget(second);
 }
 
-// Rings that are never empty do not delay what arrives on the sockets, nor does one socket delay another.
+// Rings that are never empty do not delay packets on the sockets, nor does one socket delay another.
 void fullRingsLeaveTurns() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });

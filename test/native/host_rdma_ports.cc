@@ -1,5 +1,5 @@
-// Ports in blocks: two processes never have the same one, whether it was requested by number, for one address or for
-// all. Also the block of a process that is gone or does not reply, and the case that all blocks are taken.
+// Tests of ports in blocks: two processes never have the same port, whether it was requested by number, for one address
+// or for all. Also tests the block of a process that is gone or does not reply, and the case that all blocks are taken.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -25,7 +25,7 @@ struct Claim {
   bool ok() const { return status == 0; }
 };
 
-// Refused as well if the replies of others took all the time that there is for them.
+// Claims a port once. The claim is also refused if the replies of others took all the time that there is for them.
 Claim claimOnce(Node& node, const std::string& service, const std::string& address, unsigned port) {
   const int64_t start = nd::monotonicMs();
   const std::string line = node.ask("claim 1 " + service + " " + address + " " + std::to_string(port), "claim");
@@ -61,7 +61,7 @@ void byNumber() {
   const Claim all = claim(a, "106", "*", 0), one = claim(a, "106", "127.0.0.1", 0);
   HOST_CHECK(all.ok() && one.ok() && all.port >= kFirst && all.port != one.port);
   HOST_CHECK(all.port / kBlock == one.port / kBlock);
-  // The claims of a, according to the rules of names.
+  // The claims of a follow the rules of names.
   for (Node* who : {&a, &b}) {
     HOST_CHECK(claim(*who, "106", "*", all.port).status == kTaken);
     HOST_CHECK(claim(*who, "106", "127.0.0.1", all.port).status == kTaken);
@@ -72,7 +72,7 @@ void byNumber() {
   HOST_CHECK(claim(a, "106", "127.0.0.2", one.port).status == kTaken);
   HOST_CHECK(claim(a, "106", "127.0.0.3", one.port).ok());
   HOST_CHECK(claim(b, "111", "*", all.port).ok());  // another port space
-  // A port that it does not have is available to b, and a never hands it out, not even when b has released it.
+  // A port that a does not have is available to b, and a never assigns it, even after b has released it.
   const unsigned lent = besides(all.port) == one.port ? one.port ^ 32 : besides(all.port);
   const Claim borrowed = claim(b, "106", "*", lent);
   HOST_CHECK(borrowed.ok() && borrowed.port == lent);
@@ -112,7 +112,7 @@ void listening() {
   request("a3");
   b.expect("mad kernel=1 attr=10 tag=a3");
   HOST_CHECK(openPort(a, c) == kBadClaim);
-  // A port claimed by number is open at once.
+  // A port claimed by number is open immediately.
   const Claim lent = claim(b, "106", "*", besides(c.port));
   std::snprintf(fields, sizeof fields, "8 000000000106%04x", lent.port);
   HOST_CHECK(a.ask(std::string("mad 127.0.0.1 127.0.0.1 10 a4 ") + fields, "mad-status") == "mad-status 0");
@@ -126,7 +126,7 @@ void ownersThatGo() {
   b.ask("kernel", "kernel 1");
   const Claim c = claim(*a, "106", "*", 0);
   b.ask("watch " + std::to_string(a->slot), "watch 1");
-  // One that does not reply keeps it.
+  // A process that does not reply keeps its block.
   ::kill(a->pid(), SIGSTOP);
   HOST_CHECK(claimOnce(b, "106", "*", besides(c.port)).status == kTaken);
   ::kill(a->pid(), SIGCONT);
@@ -164,14 +164,15 @@ void noBlockLeft() {
   release(a, back->second);
   Claim got = claimOnce(b, "106", "127.0.0.1", 0);
   for (; got.late && nd::monotonicMs() < end; got = claimOnce(b, "106", "127.0.0.1", 0)) {
-    // It may have been lent to a process that gave up, and is found by its number only: another one then.
+    // The port may have been lent to a process that gave up. Then it is found only by its number, so another port is
+    // released.
     back->second = claim(a, "106", "127.0.0.1", back->first);
     HOST_CHECK(back->second.ok());
     release(a, (++back)->second);
   }
   HOST_CHECK(got.ok() && got.port == back->first);
   HOST_CHECK(claimOnce(b, "106", "*", 0).status == kNoneFree);
-  // All ports of a block are returned: it is given up, and b has it.
+  // All ports of a block are returned, so a gives the block up, and b gets it.
   const unsigned first = kFirst + 5 * kBlock;
   const auto blocks = [] { return nd::listLocalListeners(nd::ownName("ports/0106/")).value().size(); };
   HOST_CHECK(blocks() == kPorts / kBlock);
@@ -185,7 +186,7 @@ void noBlockLeft() {
   HOST_CHECK(claimOnce(b, "106", "127.0.0.1", 0).status == kNoneFree);
 }
 
-// A signal to the requesting thread is not a reply: it continues to wait.
+// A signal is not a reply: the requesting thread continues to wait.
 void signalsWhileAsking() {
   nd::UniqueFd listener, connection;
   HOST_CHECK(nd::listenLocal(nd::ownName("ports/0106/") + std::to_string(kFirst), &listener) == 0);
@@ -240,7 +241,7 @@ void ownerThatOnlyCloses() {
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());
 }
 
-// Invalid requests, on a block's name.
+// Sends invalid requests to a block's name.
 void nonsense() {
   Node a, b;
   a.ask("kernel", "kernel 1");
@@ -261,7 +262,7 @@ void nonsense() {
     frame.encodeHeader(bytes);
     for (size_t k = nd::Frame::kHeaderBytes; k < sizeof bytes; k++)
       bytes[k] = static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 24);
-    // Some of the right length: any service, any port.
+    // Some requests have the right length, with any service and any port.
     const size_t length = nd::Frame::kHeaderBytes + (i % 3 == 0 ? 12 : i % 80);
     HOST_CHECK(::send(s, bytes, length, MSG_NOSIGNAL) == static_cast<ssize_t>(length));
     close(s);
@@ -271,8 +272,8 @@ void nonsense() {
   HOST_CHECK(claim(b, "106", "*", besides(c.port)).ok());
 }
 
-// Many frames for services without a listener: they cost no lookups any more, and none is reported as absent without
-// one. A process that has started to listen meanwhile is found nevertheless.
+// After many frames for services without a listener, such frames cost no more lookups, and no service is reported as
+// absent without a lookup. A process that has started to listen meanwhile is found nevertheless.
 void manyForNobody() {
   using HandOver = nd::RdmaPorts::HandOver;
   nd::LocalNames listenersNames, askersNames;
@@ -299,7 +300,7 @@ void manyForNobody() {
     found = ask(4002, kNow);
   }
   HOST_CHECK(found == HandOver::kDone);
-  // One lookup per millisecond.
+  // There is one lookup per millisecond.
   for (uint64_t ms = 1; ms <= 10; ms++) {
     HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kNoOwner);
     HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kUnsure);
@@ -318,7 +319,7 @@ void absentForAMoment() {
     using Lookup = nd::LocalNames::Lookup;
     HOST_CHECK(names.connect(name, &connection, &pid, Lookup::kRecent) == ECONNREFUSED);
     HOST_CHECK(others.listenAt(name, &listener) == 0);
-    // On a busy machine it may take longer than the list is recent.
+    // On a busy machine this may take longer than the list counts as recent.
     held = names.connect(name, &connection, &pid, Lookup::kRecent) == ECONNREFUSED;
     HOST_CHECK(names.connect(name, &connection, &pid) == 0);
     names.forget();

@@ -1,4 +1,4 @@
-// A port that one process releases and another claims: a process that is still connected to the first is not refused by
+// One process releases a port and another claims it. A process that is still connected to the first is not refused by
 // it.
 #include <sys/syscall.h>
 
@@ -109,7 +109,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   closing = listenerOf(port);
   HOST_CHECK(closing >= 0);
   afterClose = [&] {
-    // That of another process, which has claimed it and listens. It does not accept.
+    // The listener of another process, which has claimed the port. It does not accept.
     UniqueFd listener;
     HOST_CHECK(listenLocal(nameOf(port), &listener) == 0);
     peer.request(port);
@@ -132,7 +132,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   std::thread answering([&] {  // whose block it is
     while (!claimed) owner.poll();
   });
-  // It is refused as well if the owner's reply has taken all the time that there is for it.
+  // The claim is also refused if the owner's reply has taken all the time that there is for it.
   Status status;
   int64_t asked;
   const int64_t end = monotonicMs() + kTimeoutMs;

@@ -16,7 +16,7 @@ namespace hosttest {
 using namespace nd;
 using namespace nd::abi;
 
-// The HCA of this program; it ends at exit.
+// The HCA of this program, which ends when the program exits.
 inline HcaContext& hca() {
   static auto* context = new HcaContext();
   return *context;
@@ -61,7 +61,7 @@ struct Waiter final : NotifySink {
   }
 };
 
-// This program once more, as a peer; `in` is its standard input, `out` its standard output.
+// A second process of this program, as a peer. `in` is its standard input, `out` its standard output.
 struct Child {
   pid_t pid;
   int in, out;
@@ -88,13 +88,13 @@ inline bool readable(int fd, int ms) {
   return ::poll(&p, 1, ms) == 1 && read(fd, &count, sizeof count) == sizeof count;
 }
 
-// The exchange of the two sides before they connect.
+// The data that the two sides exchange before they connect.
 struct Hello {
   uint32_t qpn, rkey;
   uint64_t address;
 };
 
-// Registered memory of a side: from the heap, or from allocate().
+// Registered memory of a side, from the heap or from allocate().
 struct Registered {
   std::vector<uint8_t> heap;
   std::shared_ptr<const SharedRange> shared;
@@ -132,7 +132,7 @@ struct Side : RingUser {
 
   Hello hello() { return {qpn, rkey, reinterpret_cast<uint64_t>(memory.data())}; }
 
-  // Ready to receive.
+  // Makes the queue pair ready to receive.
   void listen(const Hello& peer, uint32_t pathMtu) {
     QpAttributes a;
     a.state = kQpsInit;
@@ -151,7 +151,7 @@ struct Side : RingUser {
                                    qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
                                a) == Status::kSuccess);
   }
-  // And to send. `ackTimeout`: 14 is 67 ms, 22 is 17 s.
+  // Makes the queue pair ready to send. `ackTimeout`: 14 is 67 ms, 22 is 17 s.
   Status speak(uint32_t ackTimeout = 14) {
     QpAttributes a;
     a.state = kQpsRts;
@@ -182,7 +182,7 @@ struct Side : RingUser {
     publish();
     engine.doorbell(qp);
   }
-  // Polls for one, driving the engine itself. Returns its status, 99 after kTimeoutNs.
+  // Polls for a completion, driving the engine itself. Returns its status; 99 after kTimeoutNs.
   uint32_t polled() {
     uint32_t cqe[16];
     const uint64_t end = clockNow() + kTimeoutNs;
@@ -193,7 +193,7 @@ struct Side : RingUser {
       engine.progress();
     }
   }
-  // Waits for one: the engine's thread does the work.
+  // Waits for a completion. The engine's thread does the work.
   uint32_t waited() {
     uint32_t cqe[16];
     for (;;) {

@@ -1,4 +1,4 @@
-// Single small messages over the network: they use the fast path, and everything unusual takes the path of all others,
+// Tests of single small messages over the network. They use the fast path, and everything unusual takes the usual path,
 // with the same outcome and in the same order.
 #include <poll.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ constexpr uint32_t kAccess = kAccessLocalWrite | kAccessRemoteWriteBit | kAccess
 constexpr uint32_t kMemory = 8192, kFrom = 0, kTo = 4096;  // source and destination of messages
 constexpr uint32_t kWarm = 200;                            // messages after which both have sockets for each other
 
-// A complete process, except for the OS: host, engine and one queue pair.
+// All parts of a process without starting one: host, engine and one queue pair.
 struct Peer final : KernelPort, hosttest::RingUser {
   RealClock clock;
   Host host{clock};
@@ -62,7 +62,7 @@ struct Peer final : KernelPort, hosttest::RingUser {
     constexpr uint32_t rts = kState | kAckTimeout | kRetryCount | kRnrRetry | kSendPsn | kInitiatorDepth;
     HOST_CHECK(engine.connectQp(qp, {kState | qpmask::kAccess | kPkeyIndex | kPort, rtr, rts}, a) == Status::kSuccess);
   }
-  // Without the doorbell. RDMA Writes go to `remote`.
+  // Posts a request without the doorbell. RDMA Writes go to `remote`.
   void queue(uint32_t opcode, uint32_t flags, uint32_t length, const Peer* remote = nullptr, uint32_t key = 0) {
     uint32_t* const w = request();
     w[kSwOpcode] = opcode;
@@ -120,7 +120,7 @@ struct Two {
     a.engine.progress();
     b.engine.progress();
   }
-  // Of the next receive, or of the newest request; 99 if none completes.
+  // Returns the status of the next receive, or of the newest request; 99 if none completes.
   uint32_t status(Peer& peer, bool ofReceive, uint32_t* cqe) {
     const uint64_t end = peer.clock.now() + kTimeoutNs;
     for (;;) {
@@ -141,7 +141,7 @@ struct Two {
       if (to.memory[kTo + i] != hosttest::pattern(seed, i)) return false;
     return to.memory[kTo + length] == 0;
   }
-  // One message, whole and in its position.
+  // Sends one message, which must arrive whole and in order.
   void exchange(Peer& from, Peer& to, uint32_t opcode, uint32_t flags, uint32_t length) {
     uint32_t cqe[kCqeBytes / 4];
     fill(from, length);
@@ -161,7 +161,7 @@ struct Two {
   }
 };
 
-// Every length that uses the fast path, and the first that does not, in pieces and inline, also as Writes.
+// Tests every length that uses the fast path, and the first that does not, in pieces and inline, also as Writes.
 void fastPath(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];
@@ -173,7 +173,7 @@ void fastPath(const char* address) {
       const uint32_t most = opcode == kOpSend ? send : write;
       for (uint32_t length = opcode == kOpSend ? 0 : 1; length <= most + 1; length++) {
         const uint64_t before = w.a.counter("sent_fast");
-        // So that the window and the queue stay open, its acknowledgement is waited for.
+        // Waits for the acknowledgement, so that the window and the queue stay open.
         const bool signals = length % 4 == 3;
         w.exchange(w.a, w.b, opcode, flags | (signals ? kSendFlagSignaled : 0), length);
         if (signals) HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess && cqe[kCqeOpcode] == opcode);
@@ -184,14 +184,14 @@ void fastPath(const char* address) {
         if (length % 8 == 0) w.exchange(w.b, w.a, kOpSend, length % 16 == 0 ? kSendFlagSignaled : 0, 8);
       }
     }
-  // Except those among which something was requested again, or an IPv4 ID was examined.
+  // All use the fast path, except those among which something was re-requested, or an IPv4 ID was examined.
   HOST_CHECK(fast > expected - expected / 10);
   HOST_CHECK(w.b.counter("rcvd_fast") > 5 * 90 && w.a.counter("rcvd_fast") > 100);
   HOST_CHECK(w.a.counter("rx_icrc_errors") == 0 && w.b.counter("rx_icrc_errors") == 0);
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
 }
 
-// Several with one doorbell leave in one piece, in order with those before and after.
+// Several messages with one doorbell leave in one piece, in order with those before and after.
 void together() {
   Two w("127.0.0.1");
   uint32_t cqe[kCqeBytes / 4];
@@ -212,7 +212,8 @@ void together() {
   HOST_CHECK(lengths == 400);
 }
 
-// Faults and capture see every packet; a lost, duplicated, late or modified one arrives once and whole.
+// The fault layer and the capture see every packet. The message of a lost, duplicated, late or modified packet arrives
+// once and whole.
 void faults() {
   Two w("127.0.0.1");
   HostOptions options;
@@ -243,7 +244,7 @@ void faults() {
     w.exchange(w.b, w.a, kOpSend, kSendFlagSignaled, 8);
   }
   HOST_CHECK(w.a.counter("sent_fast") == before && w.a.counter("rcvd_fast") == alone);
-  // A capture that has ended by itself, here at the file size limit, does not prevent it any more.
+  // A capture that has ended by itself, here at the file size limit, no longer prevents the fast path.
   rlimit limit{};
   HOST_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
   const rlimit none{1, limit.rlim_max};
@@ -259,7 +260,7 @@ void faults() {
   unlink(path);
 }
 
-// Refusals are as usual.
+// Messages are refused as on the usual path.
 void refusals() {
   uint32_t cqe[kCqeBytes / 4];
   {  // No receive: RNR, and the message arrives when there is one.
@@ -312,7 +313,8 @@ int flowOf(Two& w, Peer& from, Peer& to) {
   return -1;
 }
 
-// Every bit that the ICRC covers, flipped in flight: refused, and nothing happens to the connection or its memory.
+// Every bit that the ICRC covers is flipped in flight. The packet is refused, and the connection and its memory are
+// unaffected.
 void corrupt(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];
@@ -354,8 +356,8 @@ void corrupt(const char* address) {
   for (uint32_t i = 0; i < 64; i++) HOST_CHECK(w.b.memory[kTo + i] == 0);
   while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // of what it sent before
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
-  // As they should be, they are taken, and many by the fast path; it is not for those whose header fields are looked
-  // at.
+  // Correct packets are accepted, many of them on the fast path. Packets whose header fields are examined do not use
+  // it.
   const uint64_t before = w.b.counter("rcvd_fast");
   for (uint32_t i = 0; i < 32; i++) {
     if (i != 0) make(w.a.sent + i);
@@ -365,7 +367,7 @@ void corrupt(const char* address) {
   HOST_CHECK(w.b.counter("rcvd_fast") >= before + 8);
 }
 
-// An ICRC of another flow, length or ID differs.
+// The ICRC of another flow, length or ID differs.
 void icrcs() {
   uint32_t state = 12345;
   const auto random = [&state] { return state = state * 1664525 + 1013904223, state >> 8; };

@@ -16,7 +16,7 @@ inline uint16_t ownPort(int fd) {
   return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 ? ntohs(own.sin6_port) : uint16_t(0);
 }
 
-// Those connected to port 4791, which a process uses to send to others of its host.
+// The sockets connected to port 4791, which a process uses to send to others of its host.
 inline std::vector<int> flows() {
   std::vector<int> found;
   for (int fd = 3; fd < 512; fd++) {

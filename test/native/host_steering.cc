@@ -1,4 +1,5 @@
-// A member that joins the RoCEv2 group leaves the group's steering as it is until it knows more.
+// Tests that a member that joins the RoCEv2 group leaves the group's steering unchanged until it has learned the order
+// of its members.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -58,11 +59,11 @@ int main() {
   steering.start(third, 2, now);
   HOST_CHECK(probes > 0);
   HOST_CHECK(arrivedAt(second, 32) == 32);
-  // No reply arrives, because the program there does not know probes. Another attempt has the rule for them.
+  // No reply arrives, because the other program does not know probes. The next attempt installs the rule for them.
   const int before = probes;
   steering.onTime(now = steering.deadline());
   HOST_CHECK(probes > before);
-  // Not then either: there are no more attempts, and the host spreads the packets.
+  // No reply arrives then, either. There are no more attempts, and the OS spreads the packets.
   const int after = probes;
   steering.onTime(now = steering.deadline());
   HOST_CHECK(probes == after && steering.deadline() == UINT64_MAX);

@@ -1,5 +1,6 @@
-// Another user who holds every name that this user's processes would have: as a listener, bound only, or with a full
-// queue of connections. Nothing is blocked by that, and names have one owner, whatever the stranger releases meanwhile.
+// Another user holds every name that this user's processes would have, as a listener, as a bound socket, or as a
+// listener with a full queue of connections. This blocks nothing, and each name has one owner, whatever the stranger
+// releases meanwhile.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -75,7 +76,7 @@ std::vector<std::string> slots() {
   return names;
 }
 
-// And the names of the test's claims by number.
+// Returns the names of the test's claims by number.
 std::vector<std::string> ports() {
   std::vector<std::string> names;
   for (const char* service : {"0106", "0111"})
@@ -119,7 +120,7 @@ void works(Manner manner) {
   HOST_CHECK(a.slot != b.slot);
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
-  // By number, for one address and for all; free ones, in both port spaces.
+  // Claims ports by number, for one address and for all, and free ports, in both port spaces.
   const Claim one = claim(a, "127.0.0.1", 7000), all = claim(b, "*", 7001), free = claim(a, "*", 0),
               other = claim(b, "*", 0);
   HOST_CHECK(one.status == 0 && all.status == 0 && free.status == 0 && other.status == 0);
@@ -130,7 +131,7 @@ void works(Manner manner) {
   reaches(b, a, 7000, "a1");
   reaches(a, b, 7001, "a2");
   reaches(b, a, free.port, "a3");
-  // To a slot, and its end.
+  // Process b watches the slot of process a.
   b.ask("watch " + std::to_string(a.slot), "watch 1");
   // The usual names are free now, but the slots and ports that they represent are not.
   stranger.letGo();
@@ -145,7 +146,7 @@ void works(Manner manner) {
   c.ask("watch " + std::to_string(b.slot), "watch 1");
 }
 
-// Many processes at the same time, while strangers come and go: each has a slot of its own.
+// Many processes run at the same time, while strangers come and go. Each process has its own slot.
 void unique() {
   for (int round = 0; round < 5; round++) {
     Stranger stranger(Manner::kListens, slots());

@@ -1,6 +1,6 @@
-// Peers that do not continue: stopped in the middle of a copy, at fifty points, with and without room to withdraw the
-// memory; and memory whose pages never arrive. A neighbor on the same HCA keeps its connection, and is served
-// throughout. `host_stuck <points>`, which test/attack runs, also prints figures as JSON.
+// Tests of peers that do not continue. They are stopped in the middle of a copy, at fifty points, with and without room
+// to withdraw the memory. Other peers have memory whose pages never arrive. A neighbor on the same HCA keeps its
+// connection, and is served throughout. `host_stuck <points>`, which test/attack runs, also prints figures as JSON.
 #include <sys/resource.h>
 
 #include <thread>
@@ -81,7 +81,7 @@ struct Writer {
     peer.connect(side, kDirect);
     HOST_CHECK(heard(peer) == as(kWcSuccess));
   }
-  // At another point each time.
+  // The peer stops at another point each time.
   void stopAfter(Neighbour& neighbour, uint32_t rounds) {
     neighbour.awaitRounds(rounds);
     peer.stop();
@@ -94,7 +94,7 @@ struct Writer {
     *served += neighbour.rounds - before;
     return status;
   }
-  // It continues, and changes nothing.
+  // The peer continues, but changes nothing.
   void goOn() {
     std::memset(side.memory.data(), kOwn, kBytes);
     ::kill(peer.pid, SIGCONT);
@@ -121,7 +121,7 @@ void stoppedAtPoints(uint32_t points) {
   neighbour.end();
 }
 
-// `ulimit -v`: the command fails in time, and succeeds when there is room.
+// Under `ulimit -v`, the command fails in time, and succeeds when there is room.
 void stoppedWithoutRoom() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   return;  // a sanitizer may need memory of the OS at any time
@@ -149,7 +149,7 @@ void stoppedWithoutRoom() {
   neighbour.end();
 }
 
-// Only their owner ever reads them: the peer's own Write waits.
+// Only the owner ever reads these pages, so the peer's own Write waits.
 void pagesThatNeverCome() {
   Neighbour neighbour;
   Side side;

@@ -1,5 +1,5 @@
-// An engine without a thread, driven only by the program's own threads, and a peer on the local link: ends that were
-// not seen when they occurred, and threads that wait (progress/waiting_thread.h).
+// Tests of an engine without a thread, driven only by the program's own threads, with a peer on the local link. They
+// cover peers whose end was not seen when it occurred, and threads that wait (progress/waiting_thread.h).
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using namespace hosttest;
 
 namespace {
 
-// Another program has the wire's port and does not share it: without a wire, only the peers' rings wake sleeping
+// Another program has the wire's port and does not share it. Without a wire, only the peers' rings wake sleeping
 // threads.
 struct PortTaken {
   const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -27,7 +27,7 @@ struct PortTaken {
   ~PortTaken() { ::close(socket); }
 };
 
-// An engine without a thread: it works when it is polled.
+// An engine without a thread, which works when it is polled.
 struct Unwatched {
   struct : Clock {
     mutable uint64_t slow = 0;  // not 0: the time, which every reading of the clock advances a little
@@ -42,8 +42,8 @@ struct Unwatched {
   ~Unwatched() { host.stop(); }
 };
 
-// The peer is killed and another process gets its slot while no thread here polls: the end of the first is reported
-// before a connection to the second starts, and does not end that one.
+// The peer is killed and another process gets its slot while no thread here polls. The end of the first is reported
+// before a connection to the second starts, and does not end that connection.
 int unseenMain() {
   Unwatched here;
   Engine& engine = here.engine;
@@ -70,7 +70,7 @@ int unseenMain() {
   return hosttest::failures;
 }
 
-// The same in a connection whose path is modified: it was to that process, and has failed.
+// The same test with a connection whose path is modified. It led to that process, and has failed.
 int modifiedMain() {
   Unwatched here;
   Engine& engine = here.engine;
@@ -95,8 +95,8 @@ int modifiedMain() {
 }
 
 // A waiting thread that always has something to do, so that it never sleeps, still sees what does not arrive through
-// the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not leave in
-// between.
+// the rings: here, the end of the peer's process. `again`: the thread enters more than once in a turn, and does not
+// leave in between.
 void busy(bool again) {
   Unwatched here;
   Side side(false, here.engine);
@@ -122,7 +122,7 @@ int busyMain() {
   return hosttest::failures;
 }
 
-// A thread that spins before it sleeps, on a clock that advances with its polls.
+// Tests a thread that spins before it sleeps, on a clock that advances with its polls.
 int spinsMain() {
   const PortTaken taken;
   Unwatched here;
@@ -139,7 +139,8 @@ int spinsMain() {
     return entry;
   };
   constexpr uint32_t kNever = 0, kSoon = 6, kPollAndStep = 2;
-  // A thread that only sleeps sets no mark: the engine's thread would leave timers to it that are due meanwhile.
+  // A thread that only sleeps sets no mark. If it did, the engine's thread would leave it timers that are due
+  // meanwhile.
   const uint64_t marked = here.engine.owner().marked();
   HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(here.engine.owner().marked() == marked);
@@ -160,8 +161,8 @@ int spinsMain() {
   return hosttest::failures;
 }
 
-// A message that ends a sleep and for which its sender waits is acknowledged at once; acknowledgements of others may go
-// with a reply, but leave before the thread sleeps.
+// A message that ends a sleep, and whose sender waits for it, is acknowledged immediately. Acknowledgements of other
+// messages may be sent with a reply, but leave before the thread sleeps.
 void acknowledges(char how) {
   Unwatched here;
   Side side(false, here.engine);
@@ -184,7 +185,7 @@ void acknowledges(char how) {
     HOST_CHECK(hears());
     if (!sleeps) waiting.leave();
     HOST_CHECK(waiting.enter(came, false) == WaitingThread::Entry::kDone);
-    // The first may have waited for the local link, and then requests an acknowledgement as longer messages do.
+    // The first message may have waited for the local link. Then it requests an acknowledgement, as longer messages do.
     const bool atOnce = sleeps && how == kOnceEach;
     HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
     waiting.leave();

@@ -1,6 +1,6 @@
-// Threads of the program that own progress while they wait (progress/waiting_thread.h), beside the engine's thread and
-// polling threads: nothing that arrives is lost, whichever thread sleeps, and none relies on a thread that has the
-// claim and does not come.
+// Tests of program threads that own progress while they wait (progress/waiting_thread.h), together with the engine's
+// thread and polling threads. No arrival is missed, whichever thread sleeps, and no thread relies on one that has the
+// claim but does not run.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ void ring(int fd) {
   if (write(fd, &one, sizeof one) < 0) std::abort();
 }
 
-// Waits for a side's completions as a blocked thread does.
+// Waits for the completions of a side as a blocked thread does.
 struct Waiting {
   struct Sink final : NotifySink {
     explicit Sink(int f) : fd(f) {}
@@ -51,7 +51,7 @@ struct Waiting {
     thread.leave();
     close(fd);
   }
-  // The status of the next completion, 99 if none comes.
+  // Returns the status of the next completion; 99 if there is none.
   uint32_t next(Side& side, uint32_t cqe[16]) {
     while (!side.completion(cqe)) {
       auto sink = std::make_shared<Sink>(fd);
@@ -84,8 +84,8 @@ struct Waiting {
   }
 };
 
-// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it spins
-// before it sleeps), or writes to this side's memory as often as it is commanded ('w').
+// Connected queue pairs in two processes. The other process echoes messages, for which it waits asleep ('e') or spins
+// before it sleeps ('l'), or writes to this side's memory as often as it is commanded ('w').
 int peerMain() {
   startProcess();
   char how = 0;
@@ -107,7 +107,7 @@ int peerMain() {
     return hosttest::failures;
   }
   for (uint32_t echoed = 0;;) {
-    // The other side ends: its process, or its queue pair.
+    // The other side's process or queue pair ends.
     if (waiting.next(side, cqe) != kWcSuccess) return hosttest::failures;
     if ((cqe[kCqeFlags] & kCqeFlagReceiveQueue) == 0) continue;
     const uint32_t offset = echoed++ % 16 * kMessage;
@@ -132,8 +132,8 @@ struct Peer : Child {
   }
 };
 
-// Round trips, both sides asleep in between. Now and then something else is done before waiting, for longer than a mark
-// is valid, so that the engine's thread takes over and is displaced again.
+// Runs round trips with both sides asleep in between. Now and then this thread does something else before it waits, for
+// longer than a mark is valid, so that the engine's thread takes over and is displaced again.
 void play(Side& side, Waiting& waiting, uint32_t rounds) {
   uint32_t cqe[16];
   for (uint32_t n = 0; n < rounds; n++) {
@@ -162,7 +162,7 @@ void waiters(uint32_t rounds) {
   HOST_CHECK(waiting.owned + waiting.awake != 0);
 }
 
-// Threads that spin before they sleep: some messages arrive before a sleep, some end one.
+// Threads spin before they sleep. Some messages arrive before a sleep, others end one.
 void spinningWaits(uint32_t rounds) {
   Side side;
   Peer peer('l', side);
@@ -170,7 +170,7 @@ void spinningWaits(uint32_t rounds) {
   play(side, waiting, rounds);
 }
 
-// It spins for as long as that is worthwhile, and tries ever less often otherwise.
+// A thread spins for as long as that is worthwhile, and tries ever less often otherwise.
 void spinPayoff() {
   SpinPayoff spin;
   const auto passes = [&] {
@@ -187,7 +187,7 @@ void spinPayoff() {
   HOST_CHECK(passes() == 0);
   spin.failed();
   HOST_CHECK(passes() == 1);
-  // An arrival after an interruption counts as no result: others need the CPU.
+  // An arrival after an interruption counts as no result, because others need the CPU.
   for (uint32_t n = 2; n < 4 * progress::kMostSkips; n *= 2) {
     spin.found(progress::kPreemptionNs + 1);
     HOST_CHECK(passes() == std::min(n, progress::kMostSkips));
@@ -213,30 +213,30 @@ void pollHint() {
     while (inVain() == 1) n++;
     return n;
   };
-  // Until a poll after that time, and the last one.
+  // Spins until a poll after that time, and the last one.
   HOST_CHECK(inVain() == 12);
   for (uint32_t n = 1; n < 4 * progress::kMostSkips; n *= 2)
     HOST_CHECK(waitsWithoutSpin() == std::min(n, progress::kMostSkips));
-  // A completion that is there at the first poll gives no information about spinning.
+  // A completion that is there at the first poll says nothing about spinning.
   for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(!hint.shouldPoll(taken++, now));
   for (uint32_t n = 0; n < 10; n++) HOST_CHECK(hint.shouldPoll(taken++, now));
   HOST_CHECK(inVain() == 12 && waitsWithoutSpin() == progress::kMostSkips);
   for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(inVain() == 1);
-  // Completions found by spinning: it pays again.
+  // Completions are found by spinning, so it pays again.
   for (uint32_t n = 0; n < 10; n++) {
     HOST_CHECK(hint.shouldPoll(taken, now));
     HOST_CHECK(hint.shouldPoll(taken, now += step));
     taken++;
   }
   HOST_CHECK(inVain() == 12 && inVain() == 1 && inVain() == 12);
-  // Others had the CPU before the completion: others need it.
+  // Other threads had the CPU before the completion, so others need it.
   HOST_CHECK(inVain() == 1 && inVain() == 1);
   HOST_CHECK(hint.shouldPoll(taken, now) && hint.shouldPoll(taken, now += progress::kPreemptionNs + 1));
   taken++;
   HOST_CHECK(!hint.shouldPoll(taken, now));
 }
 
-// Another thread polls now and then, takes what is for others, and leaves in the middle of it.
+// Another thread polls now and then, handles what is for others, and leaves in the middle of it.
 void besidePollers(uint32_t rounds) {
   Side side, other;
   Peer peer('e', side);
@@ -253,7 +253,7 @@ void besidePollers(uint32_t rounds) {
   poller.join();
 }
 
-// Has the claim, and does not come.
+// The thread has the claim, and does not run.
 void claim(Waiting& waiting) {
   const auto never = [] { return false; };
   while (waiting.thread.enter(never, false) != WaitingThread::Entry::kSleep) waiting.thread.leave();
@@ -276,7 +276,7 @@ void twoWait(uint32_t rounds) {
   HOST_CHECK(waitingB.served > served);
 }
 
-// A thread that has the claim, and computes instead of responding to a wake-up.
+// A thread has the claim, and computes instead of responding to a wake-up.
 void claimsAndDoesNotCome() {
   Side side;
   Peer peer('w', side);
@@ -287,7 +287,8 @@ void claimsAndDoesNotCome() {
     HOST_CHECK(write(peer.in, &word, 1) == 1);
     HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
   }
-  // It may not even have seen that the descriptor was readable: the engine's thread, which cleared that, notified it.
+  // The thread may not even have seen that the descriptor was readable. The engine's thread, which cleared that state,
+  // notified it.
   HOST_CHECK(readable(waiting.fd, kTimeoutMs));
 }
 
@@ -333,7 +334,7 @@ struct Computing {
   }
 };
 
-// A thread that is ready but has no CPU differs from one that runs, waits, or has ended.
+// A thread that is ready but has no CPU is distinguished from one that runs, waits, or has ended.
 void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(currentThread()));
   HOST_CHECK(!lacksProcessor(0) && processorTimeNs(0) == 0);
@@ -345,7 +346,7 @@ void whoLacksAProcessor() {
     char byte;
     HOST_CHECK(read(ends[0], &byte, 1) == 1);
   });
-  // It may not have reached its read() yet.
+  // The thread may not have reached its read() yet.
   const auto sleeps = [&] { return id != 0 && !lacksProcessor(id); };
   for (const uint64_t end = clockNow() + kTimeoutNs; !sleeps() && clockNow() < end;) sched_yield();
   HOST_CHECK(sleeps());
@@ -366,8 +367,8 @@ void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(computing.id));
 }
 
-// A thread that has the claim, or polls, and then computes on the only CPU: whenever the engine's thread checks, that
-// thread seems to lack the CPU. It is not waited for.
+// A thread has the claim, or polls, and then computes on the only CPU. Whenever the engine's thread checks, that thread
+// seems to lack the CPU. The engine's thread does not wait for it.
 void computesOnTheOnlyProcessor() {
   Side side;
   Peer peer('w', side);
@@ -399,7 +400,7 @@ uint64_t left(const ProgressOwner& owner) {
   return static_cast<uint64_t>(at.it_value.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(at.it_value.tv_nsec);
 }
 
-// Marks in the second half of the alarm's time postpone it to their end, and none does once the thread is awake.
+// Marks in the second half of the alarm's time postpone the alarm to their end. No mark does once the thread is awake.
 void alarmIsPutOff() {
   constexpr uint64_t kHour = 3'600'000'000'000u;
   const struct : Clock {
@@ -418,7 +419,7 @@ void alarmIsPutOff() {
   owner.poll(start + 3 * kHour);
   HOST_CHECK(owner.marked() == start + 3 * kHour);
   HOST_CHECK(left(owner) <= 2 * kHour + progress::kMarkNs);
-  // Marks that are valid for longer postpone it for as long.
+  // Marks that are valid for longer postpone the alarm for as long.
   for (uint64_t valid = progress::kMarkNs; valid < progress::kMostMarkNs; valid *= 2) {
     HOST_CHECK(owner.markNs() == valid);
     owner.trustLonger();

@@ -1,4 +1,4 @@
-// Two HCAs of one process that a test connects over the local link: each has its own mapping of one segment, and of the
+// Two HCAs of one process that a test connects over the local link. Each has its own mapping of one segment, and of the
 // other's memory from allocate().
 #pragma once
 #include <unistd.h>
@@ -26,10 +26,11 @@ struct SentOffer {
 
 std::vector<SentOffer> sentOffers(LocalPair& pair, bool carried = true);
 
-// Does what LocalPairs does over the connections of slots. Returns the number of offers that were accepted.
+// Passes offers between the HCAs, as LocalPairs does over the connections of slots. Returns the number of offers that
+// were accepted.
 uint32_t exchange(LocalPair& from, LocalPair& to);
 
-// Buffers are private memory, whose payload is carried, or memory from allocate() that the peer maps at once, whose
+// Buffers are private memory, whose payload is carried, or memory from allocate() that the peer maps immediately, whose
 // payload is referenced.
 enum class Payload { kCarried, kByReference };
 
@@ -39,7 +40,7 @@ struct LocalWorld : World {
   explicit LocalWorld(EngineOptions options = {}, Payload payload = Payload::kCarried, bool direct = false,
                       ProcessId process = getpid());
   ~LocalWorld();
-  // Applies to Buffers constructed afterwards.
+  // Applies to Buffers that are constructed afterwards.
   void shareFrom(Payload payload);
   LocalSegment& segment() { return *pa->mapping.get(); }
 };

@@ -1,5 +1,6 @@
-// The transport's tests. With "--single" first, over links that have the fast path of small packets, and without the
-// tests of long windows: their messages of 1 MiB do not use that path, and they take half of the total time.
+// Runs the transport's tests. If the first argument is "--single", they run over links that have the fast path of small
+// packets, without the tests of long windows, whose messages of 1 MiB do not use that path and which take half of the
+// total time.
 #include "check.h"
 #include "world_net.h"
 

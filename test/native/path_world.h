@@ -15,7 +15,7 @@ struct PathShape {
   uint64_t lateNs = 0;  // both hosts wake this much later than they want to
 };
 
-// IP, UDP and ICRC.
+// Bytes of IP, UDP and ICRC.
 constexpr uint32_t kFrameOverhead = 32;
 
 struct PathWorld : World {
@@ -54,7 +54,7 @@ struct Flow {
   Flow(PathWorld& world, const Link2& link, uint32_t size, uint32_t op = kOpWrite, uint64_t seed = 0);
   ~Flow();
   void post();
-  // Consumes completions, and posts as many again.
+  // Consumes completions, and posts as many requests again.
   void turn(bool more = true);
 };
 

@@ -1,4 +1,4 @@
-// A program's side of an engine, for tests over real sockets: memory, a completion queue, a queue pair, and the
+// The program's side of an engine, for tests over real sockets: memory, a completion queue, a queue pair, and the
 // requests and completions in their rings.
 #pragma once
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace hosttest {
 
-// Entries are powers of two.
+// The numbers of entries are powers of two.
 struct RingShape {
   uint32_t entries, stride, receiveStride, cqEntries, sge = 2, inlineBytes = 0, type = nd::abi::kQptRc;
 };
@@ -60,7 +60,7 @@ struct RingUser {
     at[kSgeLength] = length;
     at[kSgeLkey] = lkey;
   }
-  // The next WQE of the send queue, all zero. It belongs to the HCA from publish() on.
+  // Returns the next WQE of the send queue, all zero. It belongs to the HCA from publish() on.
   uint32_t* request() const {
     auto* wqe = reinterpret_cast<uint32_t*>(qpRing + nd::abi::kQpHeaderBytes + sent % shape.entries * shape.stride);
     std::memset(wqe, 0, shape.stride);
@@ -75,7 +75,7 @@ struct RingUser {
     sge(wqe + kReceiveWqeHeaderBytes / 4, offset, length);
     store(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received);
   }
-  // Takes the next completion, of kCqeBytes. False: the ring is empty.
+  // Consumes the next completion, of kCqeBytes. False: the ring is empty.
   bool completion(uint32_t* cqe) {
     using namespace nd::abi;
     auto* words = reinterpret_cast<uint32_t*>(cqRing);

@@ -1,5 +1,5 @@
-// A random program of work requests between two queue pairs, most of them small, which the fast paths of small messages
-// (fast_path.cc) are compared with. The same seed does the same on any path.
+// A random program of work requests between two queue pairs, most of them small. Tests use it to compare the fast paths
+// of small messages (fast_path.cc) with the usual path. The same seed does the same on any path.
 #pragma once
 #include <map>
 
@@ -7,7 +7,7 @@
 
 namespace world {
 
-// All that is visible of a run.
+// Everything that is visible of a run.
 struct Outcome {
   std::vector<std::vector<uint8_t>> frames;
   std::vector<std::vector<uint32_t>> completions;
@@ -17,7 +17,7 @@ struct Outcome {
   uint64_t fast = 0, single = 0;
 };
 
-// In a World, or a class derived from it.
+// Runs in a World, or a class derived from it.
 template <typename Base>
 struct SmallProgram : Base {
   static constexpr uint32_t kArena = 8192, kRemote = 4096;
@@ -29,7 +29,8 @@ struct SmallProgram : Base {
   Handle table;
   TestSrq srq{*b, 64};
   TestQp qa, qb;
-  // Aligned, so that a flipped bit of an address leads to the same offset, or outside, wherever they are.
+  // The buffers are aligned, so that a flipped bit of an address leads to the same offset, or outside, wherever they
+  // are.
   Buffer ma{*a, kArena, kAllAccess, 3, kArena}, mb{*b, kArena, kAllAccess, 4, kArena};
   Link2 l;
 
@@ -48,7 +49,7 @@ struct SmallProgram : Base {
     connect(qa, qb, l);
   }
   virtual ~SmallProgram() = default;
-  // Disturbs packets in flight in one of these ways.
+  // Disturbs packets in flight in one of kKinds ways.
   static constexpr uint32_t kKinds = 5;
   virtual void disturb(uint32_t kind) = 0;
   // Whether the program continues.
@@ -88,7 +89,7 @@ struct SmallProgram : Base {
   std::unique_ptr<TurnedWindow> wa = std::make_unique<TurnedWindow>(*a, ma),
                                 wb = std::make_unique<TurnedWindow>(*b, mb);
 
-  // How many of its work requests each side knows to be finished.
+  // The number of work requests of each side that it knows to be finished.
   struct Books {
     uint32_t sends = 0, receives = 0;
   };
@@ -139,7 +140,7 @@ struct SmallProgram : Base {
       qp.receive(sges);
     }
   }
-  // Both start afresh, as after a failure.
+  // Both sides start afresh, as after a failure.
   void revive() {
     for (TestQp* qp : {&qa, &qb}) {
       CHECK(qp->toState(kQpsReset) == Status::kSuccess);
@@ -222,11 +223,11 @@ struct SmallProgram : Base {
     for (uint32_t i = 0; i < steps && goesOn(); i++) {
       act();
       const uint32_t failed = (qa.state() == kQpsError) + (qb.state() == kQpsError);
-      // A side that has not failed learns of the other from its silence, or never.
+      // A side that has not failed learns of the other's failure from its silence, or never.
       if (failed == 2 || (failed == 1 && random.below(30) == 0)) revive();
     }
   }
-  // Until nothing is in flight any more, and what there is then.
+  // Runs until nothing is in flight any more, and records the result.
   Outcome outcome() {
     this->until([] { return false; }, 3'000'000'000ull);
     drain(qa);

@@ -1,4 +1,4 @@
-// Actions in the middle of a copy: a page that does something when it is first accessed.
+// Actions in the middle of a copy, triggered by the first access to a page.
 #pragma once
 #include <signal.h>
 #include <sys/mman.h>

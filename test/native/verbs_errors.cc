@@ -1,4 +1,4 @@
-// Every call into libibverbs and librdmacm fails once: the caller is notified, nothing is left behind, and nothing
+// Every call into libibverbs and librdmacm fails once. The caller is notified, nothing is left behind, and nothing
 // crashes.
 #include <cerrno>
 #include <cstring>
@@ -68,7 +68,7 @@ class Program {
     told = true;
     return false;
   }
-  // One call fails, so the next attempt does not.
+  // Only one call fails, so the next attempt succeeds.
   void ended(Handle handle, const std::function<Status()>& call) {
     if (handle == 0 || good(call())) return;
     CHECK(call() == Status::kSuccess);
@@ -112,7 +112,7 @@ class Program {
     }
     collect();
   }
-  // Notes the reports of completions and events.
+  // Records the reports of completions and events.
   void collect() {
     for (TestCq* cq : {&sendCq_, &receiveCq_}) {
       if (cq->handle == 0) continue;
@@ -218,15 +218,15 @@ TEST(verbs_each_call_of_a_program_fails_once) {
     if (at < 0) CHECK(!program.told);
     else (program.told ? heard : silent).insert(failed);
     w.close();
-    // An id that librdmacm does not destroy belongs to it. All else is gone, whichever call it was.
+    // An id that librdmacm fails to destroy belongs to the library. Everything else is gone, whichever call failed.
     if (failed == "rdma_destroy_id") w.rdma.reset();
     CHECK(w.rdma.left().empty());
   }
   check::note = "";
   CHECK(all > 80);
   CHECK(names.size() > 35);
-  // Options of connections are best effort: an old kernel has none. P_Keys are also read where only addresses matter,
-  // and CQs are polled once more for a queue pair that ends.
+  // Options of connections are best effort, because old kernels do not support them. P_Keys are also read where only
+  // addresses matter, and CQs are polled once more for a queue pair that ends.
   for (const std::string& name : silent) {
     const bool expected =
         name == "rdma_destroy_id" || name == "rdma_set_option" || name == "ibv_query_pkey" || name == "poll_cq";
@@ -247,7 +247,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     if (w.host != nullptr) w.device = w.host->openDevice("fake0", &why);
     const std::string failed = w.rdma.failed();
     if (at + 1 == all && !failed.empty()) ++all;  // there may be one more
-    // Queue pairs are tried until the device creates one, and whether queues can grow.
+    // Queue pairs are tried until the device creates one, to find out its limits and whether queues can grow.
     const bool needed = !failed.empty() && failed != "ibv_create_qp" && failed != "ibv_resize_cq" && !ends(failed);
     check::note = failed.c_str();
     CHECK_EQ(w.device == nullptr, needed);
@@ -257,7 +257,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     w.rdma.neverFail();
     w.close();
     check::note = "";
-    // Objects that libibverbs does not destroy go with the device.
+    // Objects that libibverbs fails to destroy are destroyed with the device.
     if (ends(failed)) w.rdma.reset();
   }
   CHECK(all > 10);
@@ -351,7 +351,7 @@ TEST(verbs_a_device_reports_what_it_lacks_before) {
   TestCq cq, beyond;
   CHECK(w.make(&cq, 64) == Status::kSuccess);
   CHECK(w.make(&beyond, 256) == Status::kInvalidParameter);
-  // The device's queue is created as large as the ring may become, so that it need not grow.
+  // The device's queue is created as large as the ring may become, so that it never has to grow.
   const uint64_t bytes = kCqHeaderBytes + 128 * uint64_t{kCqeBytes};
   CHECK(w.host->resizeCq(cq.handle, reinterpret_cast<uintptr_t>(w.ring(bytes)->base), bytes, 128) == Status::kSuccess);
   CHECK(w.rdma.failed().empty());

@@ -1,4 +1,4 @@
-// Asynchronous events of devices, events of connections, and overrunning queues, on their way to the kernel.
+// Tests of asynchronous events of devices, events of connections, and overrunning queues, on their way to the kernel.
 #include "verbs_world.h"
 
 using namespace verbstest;
@@ -54,7 +54,7 @@ TEST(verbs_limit_of_a_shared_queue) {
   CHECK(w.host->querySrq(srq.handle, &now) == Status::kSuccess);
   CHECK_EQ(now.limit, 5u);
   CHECK(w.events().empty());
-  // Fewer than that are there: reported at once, and not armed.
+  // Fewer receives than that are posted, so the event is reported immediately, and the limit is not armed.
   wanted.limit = 6;
   CHECK(w.host->modifySrq(srq.handle, srqmask::kLimit, wanted) == Status::kSuccess);
   const Seen event = w.await(Event::Kind::kSrq);
@@ -64,7 +64,7 @@ TEST(verbs_limit_of_a_shared_queue) {
   CHECK_EQ(now.limit, 0u);
 }
 
-// Whether or not the device reports the last request as well, its owner is notified once, and again after RESET.
+// Whether or not the device also reports the last request, its owner is notified once, and again after RESET.
 TEST(verbs_last_request_of_a_shared_queue) {
   for (const bool tells : {false, true}) {
     World w;
@@ -99,7 +99,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     CHECK(w.make(&qp, small, other) == Status::kSuccess);
     CHECK(w.run(qp) == Status::kSuccess);
     if (how == 0) {
-      // More completions than the ring has.
+      // There are more completions than the ring holds.
       for (int i = 0; i < 5; ++i) write(qp, Wqe());
       ringSends(qp.handle);
       w.rdma.completeSends(qp.qpn, 5);
@@ -117,7 +117,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     CHECK_EQ(event.event, 2u);
     CHECK(small.dead());
     CHECK(armCq(small.handle, false) == Status::kBufferOverflow);
-    // The event comes from another thread than the state.
+    // The event and the state come from different threads.
     const auto until = std::chrono::steady_clock::now() + kTimeout;
     while (qp.state() != kQpsError && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK_EQ(qp.state(), kQpsError);
@@ -171,7 +171,7 @@ TEST(verbs_attributes_of_a_queue_pair_that_sends) {
   CHECK_EQ(out.initiatorDepth, a.initiatorDepth);
   CHECK_EQ(out.responderResources, a.responderResources);
   CHECK_EQ(out.rnrRetry, a.rnrRetry);
-  // The device has the same, in its own terms.
+  // The device reports the same, in its own terms.
   const ibv_qp_attr last = r.world.rdma.attributesOf(r.qp.qpn);
   CHECK_EQ(last.qp_state, 3);
   CHECK_EQ(last.timeout, 14);
@@ -265,7 +265,7 @@ TEST(verbs_events_of_connections) {
   }
   host.cmDestroy(request.handle);
   CHECK(host.cmAccept(request.handle, parameters) == Status::kInvalidHandle);
-  // Requests that were not accepted end with their listener.
+  // Connection requests that were not accepted end with their listener.
   w.rdma.cmEvent(listener, kCmConnectRequest, 0, param);
   CHECK_EQ(w.await(Event::Kind::kCm).listener, listener);
   host.cmDestroy(listener);
@@ -279,7 +279,7 @@ TEST(verbs_files_of_a_removed_device_are_closed) {
     return readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), file, sizeof file - 1) > 0 &&
            std::string(file) == "/dev/null";
   };
-  // The fake's ids are bound to the context that the host has open.
+  // The fake binds ids to the context that the host has open.
   const auto& context = *w.device->context;
   Handle id = 0;
   uint16_t port = 0;

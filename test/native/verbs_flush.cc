@@ -1,4 +1,4 @@
-// The end of queue pairs: what was posted completes once, in order, whatever the device does about it.
+// Tests of the end of queue pairs: every posted request completes once, in order, whatever the device does.
 #include "verbs_world.h"
 
 using namespace verbstest;
@@ -6,7 +6,7 @@ using namespace nd::verbs;
 
 namespace {
 
-// Each index once, in order, with these statuses.
+// Checks that each index completes once, in order, with these statuses.
 void inOrder(const std::vector<Cqe>& cqes, uint32_t count, uint32_t status) {
   CHECK_EQ(cqes.size(), count);
   for (uint32_t i = 0; i < cqes.size(); ++i) {
@@ -30,7 +30,7 @@ TEST(verbs_error_waits_for_the_flush) {
     post(r, 5, 6);
     r.world.rdma.flushAfterPolls = polls;
     CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
-    // They are in the rings when the call returns: nothing is fetched here.
+    // The completions are in the rings when the call returns, because nothing is fetched here.
     inOrder(take(r.sendCq), 5, kWcFlushed);
     inOrder(take(r.receiveCq), 6, kWcFlushed);
     CHECK_EQ(r.qp.state(), kQpsError);
@@ -52,7 +52,8 @@ TEST(verbs_error_waits_for_the_flush_of_datagrams) {
     if (destroyed) CHECK(r.world.host->destroyAh(ah) == Status::kSuccess);
     r.world.rdma.flushAfterPolls = 7;
     CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
-    // Without the address no marker is behind them: then they complete when the device reports them.
+    // If the address is missing, there is no marker behind the requests. Then they complete when the device reports
+    // them.
     if (!destroyed) inOrder(take(r.sendCq), 4, kWcFlushed);
     std::vector<Cqe> late;
     for (int i = 0; destroyed && i < 20; ++i)
@@ -71,7 +72,7 @@ TEST(verbs_a_device_that_does_not_flush_is_not_waited_for) {
   CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(400));
   inOrder(take(r.sendCq), 5, kWcFlushed);
   inOrder(take(r.receiveCq), 6, kWcFlushed);
-  // It finally does so: they have completed already.
+  // The device finally reports them, but they have completed already.
   r.world.rdma.completeSends(r.qp.qpn, 6, kIbFlushed);
   CHECK(poll(r.sendCq).empty());
   CHECK(poll(r.receiveCq).empty());
@@ -132,7 +133,7 @@ TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flus
   post(r, 1, 0);
   CHECK(take(r.sendCq).empty());
   CHECK(r.world.host->destroyQp(other.handle) == Status::kSuccess);
-  // The program does not poll. The event thread may have fetched the flush as well, and completes the third then.
+  // The program does not poll. The event thread may have fetched the flush as well, and then completes the third.
   std::vector<Cqe> all;
   for (const auto end = std::chrono::steady_clock::now() + kTimeout;
        all.size() < 3 && std::chrono::steady_clock::now() < end; std::this_thread::yield())
@@ -158,7 +159,7 @@ TEST(verbs_reset_begins_anew) {
   CHECK_EQ(cqes.size(), 1u);
   if (!cqes.empty()) CHECK_EQ(cqes[0].wqe(), next);
   if (!cqes.empty()) CHECK_EQ(cqes[0].status(), kWcSuccess);
-  // And ends as before.
+  // It ends as before.
   write(r.qp, Wqe());
   ringSends(r.qp.handle);
   CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
@@ -187,7 +188,7 @@ TEST(verbs_a_device_that_goes_flushes_all) {
   inOrder(take(r.sendCq), 3, kWcFlushed);
   inOrder(take(r.receiveCq), 2, kWcFlushed);
   CHECK(r.world.rdma.left().empty() || r.world.rdma.alive(fake::kContext) == 0);
-  // Its owners notice, and destroy what they have.
+  // Its owners notice, and destroy their objects.
   VerbsHca& host = *r.world.host;
   Handle other = 0;
   uint32_t key = 0;

@@ -1,4 +1,4 @@
-// Concurrent threads of programs, of the kernel, of events and of the device. The criterion: every request completes
+// Tests with concurrent threads of programs, of the kernel, of events and of the device. Every request must complete
 // once.
 #include <thread>
 
@@ -58,7 +58,7 @@ TEST(verbs_threads_post_poll_arm_and_end) {
     for (Traffic& t : traffic)
       threads.emplace_back([&t, &ended] {
         while (!ended.load()) t.step();
-        // Flushed by the end.
+        // The remaining requests are flushed by the end.
         const auto until = std::chrono::steady_clock::now() + kTimeout;
         while (!t.idle() && std::chrono::steady_clock::now() < until) {
           ringSends(t.qp.handle);

@@ -1,4 +1,4 @@
-// WQEs of the rings as work requests of libibverbs, and its completions as CQEs.
+// Tests the translation of WQEs of the rings to work requests of libibverbs, and of its completions to CQEs.
 #include <arpa/inet.h>
 
 #include "verbs_world.h"
@@ -8,7 +8,7 @@ using namespace nd::verbs;
 
 namespace {
 
-// Posts one WQE and returns the work request that the device was given.
+// Posts one WQE and returns the work request that was passed to the device.
 fake::Send posted(Ready& r, const Wqe& wqe) {
   write(r.qp, wqe);
   ringSends(r.qp.handle);
@@ -17,7 +17,7 @@ fake::Send posted(Ready& r, const Wqe& wqe) {
   return sends.empty() ? fake::Send{} : sends[0];
 }
 
-// The queue pair failed with this request, which never reached the device.
+// Checks that the queue pair failed with this request, which never reached the device.
 void refused(const Wqe& wqe, uint32_t status, uint32_t type = kQptRc) {
   Ready r(16, type);
   write(r.qp, wqe);
@@ -130,7 +130,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK_EQ(send.wr.bind_mw.bind_info.mw_access_flags, kRemoteWriteBit | kRemoteReadBit);
   r.world.rdma.completeSends(r.qp.qpn, 1);
   CHECK_EQ(poll(r.sendCq).size(), 1u);
-  // Bound again, its key is the last one; and in lists each bind has its own.
+  // When the window is bound again, its key is the last one. In lists, each bind has its own key.
   r.world.rdma.takePostSizes();
   for (uint32_t key = windowKey + 1; key < windowKey + 3; ++key) {
     write(r.qp, Wqe());
@@ -152,7 +152,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK_EQ(ended.wr.immediate, windowKey + 3);
   r.world.rdma.completeSends(r.qp.qpn, 1);
   CHECK_EQ(poll(r.sendCq).size(), 1u);
-  // The peer's Send has ended it: a device of rdma_rxe must not be called once more.
+  // The peer's Send has ended the binding, so a device of rdma_rxe must not be called again.
   wqe.swap = uint64_t{windowKey + 4} << 32 | (windowKey + 3);
   posted(r, wqe);
   writeReceive(r.qp);
@@ -173,7 +173,7 @@ TEST(verbs_bind_and_invalidate_a_window) {
   CHECK(host.deallocateMw(window) == Status::kSuccess);
   CHECK(host.deregisterMr(r.world.pd, lkey) == Status::kSuccess);
   Ranges::all().remove(range);
-  // Neither exists any more.
+  // Neither object exists any more.
   write(r.qp, wqe);
   ringSends(r.qp.handle);
   CHECK(r.world.rdma.takeSends(r.qp.qpn).empty());
@@ -354,7 +354,7 @@ TEST(verbs_completions_of_receives) {
   CHECK_EQ(cqes[0].words[kCqeLength], 100u);
   CHECK_EQ(cqes[0].words[kCqeImmediate], 0xCAFEu);
   CHECK_EQ(cqes[0].words[kCqeSourceQpn], 0x55u);
-  // A GRH is for datagrams: rdma_rxe reports one for all.
+  // Only datagrams have a GRH, but rdma_rxe reports one for all messages.
   CHECK_EQ(cqes[0].flags(), kCqeFlagImmediate | kCqeFlagReceiveQueue);
   CHECK_EQ(cqes[1].opcode(), kOpReceiveRdmaWrite);
   for (const size_t i : {2, 3}) {
@@ -432,7 +432,7 @@ TEST(verbs_shared_receives) {
     CHECK_EQ(cqes[1].flags(), kCqeFlagReceiveQueue | kCqeFlagSharedReceive);
   }
   CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 2u);
-  // A bigger ring: its indexes continue from the same counters.
+  // The ring grows, and its indexes continue from the same counters.
   SrqAttributes bigger;
   bigger.entries = 16;
   bigger.ringBytes = kSrqHeaderBytes + 16 * uint64_t{srq.create.stride};

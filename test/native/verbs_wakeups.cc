@@ -1,4 +1,4 @@
-// No wake-up is lost: the device completes at every moment of arming, polling and notification.
+// Tests that no wake-up is lost, with a device that completes at every moment of arming, polling and notification.
 #include <thread>
 
 #include "verbs_world.h"
@@ -33,7 +33,7 @@ class Device1 {
   }
   ~Device1() {
     r_.world.rdma.hasMoment = false;
-    // The event thread may still be in the hook: closing joins it.
+    // The event thread may still be in the hook. Closing joins it.
     r_.world.close();
     r_.world.rdma.onMoment = nullptr;
   }
@@ -100,8 +100,8 @@ TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
   check::note = "";
 }
 
-// The event thread is late with an event whose completion was polled since. The program has armed the next one
-// meanwhile; the device was not armed again, because it already was.
+// The event thread is late with an event whose completion was polled since. Meanwhile the program has armed the next
+// one, but the device was not armed again, because it already was.
 TEST(verbs_a_late_event_arms_again) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
@@ -114,7 +114,7 @@ TEST(verbs_a_late_event_arms_again) {
     if (std::this_thread::get_id() == program) return;
     if (moment == fake::Moment::kAfterEvent && !told.exchange(true))
       while (!armed.load()) std::this_thread::yield();
-    // After the queue was checked, and before the device is armed.
+    // The completion comes after the queue was checked and before the device is armed.
     if (moment == fake::Moment::kBeforeArm && armed.load() && !completed.exchange(true))
       CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
   };
@@ -122,7 +122,7 @@ TEST(verbs_a_late_event_arms_again) {
   CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
   while (!told.load()) std::this_thread::yield();
   CHECK_EQ(poll(r.receiveCq).size(), 1u);
-  // The polled completion was one that the first arm waited for.
+  // The polled completion was one for which the first arm waited.
   r.world.events();
   CHECK(armCq(r.receiveCq.handle, false) == Status::kSuccess);
   armed = true;

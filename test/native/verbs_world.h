@@ -1,5 +1,5 @@
-// A host of real HCAs over the fake of rdma-core (fake_rdma/), with what the user-mode provider does to rings: tests
-// write WQEs and read CQEs.
+// A host of real HCAs over the fake of rdma-core (fake_rdma/). It also does what the user-mode provider does to rings,
+// so tests write WQEs and read CQEs.
 #pragma once
 #include <dlfcn.h>
 #include <libgen.h>
@@ -31,7 +31,7 @@ using nd::verbs::VerbsHca;
 // After this time nothing more will arrive.
 constexpr auto kTimeout = std::chrono::seconds(30);
 
-// The fake, which the library under test loads from the same file: beside this program.
+// The fake, which the library under test loads from the same file, in the folder of this program.
 fake::Fake& theFake();
 
 // The kernel's thread as the event thread sees it.
@@ -95,15 +95,15 @@ struct Cqe {
 
 void writeSge(uint32_t* to, uint64_t address, uint32_t length, uint32_t lkey);
 
-// Writes a WQE at the ring's end; it is not announced before the doorbell.
+// Writes a WQE at the ring's end. It is not announced until the doorbell.
 uint32_t write(const TestQp& qp, const Wqe& w);
 uint32_t writeReceive(const TestQp& qp, uint64_t address = 0, uint32_t length = 0, uint32_t lkey = 0);
 uint32_t writeReceive(const TestSrq& srq, uint64_t address = 0, uint32_t length = 0, uint32_t lkey = 0);
 
-// The CQEs that are in the ring and were not consumed, without fetching more.
+// Returns the CQEs that are in the ring and were not consumed, without fetching more.
 std::vector<Cqe> take(const TestCq& cq);
 
-// Fetches, as a poll of an empty ring does.
+// Fetches completions, as a poll of an empty ring does.
 std::vector<Cqe> poll(const TestCq& cq);
 
 // An event, with names for the words of its kind.
@@ -129,7 +129,7 @@ class World {
   explicit World(bool opened = true);
   ~World();
   void open();
-  // Destroys everything with the host.
+  // Destroys all objects with the host.
   void close();
   std::shared_ptr<RingMemory> ring(uint64_t bytes);
 
@@ -139,20 +139,20 @@ class World {
               uint32_t type = kQptRc, uint32_t entries = 16);
   uint32_t initiatorDepth = 2;  // of queue pairs that are moved from now on
   QpAttributes attributes(uint32_t state) const;
-  // One step to a state on the way to RTS.
+  // Takes one step to a state on the way to RTS.
   Status step(const TestQp& qp, uint32_t state);
   Status run(const TestQp& qp);
   static Gid localGid();
-  // The next event of this kind; others are dropped. kNone: none arrived.
+  // Returns the next event of this kind, and drops others. kNone: none arrived.
   Seen await(Event::Kind kind);
-  // Events that are there.
+  // Returns the events that are there.
   std::vector<Seen> events();
 
  private:
   uint32_t tokens_ = 100;
 };
 
-// A pair of queues that is ready to send: most tests start with it.
+// A queue pair that is ready to send, with which most tests start.
 struct Ready {
   World world;
   TestCq sendCq, receiveCq;

@@ -1,4 +1,4 @@
-// Connections between processes of one user: which are admitted, what is transferred along, and how they end.
+// Tests of connections between processes of one user: which are admitted, what is passed along, and how they end.
 #include "platform/windows/system.h"
 
 #include <sddl.h>
@@ -51,7 +51,7 @@ UniqueFd acceptOne(Descriptor listener) {
   return accepted;
 }
 
-// The access list of an object, as the OS has it.
+// Returns the access list of an object, as the OS reports it.
 std::string accessOf(HANDLE object) {
   uint64_t room[128];
   DWORD bytes = 0;
@@ -66,7 +66,7 @@ std::string accessOf(HANDLE object) {
   return list;
 }
 
-// It has one entry, which allows something to this user.
+// Checks that the list has one entry, which grants something to this user.
 bool admitsOwnUserAlone(const std::string& list) {
   const std::string end = ";;;" + nd::ownSid() + ")";
   const auto begin = list.find("(A;");
@@ -125,7 +125,7 @@ TEST(a_copy_of_a_connection_sends_and_leaves_what_comes) {
   CHECK(receiveText(server.get()) == "question");
   CHECK_EQ(sendText(copy.get(), "answer"), 0);
   CHECK(receiveText(client.get()) == "answer");
-  // Without the other, it still holds the connection.
+  // When the other is closed, this one still holds the connection.
   server.reset();
   CHECK_EQ(sendText(copy.get(), "late"), 0);
   CHECK(receiveText(client.get()) == "late");

@@ -46,7 +46,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   DWORD id() const { return id_; }
-  // Its exit code; 98: it has not ended in time.
+  // Returns the exit code of the process; 98: it has not ended in time.
   DWORD end() {
     DWORD code = 98;
     if (handle_.valid() && WaitForSingleObject(nd::handleOf(handle_.get()), kTimeoutMs) == WAIT_OBJECT_0)

@@ -1,4 +1,4 @@
-// Sets with more members than one wait call of the OS supports.
+// Tests of sets with more members than one wait call of the OS supports.
 #include <thread>
 #include <vector>
 
@@ -15,7 +15,7 @@ using nd::Readiness, nd::UniqueFd;
 constexpr uint32_t kMany = 200;
 constexpr uint64_t kTimeoutNs = 60'000'000'000, kMomentNs = 50'000'000;
 
-// Consumes until the member of this tag is there; returns how many others came.
+// Consumes events until that of the member with this tag. Returns the number of others.
 uint32_t takeUntil(Readiness& set, uint64_t tag) {
   const nd::Descriptor fd = set.fd();
   for (uint32_t others = 0, turns = 0; turns < 100; turns++) {
@@ -32,7 +32,7 @@ uint32_t takeUntil(Readiness& set, uint64_t tag) {
   return UINT32_MAX;
 }
 
-// So that the other thread most likely sleeps.
+// The pause makes it likely that the other thread sleeps.
 void pause() {
   const UniqueFd never = nd::makeEvent();
   const nd::Descriptor fd = never.get();
@@ -42,7 +42,7 @@ void pause() {
 bool isQuiet(Readiness& set) {
   Readiness::Event events[Readiness::kMostEvents];
   const nd::Descriptor fd = set.fd();
-  // The OS may report once more what was there before.
+  // The OS may report an earlier event once more.
   for (uint32_t turn = 0; turn < 3; turn++) {
     if (set.take(events) != 0) return false;
     if (nd::waitReadable(&fd, 1, kMomentNs) == 0) return true;
@@ -50,7 +50,7 @@ bool isQuiet(Readiness& set) {
   return false;
 }
 
-// A set of kMany events, each with its number as tag.
+// Creates a set of kMany events, each with its number as the tag.
 struct Many {
   Many() {
     for (uint32_t i = 0; i < kMany; i++) {

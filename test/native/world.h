@@ -52,7 +52,7 @@ struct Node {
   KernelId kernel = 0;
   Handle pd = 0;
   Gid gid;
-  // If set, Buffer has memory from allocate(), which the peer has mapped (local_world.h).
+  // If set, Buffer uses memory from allocate(), which the peer has mapped (local_world.h).
   std::function<void(const SharedRange&)> share;
   Node(Net& n, const Clock& clock, uint8_t number, const EngineOptions& options);
   ~Node();
@@ -93,7 +93,7 @@ struct Wr {
   uint32_t ah = 0, remoteQpn = 0, remoteQkey = 0;
 };
 
-// A memory window; each request to bind it gives it another key.
+// A memory window. Each request to bind it gives it another key.
 struct Window {
   Node& node;
   Handle handle = 0;
@@ -205,7 +205,7 @@ constexpr uint32_t withPackets(uint32_t bytes, uint32_t taken = extensions::kAll
 }
 constexpr uint32_t kJumboPacket = 8936, kEthernetPacket = 1432;  // of IPv4 with an MTU of 9000 and 1500
 
-// Until another thread has done its part.
+// Waits until another thread has done its part.
 template <typename Done>
 bool eventually(Done done) {
   for (const uint64_t end = monotonicNs() + 60'000'000'000; monotonicNs() < end; yieldThread())
@@ -220,7 +220,7 @@ struct World {
   explicit World(EngineOptions options = {});
   ~World();
   void connect(TestQp& qa, TestQp& qb, const Link2& l = {});
-  // Until nothing happens without time passing.
+  // Runs until nothing more happens unless time passes.
   void pump();
   bool advance();  // to the next timer; false: no timer is set
   bool until(const std::function<bool()>& done, uint64_t limitNs = 100'000'000'000ull);
@@ -232,7 +232,7 @@ struct Pair : World {
   ~Pair();
 };
 
-// The only CQE that came, with these values; false and a message otherwise.
+// Checks that exactly one CQE arrived, with these values. Otherwise returns false and prints a message.
 bool only(TestCq& cq, uint32_t wqe, uint32_t opcode, uint32_t status, uint32_t length = 0);
 
 }  // namespace world
