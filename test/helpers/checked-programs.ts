@@ -40,7 +40,7 @@ export function checkPrograms(programs: readonly GuideProgram[]): string[] {
   host.readFile = (name) => sources.get(name) ?? readFile(name);
   host.directoryExists = (name) => name === place || directoryExists!(name);
   const program = ts.createProgram({ rootNames: [...sources.keys()], options, host });
-  // Only the programs: `npm run types` checks the package's own files.
+  // Checks only the programs, because `npm run types` checks the package's own files.
   const own = program.getSourceFiles().filter(({ fileName }) => sources.has(fileName));
   const problems = [
     ...program.getOptionsDiagnostics(),

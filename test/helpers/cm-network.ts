@@ -33,10 +33,10 @@ interface ClockEntry {
   live: boolean;
 }
 
-/** Timers ordered by time, and by creation if that is equal. */
+/** Timers in order of their time; timers of equal time are in order of creation. */
 export class VirtualClock {
   now = 0;
-  /** Sorted so that the next timer is the last element. Canceled timers remain until their time. */
+  /** The timers, sorted so that the next one is the last element. Canceled timers remain until they are due. */
   readonly #entries: ClockEntry[] = [];
   #pending = 0;
 

@@ -7,8 +7,8 @@ import { connect, connectChannel, createChannelServer } from '../../nd/net/index
 
 /** An order: what the clients do, how many of them, and the server's port. */
 export interface CrowdOrder {
-  /**
-   * `channels`, `streams`: connects all at once, then closes them. `hasty`: connects streams and destroys them at once. `endless`: connects
+  /**`channels`, `streams`: connects all at the same time, then closes them. `hasty`: connects streams and destroys them immediately.
+   *`endless`: connects
    * streams one after another until it is killed.
    */
   readonly what: 'channels' | 'streams' | 'hasty' | 'endless';

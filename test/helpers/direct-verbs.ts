@@ -1,4 +1,4 @@
-/** The HCA driver's verbs, called directly with an own IRP, as other kernel code does. */
+/** The HCA driver's verbs, called directly with an IRP of the caller, as other kernel code does. */
 
 import { hcaFileName } from '../../kernel-bridge/ioctl/hca-file.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';

@@ -14,7 +14,7 @@ export type Untyped = Readonly<Record<string, (...values: readonly unknown[]) =>
 
 export const untyped = (object: unknown): Untyped => object as Untyped;
 
-/** Must not occur in an error's text: messages of V8 or zod, and values without quotes or names. */
+/** Patterns that must not occur in an error's text: messages of V8 or zod, and values without quotes or names. */
 const LEAKED =
   /Cannot (?:read|convert|mix|destructure)|is not a function|Invalid input|Too (?:big|small)|\[object |Received |expected \w+, received|got (?:\.|,|$)/;
 
@@ -92,7 +92,7 @@ function* membersOf(name: string, statement: ts.Statement, classes: ReadonlySet<
       token === ts.SyntaxKind.ImplementsKeyword &&
       types.some(({ expression }) => classes.has(expression.getText())),
   );
-  // The interface's rows cover the methods of its class.
+  // The rows of an interface cover the methods of its class.
   if (described === true) return;
   for (const member of statement.members) {
     const key = (member.name?.getText() ?? '').replace(/^#/, '');

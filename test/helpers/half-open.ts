@@ -24,7 +24,7 @@ export interface HalfOpenTiming {
 
 /** The maximum that the specification allows, which takes minutes. */
 const patient: HalfOpenTiming = { localResponseTimeout: 20, maxCmRetries: 15 };
-/** The server gives up at once. */
+/** The server gives up immediately. */
 export const hasty: HalfOpenTiming = { localResponseTimeout: 8, maxCmRetries: 0 };
 /** The server waits for 0.3 s, so that as many connections as it admits are half open at the same time. */
 export const brief: HalfOpenTiming = { localResponseTimeout: 16, maxCmRetries: 0 };

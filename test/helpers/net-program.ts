@@ -15,7 +15,7 @@ if (role === 'serve') {
   await once(server, 'listening');
   process.send!({ port: server.address()!.port });
 } else if (role === 'leave') {
-  // Connections that write a little and end, all at once on request.
+  // Connections that write a little and end, all at the same time on request.
   const sockets = await Promise.all(
     Array.from({ length: Number(process.argv[5]) }, async () => {
       const socket = connect(Number(port), address);

@@ -1,4 +1,4 @@
-// A process or a Worker for tests of views: exposes memory from allocate() and executes its peer's requests.
+// A process or a Worker for tests of views. It exposes memory from allocate() and executes its peer's requests.
 import { once } from 'node:events';
 import { parentPort } from 'node:worker_threads';
 import { allocate, createChannelServer, type ExposedMemory } from '../../nd/net/index.js';

@@ -60,7 +60,7 @@ async function pour(port: number, length: number, seed: number): Promise<void> {
   socket.end();
   await once(socket.resume(), 'close');
   process.send!({ placed, most, written: written() });
-  // A process that exits at once may do so before its messages are read.
+  // A process that exits immediately may do so before its messages are read.
   process.on('message', () => {});
 }
 

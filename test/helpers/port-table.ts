@@ -6,7 +6,7 @@ import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-sc
 import { FakeHca } from './fake-hca.js';
 import { FakeCm } from './rig-cm.js';
 
-/** The table of the software HCA's devices on this network. */
+/** The port table of the software HCA's devices on this network. */
 export function tableOf(network: HostNetwork, now?: () => number, work = new WorkItems()): PortTable {
   const options = kernelOptionsSchema.parse({});
   const make = softHca({

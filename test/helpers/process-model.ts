@@ -23,11 +23,11 @@ const step = fc.record({
 
 const session = fc.record({
   layer: fc.constantFrom<Layer>('nd', 'wv'),
-  /** Modulo the number of places. */
+  /** An index, modulo the number of threads. */
   active: fc.nat(99),
   passive: fc.nat(99),
   steps: fc.array(step, { maxLength: 14 }),
-  /** How the session ends: by one side, by both at once, by releasing everything, or without an established connection. */
+  /** How the session ends: by one side, by both at the same time, by releasing everything, or without an established connection. */
   end: fc.constantFrom('one', 'one', 'both', 'release', 'refused'),
   ender: fc.constantFrom(...SIDES),
 });

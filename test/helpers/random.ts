@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) from a seed (mulberry32), so that failures can be reproduced. */
+/** Random numbers in [0, 1) from a seed (mulberry32), so that failures can be reproduced. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

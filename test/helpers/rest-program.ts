@@ -6,7 +6,7 @@ import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 
 /** Number of connections between the two. */
 const CONNECTIONS = 3;
-/** Far less than the duration of the test, so that probes of idle connections would be noticed. */
+/** An interval far shorter than the test, so that probes of idle connections would be noticed. */
 const KEEP_ALIVE_MS = 400;
 
 const address: SocketAddress = { family: 4, address: '127.0.0.1', port: 0 };

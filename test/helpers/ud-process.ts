@@ -21,7 +21,7 @@ export interface UdArrival {
 /** The operations of a process. Statuses are returned as names: of the completion for sends, of the call for attach and detach. */
 export interface UdOperations {
   open(args: { local: string; qkey: number }): Promise<{ qpn: number; mtu: number }>;
-  /** `length`: sends this many bytes instead of a text. */
+  /** `length`: the number of bytes to send instead of a text. */
   send(args: { to: string; qpn: number; text?: string; length?: number; qkey?: number }): Promise<string>;
   receive(args: object): Promise<UdArrival>;
   /** Replies to the last received datagram. */

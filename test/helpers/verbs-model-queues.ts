@@ -27,7 +27,7 @@ export const REQUEST_ERRORS: ReadonlySet<number> = new Set([
 export interface Request {
   readonly kind: string;
   readonly signaled: boolean;
-  /** Memory that it uses, on either side. */
+  /** Memory that the request uses, on either side. */
   readonly regions: readonly unknown[];
   readonly window: unknown;
   readonly serial: number;
@@ -35,7 +35,7 @@ export interface Request {
   mayFail: boolean;
   /** Number of times that the send queue had been resumed when it was posted. */
   epoch?: number;
-  /** The effect of its success. */
+  /** The effect of the request's success. */
   done?: () => void;
 }
 

@@ -80,7 +80,7 @@ export class World {
     for (let n = 0; n < 2; n++) {
       this.devices.push(this.keep(new Device('device', this.provider.openDevice(deviceGuid))));
     }
-    // Enough initial objects for short sequences to have an effect.
+    // Creates enough initial objects for short sequences to have an effect.
     this.createCq({ op: 'createCq', a: 0, b: 0, c: 0 });
     this.allocatePd({ op: 'allocatePd', a: 0, b: 0, c: 0 });
     this.register({ op: 'register', a: 0, b: 0, c: 0 });

@@ -82,7 +82,7 @@ test('invalid sizes are rejected, and the error states the valid ones', () => {
   assert.throws(() => allocate('4096'), /`bytes` must be an integer .*; got '4096'/);
 });
 
-/** Node.js makes SharedArrayBuffers of native memory. */
+/** Node.js creates SharedArrayBuffers from native memory. */
 const sharing = (([major = 0, minor = 0]) =>
   (major === 24 && minor >= 16) || major > 26 || (major === 26 && minor >= 1))(
   process.versions.node.split('.').map(Number),

@@ -1,5 +1,5 @@
-// Bad input from the network through the whole stack: peers that do not reply, and malformed packets. Further cases are in the conformance
-// suite (bad addresses, foreign objects, too much private data), nd-loopback, winverbs-loopback and fuzz.
+// Bad input from the network, tested through the whole stack: peers that do not reply, and malformed packets. Further cases are in the
+// conformance suite (bad addresses, foreign objects, too much private data), nd-loopback, winverbs-loopback and fuzz.
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { suite } from 'uvu';

@@ -73,7 +73,7 @@ for (const [kind, make] of Object.entries(memories)) {
       try {
         await detach(memory);
       } catch {
-        // This way is rejected.
+        // This way to detach is rejected.
       }
       registered.push({ way, view, region });
     }

@@ -139,7 +139,7 @@ for (const layer of LAYERS) {
       });
       assert.is(await end, peersEnd[layer]);
       assert.equal(await there.poll(), { sends: [], receives: [] });
-      // Its own Disconnect completes at once.
+      // Its own Disconnect completes immediately.
       assert.is(await there.disconnect(), 'SUCCESS');
     });
   }
@@ -260,7 +260,7 @@ for (const layer of LAYERS) {
     `${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`,
     async () => {
       const client: KernelOptionsInput = {
-        // The REQ also times out after these 1.2 s.
+        // The REQ also times out after 1.2 s.
         cm: { responseTimeoutCode: 15, maxRetries: 8 },
         faults: { dropMads: { [DREQ]: 1000 } },
       };

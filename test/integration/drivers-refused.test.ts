@@ -1,4 +1,4 @@
-/** Drivers that are rejected, that misuse their resources, or that do not release them. */
+/** Drivers that are rejected, misuse their resources, or do not release them. */
 import { spawnSync } from 'node:child_process';
 import { rmSync, truncateSync } from 'node:fs';
 import { suite } from 'uvu';
@@ -100,7 +100,7 @@ test('a device is opened only once its driver is loaded', async () => {
   const slow = box('await new Promise((resolve) => setTimeout(resolve, 100));');
   const loading = loadBox(slow);
   let status: number;
-  // The entry may not have started yet.
+  // The driver's entry may not have started yet.
   do ({ status } = await failure(openBox));
   while (status === Status.OBJECT_NAME_NOT_FOUND);
   assert.is(status, Status.DEVICE_NOT_READY);

@@ -1,4 +1,4 @@
-// Exactly checked ICRCs: between two hosts, over the loopback interface, and without the required privilege.
+// Exact ICRC checks: between two hosts, over the loopback interface, and without the required privilege.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';

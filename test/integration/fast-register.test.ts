@@ -230,7 +230,7 @@ test('invalid requests are rejected with the reason, and nothing is queued', asy
   throwsWv(list({ opcode: FAST_REGISTER, sgl: [part] }), Status.INVALID_PARAMETER, /allocateFastRegion/);
   throwsWv(list({ opcode: FAST_REGISTER, fastRegion: region, sgl: [] }), Status.INVALID_PARAMETER, /one SGE/);
   throwsWv(list({ opcode: INVALIDATE }), Status.INVALID_PARAMETER, /allocateFastRegion/);
-  // A queue pair that was not created for fast registration.
+  // The queue pair of `a` was not created for fast registration.
   const own = { region: a.region, offset: 0, length: 8 };
   throwsWv(() => a.qp.fastRegister(theirs, 'x', own, 0, 0), Status.INVALID_PARAMETER, /memoryManagement/);
   assert.is(region.length, 0);

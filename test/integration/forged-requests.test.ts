@@ -1,5 +1,5 @@
-// Connection requests that another user of this host forges over UDP, and which connections they end. Runs in a private network namespace,
-// because other processes on the port would receive them.
+// Connection requests that another user of this host forges over UDP, and the connections that they end. Runs in a private network
+// namespace, because other processes on the port would receive them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
@@ -21,7 +21,7 @@ test.after.each(() => endPeers());
 
 const received = async (server: Peer): Promise<number> => (await server.counters()).cm!['received.REQ'] ?? 0;
 
-/** Sends a REQ for each of the QPNs, at most as many at once as fit in a socket's buffer. */
+/** Sends a REQ for each of the QPNs, at most as many at a time as fit in a socket's buffer. */
 async function forge(to: PeerListener, caGuid: bigint, qpns: readonly number[]): Promise<void> {
   const forger = await Forger.open(LOOPBACK);
   let sent = await received(to.peer);

@@ -88,7 +88,7 @@ test('v2: the first of two queues; no notification remains, and no completion is
     if (client.outbound.getResults([], 1) === 0) await client.outbound.notify('any');
     client.outbound.getResults([]);
   }
-  // Both queues have a completion at once, and both are found.
+  // Both queues have a completion at the same time, and both are found.
   const both = firstResult([server.inbound, client.outbound]);
   post(99);
   const found = new Set([(await both).queue, (await firstResult([server.inbound, client.outbound])).queue]);

@@ -1,6 +1,6 @@
-// Processes are killed with SIGKILL at hundreds of points of their lives. Peers on the host detect this at once, ports and slots are free
-// again, and nothing is left behind. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats a failure's seed, ND_KILL_LINK=wire uses the
-// wire, and ND_KILL_STOP=1 stops every second process before killing it. Runs in its own network namespace, where no other process has
+// Processes are killed with SIGKILL at hundreds of points of their lives. Peers on the host detect this immediately, ports and slots are
+// free again, and nothing is left behind. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats a failure's seed, ND_KILL_LINK=wire uses
+// the wire, and ND_KILL_STOP=1 stops every second process before killing it. Runs in its own network namespace, where no other process has
 // slots and ports.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -216,7 +216,7 @@ class MpiRank {
       status = await outcome(request.abortOn(timeout()));
     } while (status === Status.IO_TIMEOUT);
     if (status === Status.CONNECTION_REFUSED) {
-      // Both sides connect at once, and the other side's attempt wins.
+      // Both sides connect at the same time, and the other side's attempt wins.
       this.refused += 1;
       return peer.abandon();
     }
@@ -309,7 +309,7 @@ test('MS-MPI, v2: all ranks connect to each other at once from their listenersâ€
     (count * (count - 1)) / 2,
   );
 
-  // More eager messages than the send queue has entries.
+  // Sends more eager messages than the send queue has entries.
   await Promise.all(
     ranks.flatMap((rank) =>
       [...rank.peers].map(async ([id, { peer }]) => {
@@ -322,7 +322,7 @@ test('MS-MPI, v2: all ranks connect to each other at once from their listenersâ€
     ),
   );
 
-  // A large message, which the receiver reads. It reports the end with a fence.
+  // Sends a large message, which the receiver fetches by RDMA Read. The receiver reports the end with a fence.
   const [a, b] = [ranks[0]!.peers.get(1)!.peer, ranks[1]!.peers.get(0)!.peer];
   const source = new Uint8Array(LARGE).map((_, i) => i * 7);
   const sourceRegion = ranks[0]!.adapter.createMemoryRegion();
@@ -433,7 +433,7 @@ test('MS-MPI, v1: batches, fences, pooled windows, private data, and an orderly 
   let token = 0;
   for (let round = 0; round < 3; round += 1) {
     target.fill(0);
-    // The descriptor is sent at once, without waiting for the Bind's completion.
+    // The descriptor is sent immediately, without waiting for the Bind's completion.
     const bound = result();
     const descriptor = active.endpoint.bind(bound, owned, window, 0, LARGE, NdOpFlag.ALLOW_READ);
     assert.is.not(descriptor.token, token, 'a token for each Bind');

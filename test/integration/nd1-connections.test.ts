@@ -1,4 +1,4 @@
-/** Connections that only exist in ND SPI v1: protocols with separate port spaces. Both sides are in this process. */
+/** Connections of protocols with separate port spaces, which only ND SPI v1 has. Both sides are in this process. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
@@ -30,7 +30,7 @@ test('each protocol has its own ports', async () => {
     assert.equal(passive.connector.getPeerAddress(), active.connector.getLocalAddress());
     passive.connector.reject();
     assert.is(await outcome(connected), Status.CONNECTION_REFUSED);
-    // The same connector, in the port space of a protocol without a listener.
+    // The same connector connects in the port space of a protocol without a listener.
     const nobody = active.connector.connect(active.endpoint, address, { protocol: 250 });
     assert.is(await outcome(nobody), Status.CONNECTION_REFUSED);
     passive.release();

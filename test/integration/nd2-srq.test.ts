@@ -103,7 +103,7 @@ test('Notify: all waiting requests end together, once each time that the count f
   );
   await send();
   for (const one of waiting) assert.is(await outcome(one), Status.SUCCESS);
-  // The count is already below the threshold, so the request ends at once.
+  // The count is already below the threshold, so the request completes immediately.
   await shared.srq.notify();
   shared.post(8, 4);
   const next = shared.srq.notify();

@@ -43,7 +43,7 @@ async function take(channel: Channel, count: number): Promise<Buffer[]> {
   return messages;
 }
 
-/** Short messages, some of a slot's length, and long ones, all different. */
+/** Short messages, messages of a slot's length, and long messages, all different. */
 const LENGTHS = [1, 70_000, 5, 0, 4080, 4081, 65_536, 3, 300_000, 9, 2_000_000, 2];
 
 test('all channels but one get each message once and in order, although the caller changes the bytes at once', async () => {

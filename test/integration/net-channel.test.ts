@@ -47,7 +47,7 @@ test('a receiver that reads nothing stops the sender, and nothing is lost', asyn
 test('short messages of one turn share slots and keep their order', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 1024 });
   const sends = Array.from({ length: 100 }, (_, n) => client.send(`message ${n}`));
-  // 36 of them fit into a slot; without sharing, only 4 would have been sent.
+  // A slot holds 36 of them. If messages did not share slots, only 4 would have been sent.
   await Promise.all(sends);
   for (let n = 0; n < 100; n += 1) assert.is(String(await server.receive()), `message ${n}`);
 });

@@ -26,7 +26,7 @@ test.after.each(endAll);
 const { CONTROL, DATA, REQUEST, ANSWER, CANCEL, ATOMIC, RING } = Frame;
 const SLOTS = 16;
 const REQUESTS = 8;
-/** Many times the limit. */
+/** A number of frames that is many times the limit. */
 const MANY = 2000;
 
 interface Victim {
@@ -47,7 +47,7 @@ async function victim(options: ChannelOptions = {}): Promise<Victim> {
   return { peer, channel, turn: await clock() };
 }
 
-/** An honest client of a server that replies to all requests at once. */
+/** An honest client of a server that replies to all requests immediately. */
 async function clock(): Promise<() => Promise<unknown>> {
   const server = createChannelServer((channel) => void channel.onRequest((bytes) => bytes));
   const client = await connectChannel(await listening(server), '127.0.0.1');

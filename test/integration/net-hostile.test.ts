@@ -346,7 +346,7 @@ test('a peer that sends CONTROL frames without credits only loses its own connec
   using peer = await RawPeer.connect(port);
   const channel = await accepted;
   const closed = once(channel, 'close');
-  // Half of the credits are returned at once, the others only after the peer returns some.
+  // Half of the credits are returned immediately, the others only after the peer returns some.
   for (let n = 0; n < 100; n += 1) peer.send(frameOf(CONTROL));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
@@ -367,7 +367,7 @@ test('long messages that the program does not receive stay in the sender’s mem
   // The reply follows the descriptions of all messages, and the admitted ones have been read.
   client.onRequest(() => 'here');
   await channel.request('are you there?');
-  // Half of the limit. The rest is left to other connections.
+  // This is half of the limit. The rest is left to other connections.
   assert.is(resolved, 4);
   for (let n = 0; n < 12; n += 1) assert.is((await channel.receive())!.length, bytes.length);
   await Promise.all(sends);

@@ -1,4 +1,4 @@
-/** `networkdirect/net` over a provider that does not probe idle connections: a peer that disappears without a word ends them. */
+/** `networkdirect/net` over a provider that does not probe idle connections. Its connections end if the peer disappears silently. */
 import '../helpers/without-poll-hint.js';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ test('a frozen peer ends an idle connection', async () => {
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];
   const channel = await connectChannel(port, '127.0.0.1');
   await channel.request('something');
-  // More probes than there are control credits: the peer returns these.
+  // There are more probes than control credits, which the peer returns.
   await probed(50);
   child.kill('SIGSTOP');
   await once(channel, 'close');

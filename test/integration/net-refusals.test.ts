@@ -131,7 +131,7 @@ for (const kind of ['streams', 'channels'] as const) {
     const next = await meet();
     await entered;
     next.destroy();
-    // Connections that arrive at once are also counted.
+    // Connections that arrive at the same time are also counted.
     while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
     const results = await Promise.allSettled([meet(), meet(), meet()]);
     assert.is(results.filter(({ status }) => status === 'fulfilled').length, 1);

@@ -1,5 +1,5 @@
-// Unreferenced channels that were not closed are collected. Their connection ends, and a warning is emitted. Channels that are still needed
-// are kept although the program does not reference them.
+// Unreferenced channels that were not closed are garbage-collected. Their connection ends, and a warning is emitted. Channels that are
+// still needed are kept although the program does not reference them.
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

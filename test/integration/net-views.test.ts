@@ -61,7 +61,7 @@ async function owner(options = {}, bytes = BYTES): Promise<Owner> {
 /** The sum of all bytes, which reads every page. */
 const sum = (bytes: Uint8Array): number => bytes.reduce((total, byte) => total + byte, 0);
 
-// The first test, because V8 may subtract the bytes of earlier views at any time.
+// This test runs first, because V8 may subtract the bytes of earlier views at any time.
 direct('V8 counts the bytes of views', async () => {
   const { expose } = await owner();
   const remote = await expose(`views 0 ${BYTES}`);

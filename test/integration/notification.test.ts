@@ -142,7 +142,7 @@ test('cancelled notifications end in the order they were issued, with or without
   for (let round = 0; round < 5; round++) {
     const ended: number[] = [];
     const note = (n: number) => {
-      // The handler is attached at once. At a later await, all requests would have ended.
+      // The handler is attached immediately. By a later await, all requests would have ended.
       return a.cq.notify(n % 2 === 0 ? 'any' : 'errors').then(undefined, (error) => {
         assert.is((error as WvError).status, Status.CANCELED);
         ended.push(n);

@@ -89,7 +89,7 @@ needing(test, 'direct access')(
       assert.equal(await wrong(at, count), []);
     }
 
-    // None of these.
+    // None of these calls places a byte.
     assert.is(place(Buffer.alloc(0), remote, 0), Nd2DirectResult.DONE);
     for (const offset of [BYTES - 3, BYTES, 2 ** 32, 2 ** 52, Number.MAX_SAFE_INTEGER])
       assert.is.not(place(patternOf(4), remote, offset), Nd2DirectResult.DONE);

@@ -1,4 +1,5 @@
-// The host's routes determine where paths start, as for sockets: static, policy and default routes, for IPv4 and IPv6, and changes of them.
+// The host's routes determine where paths start, as for sockets: static, policy and default routes, for IPv4 and IPv6, and when they
+// change.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';

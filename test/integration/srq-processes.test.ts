@@ -40,7 +40,7 @@ test('a process sends on several connections, the queue is refilled after limit 
     ends.push({ ep, qp, number });
   }
 
-  // The queue was empty until now, so senders got RNR NAKs.
+  // The queue was empty until now, so the senders got RNR NAKs.
   let posted = 0;
   let refills = 0;
   const post = (count: number) => {

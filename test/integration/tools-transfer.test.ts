@@ -1,4 +1,4 @@
-// The tools that measure transfers, each as two processes: their output, with both SPI versions and both ways to wait.
+// The tools that measure transfers, each as two processes: their output, with both SPI versions, polling and waiting.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
@@ -24,7 +24,7 @@ const tools = [
   { name: 'rpingpong', port: 54_327, factor: 1, args: [[], []] },
 ];
 
-/** SPI versions of server and client, their ways to wait, entries of a list, and the address. */
+/** SPI versions of server and client, how each waits, the entries of a list, and the address. */
 const ways = [
   { server: ['--spi', 'v2', '-b'], client: ['--spi', 'v2', '-p', '-n', '3'], address: '127.0.0.1', nSge: 3 },
   { server: ['--spi', 'v1', '-p'], client: ['--spi', 'v1', '-b'], address: '[::1]', nSge: 1 },
@@ -73,7 +73,7 @@ for (const [nth, { name, port, args }] of tools.entries()) {
         );
         for (const { size, latency, cpu, bytesPerSecond } of report.rows) {
           assert.ok(latency > 0 && cpu >= 0);
-          // Either half round trips in both directions or whole ones in one direction are counted, so the product is always the size.
+          // Either half round trips in both directions are counted or whole ones in one direction, so the product is always the size.
           const product = (bytesPerSecond * latency) / 1e6;
           assert.ok(Math.abs(product / size - 1) < 1e-6, `${product} of ${size}`);
         }

@@ -1,4 +1,4 @@
-// Two hosts, simulated by network namespaces with a cable between them. Only tests properties of the network path.
+// Two hosts, simulated by network namespaces with a cable between them. The tests only cover properties of the network path.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';

@@ -36,7 +36,7 @@ test.after.each(async () => {
 });
 test.after(({ hosts }) => hosts.end());
 
-/** Makes a connection attempt without a peer end soon. */
+/** Options with which a connection attempt without a peer ends soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 12, maxRetries: 0 } };
 
 interface NeedRun extends NeedReport {

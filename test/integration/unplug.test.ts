@@ -1,5 +1,5 @@
-// A device is removed while many requests of every kind are pending, in two processes at once, through the real channel. Also tests
-// NetworkDirect's statuses for it.
+// A device is removed while many requests of every kind are pending, in two processes at the same time, through the real channel. Also
+// tests the statuses that NetworkDirect reports for this.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';

@@ -1,6 +1,6 @@
-// Compares random sequences of verbs with a model: first in one thread, then in several threads of two processes at once. If only the first
-// tier runs, the seed is fixed and the time is shorter. ND_MODEL_RUNS=n makes n runs per thread without a time limit, ND_MODEL_SEED=n
-// repeats a failure's seed, and ND_MODEL_SHRINK=1 searches for the shortest failing sequence.
+// Compares random sequences of verbs with a model: first in one thread, then in several threads of two processes at the same time. If only
+// the first tier runs, the seed is fixed and the time is shorter. ND_MODEL_RUNS=n makes n runs per thread without a time limit,
+// ND_MODEL_SEED=n repeats a failure's seed, and ND_MODEL_SHRINK=1 searches for the shortest failing sequence.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';

@@ -316,7 +316,7 @@ test('the error of a rejected connect has the reason, and the queue pair can con
   throwsWv(() => a.ep.accept(null, {}), Status.INVALID_PARAMETER);
   assert.is(a.cq.peek(), 0);
   assert.is(a.qp.state, QpState.INIT);
-  // A listener that no longer exists.
+  // The listener no longer exists.
   listener.release();
   const again = provider.createConnectEndpoint();
   again.bindAddress({ family: 4, address: ADDRESS, port: 0 });
@@ -459,7 +459,7 @@ test('releasing a queue pair does not lose received messages, and flushes only i
   await take(a.cq, 3);
   b.ep.release();
   b.qp.release();
-  // This also holds for a queue pair that reuses its slot.
+  // This is also true of a queue pair that reuses its slot.
   const next = b.pd.createConnectQueuePair({
     ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
     ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },

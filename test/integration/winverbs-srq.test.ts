@@ -156,7 +156,7 @@ test('the limit: reported once, kept for a late waiter, armed again, cancelled',
   assert.equal(await Promise.all(events), ['limit', 'limit']);
   assert.is(srq.query().srqLimit, 0);
   await message();
-  // The queue is below the limit when it is armed. The event is stored, because no request waits for it.
+  // The queue is below the limit when the limit is armed. The event is stored, because no request waits for it.
   srq.modify(16, 3);
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();
@@ -202,7 +202,7 @@ test('the queue can grow and shrink while queue pairs use it, and nothing is los
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
     }
-    // Resizes while messages arrive.
+    // Resizes the queue while messages arrive.
     srq.modify(size, 0);
     assert.is(srq.query().maxWr, size);
     taken.push(...(await take(home.cq, 4)).map(({ context }) => context as number));

@@ -155,7 +155,7 @@ test('a list of requests is posted in order, up to the first one that cannot be 
     [1],
   );
 
-  // Within a batch of the program, the program itself submits.
+  // Within a batch that the program has started, the program itself submits it.
   a.qp.startBatch();
   a.qp.postSend([{ context: 'in a batch', sgl: sgl(a, 0, 2), flags: SIGNALED }]);
   assert.is(a.cq.peek(), 0);

@@ -97,7 +97,7 @@ for (const link of ['auto', 'wire'] as const) {
         receives.map(({ status }) => status),
         Array(3).fill('CANCELED'),
       );
-      // Outstanding requests have ended in any way.
+      // Outstanding requests may have ended in any way.
       await halves[0]!.catch(() => {});
       assert.is((await peer.call('traces', {})).engineThreads, 2);
       assert.is(await toStaying.disconnect(), 'SUCCESS');
@@ -108,7 +108,7 @@ for (const link of ['auto', 'wire'] as const) {
 long(test, 'nothing is left of Workers, whatever their state at the end', async () => {
   const [server, peer] = await Promise.all([Peer.start(), Peer.start()]);
   const listener = await server.listen('nd', ADDRESS);
-  /** A server that never accepts. */
+  /** The server never accepts. */
   const mute = await server.listen('nd', ADDRESS);
   const connection = { layer: 'nd', from: ADDRESS, to: ADDRESS } as const;
   const states: ((worker: string) => Promise<unknown>)[] = [

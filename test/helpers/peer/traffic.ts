@@ -174,7 +174,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** Posts all requests at once and checks the contents and order of all received data. Resolves when all requests have completed. */
+  /** Posts all requests in one turn and checks the contents and order of all received data. Resolves when all requests have completed. */
   run(): Promise<TrafficReport> {
     return this.#remote === undefined ? this.#serve() : this.#request(this.#remote);
   }
@@ -225,7 +225,7 @@ export class TrafficSide {
   }
 
   /**
-   * For the active side, after run(): posts Writes of every size with different bytes, all at once, then reads them back and compares them.
+   * For the active side, after run(): posts Writes of every size with different bytes in one turn, then reads them back and compares them.
    */
   async stream(rounds: number): Promise<void> {
     const { side } = this;
@@ -315,7 +315,7 @@ export class TrafficSide {
 
 const numbered = (n: number): NdResult => ({ status: Status.PENDING, bytesTransferred: 0, context: n });
 
-/** Unsigned 32-bit numbers (mulberry32). */
+/** Random unsigned 32-bit numbers (mulberry32). */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
