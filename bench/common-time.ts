@@ -1,6 +1,6 @@
 /**
- * A common time span for several programs that measure at once, so that their shares of a link add up. They count bytes between two
- * instants of the OS's monotonic clock, which is the same for all processes of the machine.
+ * A common time span for several programs that measure at the same time, so that their shares of a link add up. They count bytes between
+ * two instants of the OS's monotonic clock, which is the same for all processes of the machine.
  */
 import * as z from 'zod';
 import type { Sample } from './samples.js';

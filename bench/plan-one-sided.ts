@@ -61,7 +61,7 @@ export function oneSided(amount: Amount, kind: 'write' | 'read', size: number): 
   };
 }
 
-/** A second line in the chart. */
+/** This library with memory from allocate(), as a second line in the chart. */
 function allocated(size: number, seconds: number): Contestant {
   const job = { kind: 'write', size, seconds, memory: 'allocate' } as const;
   return { label: `${US}, allocate()`, by: 'networkdirect', job };

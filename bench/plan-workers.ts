@@ -1,4 +1,4 @@
-/** Rows about many threads and processes at once. */
+/** Rows about many threads and processes that run at the same time. */
 import { availableParallelism } from 'node:os';
 import type { CrowdFigures } from './crowd/crowd.js';
 import { BULK_BYTES, BULK_EVERY, type Load, type Who } from './crowd/crowd-messages.js';

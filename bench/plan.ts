@@ -348,7 +348,7 @@ function rest(amount: Amount): Row {
   };
 }
 
-/** The cost of a doorbell, which is one native call that submits all requests, with a device that completes at once. */
+/** The cost of a doorbell, which is one native call that submits all requests, with a device that completes immediately. */
 function realHca({ seconds }: Amount): Row[] {
   return (
     [

@@ -60,7 +60,7 @@ export interface Row {
   readonly unit: Unit;
   readonly contestants: readonly [Contestant, ...Contestant[]];
   readonly targets: readonly Target[];
-  /** Its position in a chart by message size. */
+  /** The row's position in a chart by message size. */
   readonly chart?: { readonly of: 'latency' | 'bandwidth'; readonly size: number };
 }
 

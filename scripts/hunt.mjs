@@ -112,7 +112,7 @@ function shuffled(list) {
   return list.map(() => left.splice(Math.floor(random() * left.length), 1)[0]);
 }
 
-/** By subject and load. */
+/** The results by subject and load. */
 const rows = new Map();
 const running = new Set();
 let loops = [];

@@ -17,7 +17,7 @@ import { commandOf, nameOf, root, runCommand, testFiles } from './test-file.mjs'
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    // Tests wait for processes and timers, so one more file than CPUs keeps the machine busy.
+    // Tests wait for processes and timers, so running one more file than there are CPUs keeps the machine busy.
     jobs: { type: 'string', default: String(Math.min(availableParallelism() + 1, 4)) },
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },

@@ -193,7 +193,7 @@ provider_tests() {
   through='over a provider, '
   for name in "${of_provider[@]}"; do
     provider=('NETWORKDIRECT_ND_PROVIDERS=C:\windows\system32\standin-nd2.dll' STANDIN_ND=leaves=1 ND_TEST_TIER=first)
-    # Like a provider for USB4.
+    # The provider behaves like one for USB4.
     [ "$name" != net-without-reads ] || provider[1]=STANDIN_ND=usb4=1,leaves=1
     wanted "provider/$name" && run "${nodes[-1]}" "integration/$name.test.js"
   done
@@ -329,7 +329,7 @@ group() {
   on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 &
   client=$!
   wait $server || good=no
-  # Its child is `timeout`, which forwards the signal.
+  # The child of this shell is `timeout`, which forwards the signal.
   pkill --parent $client || good=no
   wait $client || true
   grep -q PASSED "$work/client" || good=no

@@ -1,4 +1,4 @@
-/** Measurements over a link with delay: this library, TCP, or both at once. */
+/** Measurements over a link with delay: this library, TCP, or both at the same time. */
 import { type CommonTime, monotonicSeconds } from '../common-time.js';
 import { measurePair } from '../pair.js';
 import type { Placement } from '../processes.js';
@@ -15,7 +15,8 @@ export interface DistanceJob {
   /** TCP congestion control. The default is that of the OS. */
   readonly tcp?: 'cubic' | undefined;
   /**
-   * The senders. The figure of a single one is in bytes per second. If both send at once, it is the share of one in the link's rate, in %.
+   * The senders. The figure of a single one is in bytes per second. If both send at the same time, it is the share of one in the link's
+   * rate, in %.
    */
   readonly who: 'ours' | 'theirs' | 'ours beside theirs' | 'theirs beside ours';
 }

@@ -1,4 +1,4 @@
-// The engine's ICRC of packets, in payload bytes per second.
+// Measures the engine's ICRC of packets, in payload bytes per second.
 //
 //   icrc [--bytes N] [--count N]
 #include <cstdlib>
@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   const options o = parse(argc, argv, 4096, 2000);
   const uint32_t bytes = uint32_t(o.bytes);
   constexpr int kBatch = 64;
-  // With room for a BTH, so that the payload is aligned as in a packet.
+  // The buffer has room for a BTH, so that the payload is aligned as in a packet.
   uint8_t* packet = static_cast<uint8_t*>(private1(bytes + nd::kBthBytes));
   double* samples = static_cast<double*>(calloc(size_t(o.count), sizeof *samples));
   if (samples == nullptr) die("calloc");

@@ -1,5 +1,5 @@
-// The engine's memory per idle connected queue pair after one message, in bytes. The rings belong to the program and do
-// not count. Both ends are in this process, on a simulated network.
+// Measures the engine's memory per idle connected queue pair after one message, in bytes. The rings belong to the
+// program and do not count. Both ends are in this process, on a simulated network.
 //
 //   queue_pairs [--count N]     pairs of queue pairs; depth 16, one SGE
 #include <malloc.h>

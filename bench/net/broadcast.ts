@@ -1,6 +1,7 @@
 /**
  * Broadcasts to subscribers in another process with `server.broadcast` or zeromq's PUB and SUB. The process of the subscribers requests
- * each round of messages over a TCP connection, which is the same for both contestants, and counts the received messages: none is lost.
+ * each round of messages over a TCP connection, which is the same for both contestants, and counts the received messages, none of which may
+ * be lost.
  */
 import { once } from 'node:events';
 import net from 'node:net';

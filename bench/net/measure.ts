@@ -98,7 +98,7 @@ async function connections(job: NetJob, where: Where): Promise<number> {
     const { count, seconds } = await repeat(1, 1, 1000 * job.seconds, one);
     return count / seconds;
   }
-  // Connects all sockets at once, in a process that has not connected before.
+  // Connects all sockets together, in a process that has not connected before.
   const begin = performance.now();
   const sockets = Array.from({ length: job.inFlight }, () => open(job, where));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));

@@ -26,7 +26,7 @@ export const jobSchema = z.discriminatedUnion('kind', [
     /** Pause between receiving a message and replying to it, in µs. Excluded from the result. */
     pause: z.int().min(0).max(1000).default(0),
   }),
-  /** The same through the NetworkDirect SPI, polling. */
+  /** The same ping-pong through the NetworkDirect SPI, polling. */
   z.strictObject({ kind: z.literal('nd-ping-pong'), size, link, seconds }),
   /** Ping-pong of RDMA Writes to memory from `allocate()`, detected by polling the memory: half of the round-trip time, in µs. */
   z.strictObject({ kind: z.literal('write-poll'), size: size.min(4), link, seconds }),

@@ -5,7 +5,7 @@ export const valkeyJobSchema = z.strictObject({
   over: z.enum(['RDMA', 'TCP']),
   /** Size in bytes of the value in a request and in its reply. */
   size: z.int().min(1),
-  /** Requests sent at once. The next ones follow when all replies have arrived. */
+  /** Requests sent together. The next ones follow when all replies have arrived. */
   inFlight: z.int().min(1),
   seconds: z.number().min(0.001),
   /** The server's address. */

@@ -10,7 +10,7 @@ import { type ValkeyJob, valkeyJobSchema } from './job.js';
 
 const [role, text = '', port = ''] = process.argv.slice(2);
 const job = valkeyJobSchema.parse(JSON.parse(text));
-/** The software HCA, even if the machine has an RDMA NIC, which is not part of the comparison. */
+/** Selects the software HCA even if the machine has an RDMA NIC, which is not part of the comparison. */
 const kernel = { hca: 'soft' } as const;
 
 if (role === 'server') console.log(JSON.stringify({ port: await serve(job) }));

@@ -1,4 +1,4 @@
-/** Continuous activities of victims besides the bystanders' connection, and their state. */
+/** Continuous activities of victims, in addition to the bystanders' connection, and their state. */
 import { StatusError, statusName } from '../../winverbs/index.js';
 
 /** The state of an activity. */
@@ -13,7 +13,7 @@ export interface ActivityHealth {
 
 export interface Activity {
   readonly health: ActivityHealth;
-  /** Whether it uses the other victim, which must then exist until this has stopped. */
+  /** Whether the activity uses the other victim, which must then exist until the activity has stopped. */
   readonly asks: boolean;
   /** Stops it and releases its objects. */
   stop(): Promise<void>;

@@ -16,7 +16,7 @@ export interface Outcome {
   readonly done: number;
   /** Violations, one sentence each. */
   readonly findings: readonly string[];
-  /** Figures showing that the attack has reached its target. */
+  /** Figures that show that the attack has reached its target. */
   readonly figures: Readonly<Record<string, number>>;
 }
 

@@ -37,7 +37,7 @@ async function completed(side: Side): Promise<void> {
 /** Disconnects, or waits for the peer to do so. */
 async function end(ep: IWVConnectEndpoint, here: boolean): Promise<void> {
   const how = await outcomeName(here ? ep.disconnect() : ep.notifyDisconnect());
-  // If both disconnect at once, one side may receive the other's request.
+  // If both disconnect at the same time, one side may receive the other's request.
   if (how !== (here ? 'SUCCESS' : 'CONNECTION_DISCONNECTED')) {
     throw new Error(`${here ? 'its own' : 'the peer’s'} disconnect ended in ${how}`);
   }
@@ -126,7 +126,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
   };
 }
 
-/** Connects to a partner, several times at once. */
+/** Connects to a partner, several times concurrently. */
 export function askChurn(provider: IWVProvider, from: string, peer: SocketAddress, seed: number): Activity {
   const health = newHealth('connections, requested');
   const random = seeded(seed);

@@ -1,7 +1,7 @@
 /**
- * Attacks on connection management: MADs over UDP to victims that look services up, or connect and disconnect, all the
- * time. The victims are on one host. The first attacker is on another host and sees the MADs that they send to it; the
- * second one is another process of their own host, and gets copies of these MADs.
+ * Attacks on connection management: MADs over UDP to victims that continuously look up services, or connect and disconnect. The victims are
+ * on one host. The first attacker is on another host and sees the MADs that they send to it; the second one is another process of their own
+ * host, and gets copies of these MADs.
  */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';

@@ -1,4 +1,4 @@
-/** The server that peers hoard at: `hoard-victim bytes`. It serves channels and streams, and reports its size. */
+/** The server whose memory peers hoard: `hoard-victim bytes`. It serves channels and streams, and reports its memory use. */
 import { once } from 'node:events';
 import { createChannelServer, createServer } from '../../nd/net/index.js';
 import { collect } from '../helpers/collect.js';

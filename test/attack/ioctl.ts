@@ -1,4 +1,4 @@
-/** A program that sends invalid requests: it may break only its own objects. */
+/** A program that sends invalid requests may break only its own objects. */
 import { ADDRESS } from '../helpers/loopback.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { IoctlProgress, IoctlReport } from './ioctl-program.js';

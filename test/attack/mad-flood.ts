@@ -35,7 +35,7 @@ export interface MadBurst {
   /** Victims' ports for connections and for lookups. */
   readonly churn: readonly number[];
   readonly lookups: number;
-  /** The knowledge of another attacker. */
+  /** What another attacker knows. */
   readonly knowledge: Knowledge;
 }
 

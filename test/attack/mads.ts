@@ -43,7 +43,7 @@ export interface SeenConnection {
   readonly caGuid: string;
 }
 
-/** An attacker's knowledge of victims. */
+/** What an attacker knows about victims. */
 export interface Knowledge {
   readonly requests: readonly SeenRequest[];
   readonly connections: readonly SeenConnection[];

@@ -3,7 +3,7 @@
  * ICRCs assume IPv4 packets of an unconnected UDP socket, with ID 0 and DF.
  */
 
-/** An attacker's knowledge of a queue pair, which is the same as its peer's. */
+/** What an attacker knows about a queue pair, which is as much as its peer knows. */
 export interface Aim {
   readonly qpn: number;
   readonly peerQpn: number;
@@ -21,7 +21,7 @@ export interface Aim {
   readonly foreignKeys: readonly number[];
 }
 
-/** An aim, as serialized for messages between processes. */
+/** An aim, serialized for messages between processes. */
 export interface AimMessage extends Omit<Aim, 'memory'> {
   readonly memory: { readonly address: string; readonly length: number };
 }

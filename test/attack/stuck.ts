@@ -39,7 +39,7 @@ async function runProgram(command: string, args: readonly string[]): Promise<End
   return { how: signal ?? `exit code ${code}`, output, errors };
 }
 
-/** The program's own checks are the verdict: the honest peer's connection lives, and each of its Writes has succeeded. */
+/** The program's own checks decide: the honest peer's connection must exist, and each of its Writes must have succeeded. */
 async function runStuck({ build, count }: Run): Promise<Outcome> {
   const { target, path } = programs[build];
   const made = await runProgram('make', ['--silent', '-j2', '-C', native, target]);

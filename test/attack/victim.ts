@@ -1,6 +1,6 @@
 /**
- * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each replies to its parent's
- * requests, and ends with it. `ND_OPTIONS` has the options of both.
+ * A process that is attacked, or one that is connected to it: `victim job`, with the job in JSON. Each replies to its parent's requests,
+ * and ends with its parent. `ND_OPTIONS` has the options of both.
  */
 import { readFileSync } from 'node:fs';
 import { readCounters } from '../../kernel-bridge/index.js';

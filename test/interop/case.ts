@@ -15,7 +15,10 @@ export interface InteropCase {
   readonly mtu?: number;
   /** Percentage of the guest's packets that netem drops, or another disturbance. */
   readonly loss?: string;
-  /** Set for cases that mostly wait for timers, and may run beside others that keep the machine busy: about how many seconds. */
+  /**
+   * Set for cases that mostly wait for timers, and may run at the same time as others that keep the machine busy: the approximate number of
+   * seconds.
+   */
   readonly waits?: number;
   /** Whether it belongs to the short run. */
   readonly quick?: boolean;
@@ -98,7 +101,7 @@ export async function withNetem(rig: Rig, netem: string, run: () => Promise<void
 export const INWARDS = 'ifb0';
 
 /**
- * Calls `run` while packets from this side are disturbed. The guest does this on reception, because this host's kernel may lack netem.
+ * Calls `run` while packets from this side are disturbed. The guest disturbs them on reception, because this host's kernel may lack netem.
  *
  * @param what - The selected packets, as tc's u32 filter
  * @param but - Packets to leave alone although they are selected

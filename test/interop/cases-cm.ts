@@ -28,7 +28,7 @@ const both = [
   { role: 'server', whose: 'theirs' },
 ] as const;
 
-/** Every message is duplicated, by this side's fault layer or by netem in the guest. */
+/** Every message is duplicated by this side's fault layer or by netem in the guest. */
 const twice = FAMILIES.flatMap((family): InteropCase[] => [
   {
     peer: 'cm-peer.py',

@@ -1,6 +1,6 @@
 /**
- * The order of cases. They run one after another against one guest. Cases that mostly wait for timers run beside the
- * others, in their own namespace with their own guest.
+ * The order of cases. They run one after another against one guest. Cases that mostly wait for timers run at the same time as the others,
+ * in their own namespace with their own guest.
  */
 import { GUEST, type InteropCase } from './case.js';
 import { Rig, type RigOptions } from './rig.js';

@@ -185,7 +185,7 @@ export class Rig {
     return this.guest(guest, command, seconds);
   }
 
-  /** Ends a guest at once, like a power cut. It sends nothing more. */
+  /** Ends a guest immediately, like a power cut. It sends nothing more. */
   async cut(guest: number): Promise<void> {
     await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok();
   }

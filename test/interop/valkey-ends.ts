@@ -113,13 +113,16 @@ export const crashes = (ends: ValkeyEnds): Promise<void> =>
     ends.rig.note('valkey-server has crashed, as it is known to');
   });
 
-/** On a device that has no Write with immediate data, ours says so before it connects. Upstream's client fails. Neither harms the server. */
+/**
+ * On a device without Write with immediate data, our client reports this before it connects. Upstream's client fails. Neither harms the
+ * server.
+ */
 export const refused = (ends: ValkeyEnds): Promise<void> =>
   prepared(ends, async () => {
     const { rig, guest, address } = ends;
     const server = await start(ends);
     const theirs = rig.guest(guest, `rdma-test -h ${address} -p ${VALKEY_PORT}`);
-    // Which of its steps fails first depends on who is faster (docs/reference/interop.md).
+    // Which of its steps fails first depends on which side is faster (docs/reference/interop.md).
     rig.note(await theirs.line(/connect failed|RDMA write failed|read timeout/));
     await theirs.end();
     const ours = clientOf(ends, 'refused');

@@ -52,7 +52,7 @@ async function endedWell(program: Program, ends: readonly number[] = [0]): Promi
   if (!ends.includes(code)) throw program.failure(`ended with exit code ${code}`);
 }
 
-/** Our program as a client of Linux's, which listens on a port; 0: the port cannot be detected. */
+/** Runs our program as a client of Linux's, which listens on a port; 0: the port cannot be detected. */
 export async function asClient(
   rig: Rig,
   device: Device,
@@ -70,7 +70,7 @@ export async function asClient(
   await endedWell(there, ends);
 }
 
-/** Our program as the server. */
+/** Runs our program as the server. */
 export async function asServer(rig: Rig, { theirs, ours, ends }: Meeting): Promise<void> {
   const server = example(rig, ...ours);
   await server.line(/^listening/, TIMEOUT_SECONDS);

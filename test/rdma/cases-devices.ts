@@ -1,4 +1,4 @@
-/** Cases of the devices themselves: events, removal, and several at once. Also the setup of the guests' devices. */
+/** Cases of the devices themselves: events, removal, and several devices at the same time. Also the setup of the guests' devices. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Rig } from '../interop/rig.js';
 import { type Device, HOST, OURS, onDevice, type RdmaCase, rxe, Skipped, siw, THEIRS } from './case.js';
@@ -70,8 +70,8 @@ async function beside(rig: Rig, addresses: readonly string[], wanted: number): P
 }
 
 /**
- * Requests of programs/lacks.ts that a device does not support, and its reported capabilities. All other requests are executed, regardless
- * of their result.
+ * The requests of programs/lacks.ts that a device does not support, and the capabilities that it reports. All other requests are executed,
+ * whatever their result.
  */
 interface Lacks {
   readonly reported: Readonly<Record<string, boolean>>;

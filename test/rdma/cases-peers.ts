@@ -112,7 +112,7 @@ const transfers: readonly Peer[] = [
   perftest('read_lat', 'client', '-s', '3001'),
 ];
 
-/** One connection for each of many queue pairs, at once. */
+/** One connection for each of many queue pairs, all at the same time. */
 const MANY = 200;
 const many: readonly Peer[] = [
   {

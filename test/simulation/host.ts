@@ -18,7 +18,7 @@ export function addressOf(number: number): Gid {
 
 export class SimulatedHost {
   readonly number: number;
-  /** Its vertex in the network. */
+  /** The vertex of the host in the network. */
   readonly vertex: number;
   readonly gid: Gid;
   /** The connection manager; undefined while the host is off. */
@@ -47,7 +47,7 @@ export class SimulatedHost {
     this.cm = createConnectionManager(this.#platform(), { ...cmOptionsSchema.parse({}), ...cm });
   }
 
-  /** Stops the host at once; it sends nothing more. */
+  /** Stops the host immediately. It sends nothing more. */
   crash(): void {
     this.#world.native.crash(this.vertex);
     for (const id of this.timers) this.#world.cancelTimer(id);
@@ -56,7 +56,7 @@ export class SimulatedHost {
     this.cm = undefined;
   }
 
-  /** Its remaining state, as text. */
+  /** The remaining state of the host, as text. */
   leftovers(): string[] {
     if (!this.cm) return [];
     const { connections = 0, timewait = 0, waitingRequests = 0 } = this.cm.counters();

@@ -1,4 +1,4 @@
-/** Many hosts at once: senders to one receiver, all to all, large transfers beside small ones. */
+/** Many hosts at the same time: senders to one receiver, all to all, and large transfers together with small ones. */
 import { bytesOf, demand, jain, mixed, nsPerByte, star } from './parts.js';
 import { scenario, whole } from './scenario.js';
 import type { World } from './world.js';

@@ -1,4 +1,4 @@
-/** A file's cache of IOCTL outputs. The kernel is queried once, and again as soon as the output may be stale. */
+/** Tests a file's cache of IOCTL outputs. The kernel is queried once, and again as soon as the output may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AnswerCache } from '../../kernel-bridge/door/soft/caches.js';

@@ -1,6 +1,6 @@
 /**
- * docs/internals/bounds.md lists every frame, message, packet and IOCTL, with the limit of resources that a peer can make a process keep,
- * and with existing tests.
+ * docs/internals/bounds.md lists every frame, message, packet and IOCTL, with the limit of the resources that a peer can make a process
+ * keep, and with tests that exist.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';

@@ -1,4 +1,4 @@
-/** Strangers that request connections and do not complete them: their share, and what remains for other peers. */
+/** Tests strangers that request connections and do not complete them: their share, and what remains for other peers. */
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

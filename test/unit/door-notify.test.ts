@@ -15,7 +15,7 @@ const none = (): void => {};
 const u32 = (...values: number[]): Uint8Array => new Uint8Array(new Uint32Array(values).buffer);
 const words = (bytes: Uint8Array): number[] => [...new Uint32Array(bytes.slice().buffer)];
 
-/** A QP in ERROR and its CQ. Every posted Receive completes at once, flushed. */
+/** A QP in ERROR and its CQ. Every posted Receive completes immediately, flushed. */
 class Queues {
   readonly cq: number;
   readonly #cqWords: Int32Array;
@@ -35,7 +35,7 @@ class Queues {
     this.#qp = qp;
   }
 
-  /** Posts one Receive, which completes at once. */
+  /** Posts one Receive, which completes immediately. */
   completeOne(): void {
     Atomics.add(this.#qpWords, abi.qpReceiveProducer, 1);
     addon.doorbell[0] = this.#qp;

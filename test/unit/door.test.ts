@@ -300,7 +300,7 @@ door('refused options end the thread that was started during the check', async (
   };
   assert.throws(() => new SoftKernel(refuse), /these options are refused/);
   const [thread] = await started;
-  // It does not wait for options that never come.
+  // The door does not wait for options that never arrive.
   await once(thread, 'exit');
 });
 

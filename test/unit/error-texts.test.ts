@@ -1,5 +1,5 @@
 /**
- * Texts of errors in the sources follow the form "`parameter` must be expected; got actual", and avoid wordings that readers stumble over.
+ * Texts of errors in the sources follow the form "`parameter` must be expected; got actual", and avoid wordings that are hard to read.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

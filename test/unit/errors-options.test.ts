@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const options = (value: unknown): unknown => resolveKernelOptions(value as never, {});
 const ND_OPTIONS = (json: string): unknown => resolveKernelOptions(undefined, { ND_OPTIONS: json });
 
-/** The text that the engine has for invalid JSON. */
+/** The text that the JavaScript engine uses for invalid JSON. */
 function jsonError(json: string): string {
   try {
     JSON.parse(json);
@@ -379,9 +379,9 @@ test('each environment variable has a row', () => {
   const documented = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name!);
   /** Any value of ND_DEBUG prints stack traces, any token is one, and libuv reads UV_THREADPOOL_SIZE. */
   const others = ['ND_DEBUG', 'ND_CONFORMANCE_TOKEN', 'UV_THREADPOOL_SIZE'];
-  // It is loaded on hosts with RDMA devices only, as the other addon is.
+  // The addon for real HCAs is loaded like the other addon, but only on hosts with RDMA devices.
   others.push('NETWORKDIRECT_VERBS_ADDON');
-  // It is read on Windows only (test/windows/nd/vendor-choice).
+  // The variable is only read on Windows (test/windows/nd/vendor-choice).
   others.push('NETWORKDIRECT_ND_PROVIDERS');
   assert.ok(found.length > 2 && documented.length > 4);
   for (const name of [...found, ...documented]) assert.ok(name in variables || others.includes(name), name);

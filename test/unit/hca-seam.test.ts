@@ -160,7 +160,7 @@ test('a GUID or address that both HCAs have belongs to the first', () => {
     [secondAddress],
   );
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, ethGuid);
-  // When the first HCA releases it, it belongs to the second.
+  // When the first HCA releases the address, it belongs to the second.
   other.rig.network.list = other.rig.network.list.filter(({ name }) => name !== 'eth0');
   other.rig.kernel.ports.refresh(true);
   assert.is(other.rig.kernel.ports.ofGid(gidOfAddress('192.0.2.2'))!.guid, secondGuid);
@@ -267,7 +267,7 @@ test('an HCA may fail as a whole: all of its devices fail permanently, and no ot
   expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
   expect(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id: theirs })), Status.SUCCESS);
-  // It does not recover after all users have closed it.
+  // The HCA does not recover after all users have closed it.
   const open = { guid: secondGuid };
   const { status } =
     rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode(open), s.WvIoDeviceOpen.size).answer ?? {};

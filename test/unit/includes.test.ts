@@ -80,7 +80,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'engine/base/carryless.h': 'the auxiliary vector with the features of an ARM CPU',
 };
 
-/** The first line of each kind that is only permitted in folders for one OS. */
+/** The first line of each kind of code that is only permitted in folders for one OS. */
 function systemLines(file: string, text: string): string[] {
   if (systemFolders.some((folder) => file.startsWith(folder))) return [];
   return SYSTEM.flatMap((pattern) => pattern.exec(text)?.[0].trim() ?? []);

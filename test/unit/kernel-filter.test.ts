@@ -267,7 +267,7 @@ test('K5, K6: a removed interface returns FILE_FORCED_CLOSED, its objects can st
   expect(rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device })), Status.FILE_FORCED_CLOSED);
   expect(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid })), Status.NO_SUCH_DEVICE);
   assert.ok(rig.device(lo));
-  // It is added again, as a new device with the same GUID, while the old instance is still open.
+  // The device is added again, as a new device with the same GUID, while the old instance is still open.
   rig.network.list.push(eth);
   rig.kernel.ports.refresh(true);
   assert.ok(rig.device());

@@ -37,8 +37,8 @@ interface Write {
 }
 
 /**
- * Two sides of a stream whose Writes are executed at once and completed later. `direct` returns `placed`; undefined: the queue pair has no
- * `direct`.
+ * Two sides of a stream whose Writes are executed immediately and completed later. `direct` returns `placed`; undefined: the queue pair has
+ * no `direct`.
  */
 function pair(
   bytes: number,

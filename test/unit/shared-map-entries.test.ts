@@ -225,7 +225,7 @@ test('an entry that would end beyond the heap is not found', () => {
   const slot = words.findIndex(
     (word, at) => at >= HEAD_BYTES / 4 && at < heap && at % 4 === Slot.TAG && word !== 0,
   );
-  // The last two of its four units.
+  // The last two of the entry's four units.
   const last = geometry.units - 2;
   words.copyWithin(heap + last * 4, heap, heap + 8);
   words[slot - Slot.TAG + Slot.OFFSET] = last;

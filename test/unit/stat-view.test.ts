@@ -324,7 +324,7 @@ test('processes are only sampled while a page is open', async () => {
   first.close();
   second.close();
   await Promise.all([first.heard.end(), second.heard.end()]);
-  // The server is notified of these ends a little later. After that nothing must arrive, so the test can only wait for some time.
+  // The server is notified of these ends a little later. After that nothing may arrive, so the test can only wait for some time.
   for (let last = ''; last !== 'quiet'; ) {
     const more = new Promise<string>((resolve) => {
       seen = () => resolve('asked');

@@ -62,7 +62,7 @@ test('input, output and status are the same as with the soft kernel', async () =
   for (const [i, request] of requests.entries()) {
     const { code, input, outputLength, status, output } = request;
     const where = `request ${i}, ${ioctlName(code)}`;
-    // Half of the overlapped requests pend first.
+    // Half of the overlapped requests first become pending.
     const wait = request.overlapped && i % 2 === 1;
     standin.script(code, status, output, wait);
     const reply = await send(files[request.door], request, wait);

@@ -260,7 +260,7 @@ async function attempt(run: () => unknown): Promise<void> {
   try {
     await run();
   } catch {
-    // As expected.
+    // The run fails, as expected.
   }
 }
 

@@ -399,7 +399,7 @@ clean('posting and polling allocate nothing', async () => {
     }
   };
   const rounds = 2000;
-  // Until V8 has compiled it.
+  // Repeats the round until V8 has compiled it.
   run(5 * rounds);
   let least = Number.POSITIVE_INFINITY;
   // Code that V8 compiles meanwhile is also in its heap.

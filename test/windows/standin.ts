@@ -93,7 +93,7 @@ export class Standin {
   }
 }
 
-/** Returns the status in which a call or its promise ends. */
+/** Returns the status with which a call or its promise ends. */
 export async function statusOf(run: () => unknown): Promise<number> {
   return outcome(Promise.resolve().then(run));
 }

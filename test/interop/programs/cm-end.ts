@@ -1,4 +1,4 @@
-/** Both sides disconnect at once, and one side no longer responds. */
+/** Behaviours in which both sides disconnect at the same time, or one side no longer responds. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
@@ -10,7 +10,7 @@ const CROSSINGS = 20;
 const TRIES = 300;
 /** Our response timeout, code 20. */
 const RESPONSE_TIMEOUT_MS = 4295;
-/** Connections one after another. */
+/** The number of connections, one after another. */
 const SEQUENCE = 200;
 /**
  * The guest's DREQ is delayed by 20 ms. Ours is sent at varying times within that delay, because the guest needs some time to begin.

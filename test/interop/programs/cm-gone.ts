@@ -86,7 +86,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   assert.equal(wcName((await busy.queue.any()).status), 'FLUSHED');
   for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
   await accepting;
-  // For a connection that has already ended, no message is sent.
+  // No message is sent for a connection that has already ended.
   assert.equal(await outcome(idle.endpoint.disconnect()), Status.SUCCESS);
 }
 

@@ -171,7 +171,7 @@ class Service implements Disposable {
   }
 }
 
-/** The guest connects, and our replies are lost. The guest's timeouts are seconds long, so all replies are lost at once. */
+/** The guest connects, and our replies are lost. The guest's timeouts are seconds long, so all replies are lost in the same run. */
 export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -204,7 +204,7 @@ export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** The guest connects, and its messages are lost. Its timeouts are seconds long, so all messages are lost at once. */
+/** The guest connects, and its messages are lost. Its timeouts are seconds long, so all messages are lost in the same run. */
 export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);

@@ -1,4 +1,4 @@
-/** mckey: members of a multicast group: one sends messages, and the others receive them. */
+/** mckey: members of a multicast group. One sends messages, and the others receive them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { Command } from 'commander';
 import * as z from 'zod';

@@ -104,7 +104,7 @@ class Link {
     this.qp.send('send', this.outgoing.sge(), SIGNALED);
   }
 
-  /** Waits for the peer's message, which completions of own sends may precede. Returns undefined if the connection has ended. */
+  /** Waits for the peer's message. Completions of this side's sends may precede it. Returns undefined if the connection has ended. */
   async heard(): Promise<Advert | undefined> {
     for (;;) {
       const { context, status, length } = await this.queue.any();
@@ -121,7 +121,7 @@ class Link {
     }
   }
 
-  /** Waits for the completion of an own request. */
+  /** Waits for the completion of a request of this side. */
   async done(context: string): Promise<void> {
     while ((await this.queue.next()).context !== context);
   }

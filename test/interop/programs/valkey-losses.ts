@@ -1,6 +1,6 @@
 /**
  * Clients of a Valkey server that lose their connection, because the server is killed, ends it, or uses requests that the HCA does not
- * support. Also many clients at once.
+ * support. Also many clients at the same time.
  */
 import { once } from 'node:events';
 import { connectValkey } from '../../../examples/valkey/connect.js';
@@ -15,7 +15,7 @@ const small = { receiveBytes: 65_536, sendBytes: 65_536 };
 const clientsOf = async (valkey: Valkey): Promise<number> =>
   Number(/connected_clients:(\d+)/.exec(String(await valkey.call('INFO', 'clients')))?.[1]);
 
-/** A hundred clients connect at once and increment a common counter. */
+/** A hundred clients connect at the same time and increment a common counter. */
 export async function manyClients(target: Target): Promise<void> {
   using judge = await openValkey(target);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => openValkey(target, small)));
@@ -34,7 +34,7 @@ export async function manyClients(target: Target): Promise<void> {
   console.log(`${CLIENTS} clients at once`);
 }
 
-/** Options for reconnecting: at once, as often as needed, and with the commands that have no reply yet. */
+/** Options for reconnecting: immediately, as often as needed, and with the commands that have no reply yet. */
 const comesBack = { retryStrategy: () => 200, maxRetriesPerRequest: null };
 
 /** Works while the server is killed and restarted, until a round has started and ended on the new connection. */

@@ -72,7 +72,7 @@ const ALONE = 3000;
  */
 const MOST_HELD = RECEIVE_BYTES + 65_536;
 
-/** Sends as many commands as a monitor is to see. */
+/** Sends as many commands as a monitor must report. */
 async function flood(valkey: Valkey): Promise<void> {
   for (let n = 0; n < ALONE; n += 1) await valkey.call('SET', `flood:${n}`, textOf(n));
   await inOnePipeline(valkey, FLOOD - ALONE, (n) => ['SET', `flood:${ALONE + n}`, textOf(ALONE + n)]);

@@ -7,7 +7,7 @@ import { type GuestRequest, type Hosts, Ibv, IbvWc, type Pair, pattern } from '.
 
 const MOST = 8 << 20;
 const SIZES = [0, 1, 1024, 1025, 4096, 65_537, (1 << 20) + 3, MOST];
-/** Number of requests that are posted at once. */
+/** Number of requests that are posted together. */
 const MANY = 32;
 const DISTANCE = 65_536 + 512;
 const PIECE = 65_537;
@@ -64,7 +64,7 @@ async function theirsOfSize(hosts: Hosts, pair: Pair, size: number): Promise<voi
   await same(`READ of ${size} bytes`, hosts.crc(0, size), crc(6));
 }
 
-/** Many of our requests at once, with reads among writes, so that the read depth delays some. */
+/** Posts many of our requests together, with reads among writes, so that the read depth delays some. */
 async function manyOfOurs(hosts: Hosts, pair: Pair): Promise<void> {
   const { qp, queue, memory, remote } = pair;
   for (let i = 0; i < MANY; i += 1) {

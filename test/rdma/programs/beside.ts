@@ -1,6 +1,6 @@
 /**
  * All HCAs of a guest in one process: `beside ADDRESS…`. It has a listener on all addresses and a connection at each address, and sends
- * messages in both directions on all of them at once. Prints a line of JSON: the kind of device of each address.
+ * messages in both directions on all of them at the same time. Prints a line of JSON: the kind of device of each address.
  */
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { ListenerWv } from '../../../nd/cli/sides/winverbs-side.js';

@@ -270,7 +270,7 @@ void Flows::onSendCompletion(Endpoint& e, const uint32_t* cqe) {
   Half& half = *e.out;
   const uint32_t wqe = cqe[kCqeWqe], status = cqe[kCqeStatus];
   half.progressAt = s_.agenda.now;
-  // Its completion also completes the unsignaled requests before it.
+  // The completion of a request also completes the unsignaled requests before it.
   while (!half.outstanding.empty() && half.outstanding.front().wqe != wqe && !half.failed) {
     check(half, half.outstanding.front());
     half.outstanding.pop_front();

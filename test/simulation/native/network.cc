@@ -53,7 +53,8 @@ uint32_t Network::addLink(uint32_t a, uint32_t b) {
   return uint32_t(ports.size() / 2 - 1);
 }
 
-// A search from each host: a port leads to the host if its other end is nearer. Hosts do not forward packets.
+// Searches from each host. A port leads to the host if the port's other end is nearer to it. Hosts do not forward
+// packets.
 void Network::findRoutes() {
   for (Vertex& v : vertexes_) v.routes.assign(v.host ? 0 : vertexes_.size(), {});
   for (uint32_t target = 0; target < vertexes_.size(); target++) {

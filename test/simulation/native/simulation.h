@@ -1,4 +1,4 @@
-// A simulation of hosts on a network in virtual time. It reports events to connection management.
+// A simulation of hosts on a network in virtual time, which reports events to connection management.
 #pragma once
 #include <deque>
 #include <memory>

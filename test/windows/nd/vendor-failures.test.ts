@@ -174,7 +174,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     const host = openHost();
     const [a, b] = [openSide(host), openSide(host)];
     const request = host.listening.request(b);
-    // It ends when the sides are released.
+    // The Connect ends when the sides are released.
     errorOf(() => a.connect(host.listening.address));
     await request;
     return { host, a, b };

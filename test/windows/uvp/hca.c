@@ -50,7 +50,7 @@ static void fire(Cq *cq) {
 void arm_cq(Cq *cq, u32 count, int solicited_only) {
   cq->armed = count;
   cq->solicited_only = solicited_only;
-  /* Like hardware, includes completions since the last poll. */
+  /* Like hardware, this includes completions since the last poll. */
   if (cq->count >= count && !solicited_only) fire(cq);
 }
 
@@ -147,7 +147,7 @@ static Qp *qp_of(u32 qpn) {
   return NULL;
 }
 
-/* The request must wait for a Receive. */
+/* The request has to wait for a Receive. */
 enum { WAIT = -1 };
 
 static int deliver(Qp *from, Qp *to, Send *send, const u8 *bytes, u64 length, u32 type) {
@@ -227,7 +227,7 @@ static int execute(Qp *qp, Send *send) {
   int result;
   if (!(send->wr.send_opt & INLINE) && !may(qp, send->sges, send->wr.num_ds, write ? AC_LOCAL_WRITE : 0)) return WCS_LOCAL_PROTECTION;
   if (datagram) {
-    /* Lost if no queue pair has the QPN, the Q_Key and a Receive. */
+    /* The datagram is lost if no queue pair has the QPN, the Q_Key and a Receive. */
     if (!peer || peer->var.other != _byteswap_ulong(send->wr.wr.ud.remote_qkey) || peer->var.state < RTR || peer->var.state == ERRORED)
       return WCS_SUCCESS;
   } else if (!peer || peer->var.state < RTR) return WAIT;

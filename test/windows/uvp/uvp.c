@@ -370,7 +370,7 @@ static void unlink_qp(Qp *qp) {
     }
   drop_sends(qp);
   drop_receives(&qp->receives);
-  /* Like hardware, removes its completions. */
+  /* Like hardware, removes the completions of the queue pair. */
   for (int i = 0; i < 2; i++) {
     Cq *cq = i ? qp->receive_cq : qp->send_cq;
     u32 kept = 0;
@@ -486,7 +486,7 @@ static Send *copy_send(Qp *qp, const ib_send_wr_t *wr) {
     memcpy(send->sges, wr->ds_array, wr->num_ds * sizeof *send->sges);
     return send;
   }
-  /* From now on `num_ds` is the number of bytes. */
+  /* From here on, `num_ds` is the number of bytes. */
   for (u32 i = 0; i < wr->num_ds; to += wr->ds_array[i++].length)
     memcpy(to, (void *)(ULONG_PTR)wr->ds_array[i].vaddr, wr->ds_array[i].length);
   send->wr.num_ds = (u32)(to - send->bytes);

@@ -118,7 +118,7 @@ void CompletionQueue::cancelAll() {
 
 void CompletionQueue::released() {
   cancelAll();
-  // The entries cannot be taken any more, and refer to queue pairs that refer to this queue.
+  // The entries can no longer be consumed, and refer to queue pairs that refer to this queue.
   entries_.clear();
 }
 

@@ -129,7 +129,7 @@ HRESULT Connector::Accept(IUnknown* queuePair, ULONG inbound, ULONG outbound, co
   const HRESULT pending = wait(*this, overlapped);
   establishing_ = overlapped;
   state_ = State::Accepting;
-  // It can send from now on, too. This frame precedes all that it sends.
+  // The peer can send from now on, too. This frame precedes everything that it sends.
   sendToPeer(FrameKind::Reply, data, dataBytes);
   pair->connect({peer_.process, peersQueuePair_}, ownInbound_, ownOutbound_);
   return pending;
@@ -509,7 +509,7 @@ void Listener::match() {
     const Waiting first = std::move(waiting_.front());
     waiting_.pop_front();
     if (first.connector->state() != Connector::State::Queued) {
-      // It was released meanwhile.
+      // The connector was released meanwhile.
       finish(*this, first.overlapped, CANCELED);
       continue;
     }

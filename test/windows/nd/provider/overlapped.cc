@@ -61,7 +61,7 @@ File::~File() {
 }
 
 void File::deliver(OVERLAPPED* overlapped, bool success) const {
-  // The byte is written after the read was issued. Otherwise the read would complete at once, without a packet.
+  // The byte is written after the read was issued. Otherwise the read would complete immediately, without a packet.
   static char sink;
   if (ReadFile(reading_, &sink, 1, nullptr, overlapped) || GetLastError() != ERROR_IO_PENDING) {
     violation("the overlapped file is not as it was made (error %lu)", GetLastError());
