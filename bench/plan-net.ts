@@ -22,7 +22,7 @@ import {
 const FILE_MIB = 1024;
 const STREAM_MIB = 512;
 const LEAST_MIB = 16;
-/** A warm-up long enough for V8 to compile the code of requests, even beside a busy loop. */
+/** A warm-up long enough for V8 to compile the code of requests, even together with a busy loop. */
 const WARM_UP = 20_000;
 /** Live objects of the program, because a heap of this size is collected less often. */
 const LIVE_MIB = 20;

@@ -120,7 +120,7 @@ function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'provider-calls') return missingProviderCalls();
   if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingPackage('zeromq');
   if (contestant.by === 'map') return missingStore(contestant.job.over);
-  // It uses the same fake of rdma-core as the C++ program.
+  // The job uses the same fake of rdma-core as the C++ program.
   if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
     return missingNative({ program: 'verbs' });
   return contestant.by === 'native' ? missingNative(contestant.job) : undefined;

@@ -133,7 +133,7 @@ if [ -d "$packages/linux-x64-musl" ]; then
   (cd "$app" && npm install "${for_musl[@]}" >/dev/null && npm install --no-save --prefix "$fresh/bun" @oven/bun-linux-x64-musl-baseline@1.4.5 "${for_musl[@]}" >/dev/null)
   [ "$(ls "$app/node_modules/@networkdirect")" = linux-x64-musl ] || fail "npm must install only the addons for musl."
   bun=$fresh/bun/node_modules/@oven/bun-linux-x64-musl-baseline/bin
-  # It is linked with a libstdc++ as in Alpine.
+  # The addon is linked with a libstdc++ as in Alpine.
   musl=$(scripts/install-musl-compiler.sh)
   "$musl" -shared -nodefaultlibs -o "$bun/libstdc++.so.6" -Wl,--whole-archive -lstdc++ -Wl,--no-whole-archive -lc -lgcc -lgcc_eh
   ln -s /lib/ld-musl-x86_64.so.1 "$bun/libc.musl-x86_64.so.1"

@@ -99,7 +99,7 @@ export async function packCode(dist, target, entries, programs, left) {
     generatedCode: { preset: 'es2015', symbols: false },
     hoistTransitiveImports: false,
     sourcemap: true,
-    // As if the package contained the sources.
+    // The map refers to the sources as if the package contained them.
     sourcemapPathTransform: (source, map) =>
       relative(dirname(map), join(target, relative(dist, resolve(dirname(map), source)))),
     entryFileNames: '[name]',

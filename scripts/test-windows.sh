@@ -136,7 +136,7 @@ through='' provider=()
 run() {
   local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good limit=400 variables=() output=$WINEPREFIX.output failing expected
   variables=("${provider[@]}")
-  # 50 processes that own the port are killed, once.
+  # Only one run of this test kills 50 processes that own the port.
   if [ "$2" = windows/hosts.test.js ] && [ "$quick" = 0 ] && [ "$version" = "${nodes[-1]}" ]; then
     variables+=(ND_WINDOWS_KILLS=50)
     limit=900

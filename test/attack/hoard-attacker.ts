@@ -44,7 +44,7 @@ interface Way {
 }
 
 const request = (id: number, order: string): Buffer => frameOf(REQUEST, { id, payload: Buffer.from(order) });
-/** As many frames as fit in a slot. */
+/** Returns as many frames as fit in a slot. */
 const many = (n: number, one: (id: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: 20 }, (_, k) => one(20 * n + k)));
 const long = (type: number, id: number, peer: RawPeer, length: number): Buffer =>

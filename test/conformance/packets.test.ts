@@ -1,4 +1,4 @@
-/** Our own provider follows the rules of both versions without direct access: conformance-ways.ts. */
+/** Our own provider follows the rules of both versions without direct access. See conformance-ways.ts. */
 import { test } from 'uvu';
 import { spiVersions } from '../../nd/conformance/index.js';
 import { passesByWay } from '../helpers/conformance-ways.js';

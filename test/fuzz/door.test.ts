@@ -1,6 +1,6 @@
 /**
  * Every IOCTL with invalid bytes, through the real channel to the real kernel. Inputs are valid requests with changed bytes, and random or
- * truncated buffers of any length that contain ids of live objects. Each request ends in a known status, no output is longer than
+ * truncated buffers of any length that contain ids of live objects. Each request completes with a known status, no output is longer than
  * requested, the HCA never gets memory that is not pinned, and valid requests still work.
  */
 import fc from 'fast-check';

@@ -173,7 +173,7 @@ export class Datagrams extends Requests {
     const ud = pick(this.uds, a);
     if (ud === undefined) return;
     const group = pick(GROUPS, b)!;
-    // It may receive datagrams as soon as the call begins.
+    // The queue pair may receive datagrams as soon as the call begins.
     ud.heard.add(group);
     const expected = ud.groups.has(group) ? Status.ADDRESS_ALREADY_EXISTS : Status.SUCCESS;
     if (!(await this.groupCall('attachMulticast', ud, expected, () => ud.real.attachMulticast(group))))

@@ -21,7 +21,7 @@ import { nodeOf, programOf, root } from './tools.js';
 const LONGEST_MS = 120_000;
 /** The time limit of compiling the addons. */
 const LONGEST_BUILD_MS = 900_000;
-/** How much of a failed command's output is shown: the last lines, and the characters of each. */
+/** The part of a failed command's output that is shown: the number of last lines, and of characters of each. */
 const SHOWN = { lines: 20, characters: 300 };
 
 /** How packages get into the folder. */

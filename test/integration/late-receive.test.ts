@@ -1,4 +1,4 @@
-// A Receive that is posted late, with default options on both links. The Send is delivered once the Receive is posted, and ends in
+// A Receive that is posted late, with default options on both links. The Send is delivered once the Receive is posted, and fails with
 // IO_TIMEOUT without one. The delay is printed. It is not compared with a limit, but packets are counted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';

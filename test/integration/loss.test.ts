@@ -132,7 +132,7 @@ for (const seed of [1, 2]) {
       const active = await client.call('trafficRun', { as: 'traffic' });
       await client.call('setFaults', { faults: {} });
       const passive = await serving;
-      /** Whether the side has exhausted its retries. Then, and only then, its oldest request ends in TIMEOUT. */
+      /** Whether the side has exhausted its retries. Then, and only then, its oldest request fails with TIMEOUT. */
       const spent = async (peer: Peer): Promise<boolean> => {
         const { hca } = await peer.counters();
         if (hca!.retry_exceeded_err === 0) return false;

@@ -100,7 +100,7 @@ run(title('requests statistics: it gets none, and this user gets all'), async ()
 });
 
 run(title('has a process: nd stat reports that it cannot be observed'), async () => {
-  // It owns names of its own user's slots, like a process with an HCA.
+  // The other user's process owns names of its own user's slots, like a process with an HCA.
   const stranger = await Stranger.holding([`networkdirect/65534/${DIALECT}/slot/0`]);
   assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);
   assert.match((await runNd('stat')).stdout, 'No process of this user uses the software HCA.');

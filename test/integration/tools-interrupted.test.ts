@@ -253,7 +253,7 @@ test('top runs until it is stopped', async () => {
   assert.is((await interrupt(top)).code, 0);
 });
 
-/** These exit at once on their own and have no exit code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
+/** These commands exit on their own without delay and have no exit code for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
 test('every command has its test here; its help, the README and the docs document its exit status', async () => {

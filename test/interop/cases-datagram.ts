@@ -170,8 +170,8 @@ function mckey(): InteropCase[] {
     return all;
   };
   /**
-   * Restarts a sender in the guest until all members have received their messages. mckey sends all messages at once, and rxe in a slow
-   * guest (Linux 6.12) may only put some of them on the link.
+   * Restarts a sender in the guest until all members have received their messages. mckey sends all messages without a pause, and rxe in a
+   * slow guest (Linux 6.12) may only put some of them on the link.
    */
   const sendThere = async (rig: Rig, all: readonly Program[]): Promise<void> => {
     let complete = false;

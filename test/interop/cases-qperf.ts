@@ -1,4 +1,4 @@
-/** Cases of qperf's RC tests. It only connects by rdma_cm over IPv4, because its own handshake has LIDs but no GIDs. */
+/** Cases of qperf's RC tests. qperf only connects by rdma_cm over IPv4, because its own handshake has LIDs but no GIDs. */
 
 import { bothEnd, GUEST, HERE, type InteropCase } from './case.js';
 import { TEST_NAMES, TESTS, type TestName } from './programs/qperf-meeting.js';

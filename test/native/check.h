@@ -34,7 +34,7 @@ struct Registration {
   Registration(const char* name, void (*run)()) { tests().push_back({name, run}); }
 };
 
-// Not inlined: the thousands of checks are quicker to compile as calls.
+// Not inlined, because the thousands of checks compile faster as calls.
 [[gnu::noinline]] inline bool report(bool ok, const char* what, const char* file, int line, long long a = 0,
                                      long long b = 0, bool values = false) {
   checks++;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-// Allocated bytes; 0 where the OS does not report them.
+// Returns the number of allocated bytes; 0 if the OS does not report it.
 uint64_t heapBytes() {
 #if defined(__SANITIZE_ADDRESS__)
   return __sanitizer_get_current_allocated_bytes();

@@ -125,7 +125,7 @@ TEST(local_atomics_immediate_and_protection) {
   CHECK_EQ(w.qb.state(), kQpsError);
 }
 
-// A full ring stops the sender in both directions at once, and loses nothing.
+// A full ring stops the senders of both directions at the same time, and loses nothing.
 TEST(local_ring_full_is_back_pressure) {
   constexpr uint32_t kCount = 30, kBytes = 128u << 10;
   QpShape shape;

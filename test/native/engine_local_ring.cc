@@ -1,5 +1,5 @@
-// Tests of the ring between two processes: wrapping, full, empty, invalid counters, and a peer that writes anything
-// anywhere in the segment.
+// Tests of the ring between two processes: wrapping, full, empty, invalid counters, and a peer that writes arbitrary
+// bytes anywhere in the segment.
 #include "local_world.h"
 
 using namespace world;

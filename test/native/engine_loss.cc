@@ -317,7 +317,7 @@ TEST(peer_process_gone) {
   const uint64_t ended = w.clock.time;
   w.a->link.gone = {2};
   w.pump();
-  CHECK_EQ(w.clock.time, ended);  // at once: no timer was waited for
+  CHECK_EQ(w.clock.time, ended);  // immediately, without waiting for a timer
   const auto done = qa.sendCq.drain();
   if (!CHECK_EQ(done.size(), 2u)) return;
   CHECK_EQ(done[0].status, kWcTimeoutRetry);

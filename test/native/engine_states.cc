@@ -17,7 +17,7 @@ static QpShape shapeOf(uint32_t type) {
   return s;
 }
 
-// Brings a fresh QP into a state with legal steps. RC has no send queue error: there a failed send ends in ERROR.
+// Brings a fresh QP into a state with legal steps. RC has no send queue error, so a failed send moves the QP to ERROR.
 static void into(TestQp& qp, Node& peer, uint32_t state) {
   if (state == kQpsReset) return;
   if (state == kQpsError) {

@@ -1,7 +1,7 @@
-// A process of this user that owns its slot and sends anything: frames of every kind on the connections of slots, and
-// any words in the memory that it shares with this process. The process may end its own pair and its own connection. A
-// bystander's connection, memory that the process has no right to, and descriptors are unaffected. `host_hostile [seed
-// [frames]]` repeats a run.
+// Tests a process of this user that owns its slot and sends arbitrary data: frames of every kind on the connections of
+// slots, and any words in the memory that it shares with this process. The process may end its own pair and its own
+// connection. A bystander's connection, memory that the process has no right to, and descriptors are unaffected.
+// `host_hostile [seed [frames]]` repeats a run.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -28,8 +28,8 @@ constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket),
 
 UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
-// Not while the engine's thread is working, because it may have opened one. Sockets of the network come and go with the
-// traffic (peer_socket.h).
+// Counts open descriptors, but not while the engine's thread is working, because it may have opened one. Sockets of the
+// network are not counted, because they come and go with the traffic (peer_socket.h).
 int descriptors() {
   const auto hold = hca().engine()->hold();
   int n = 0;

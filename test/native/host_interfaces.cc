@@ -76,11 +76,11 @@ void testIdentity() {
   // same number.
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 1", "net:[4026532254]"));
   HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 2", "net:[4026532253]"));
-  // Without a machine id, or without a namespace's number.
+  // Tests a missing machine id, and a missing number of the namespace.
   HOST_CHECK(hostIdentityOf("", "boot 1", own) != hostIdentityOf("", "boot 2", own));
   for (const char* nothing : {"", "net:[", "net:[x]"})
     HOST_CHECK(hostIdentityOf("m1", "boot 1", nothing) != hostIdentityOf("m1", "boot 2", nothing));
-  // For this process: it is in its own network.
+  // The identity of this process, which is in its own network.
   HOST_CHECK(!hostIdentity().empty() && hostIdentity() == hostIdentity());
 }
 

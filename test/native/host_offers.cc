@@ -15,7 +15,7 @@ using namespace hosttest;
 
 namespace {
 
-// Not while the engine's thread is working, because it may have opened one.
+// Counts open descriptors, but not while the engine's thread is working, because it may have opened one.
 int descriptors() {
   const auto hold = hca().engine()->hold();
   int n = 0;

@@ -129,7 +129,7 @@ void behindOther() {
     opener.join();
     HOST_CHECK(host.wireState() == (finishes ? Host::WireState::kOpen : Host::WireState::kHeld));
     HOST_CHECK(host.wireProblem().empty() == finishes && socketsOnPort() == before + (finishes ? 2 : 0));
-    HOST_CHECK(host.openWire() == Status::kSuccess);  // at once: it is tried only once
+    HOST_CHECK(host.openWire() == Status::kSuccess);  // immediately, because it is tried only once
     host.stop();
   }
 }

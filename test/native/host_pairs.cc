@@ -50,7 +50,7 @@ void pairsComeUp() {
 void optionWire() {
   const uint64_t up = hostCounter("local_link_pairs_up");
   Side side;
-  // As connection management does when the peer's REQ or REP announces the wire.
+  // Opens the wire, as connection management does when the peer's REQ or REP announces it.
   HOST_CHECK(hca().host().openWire() == Status::kSuccess);
   Peer peer("wire");
   peer.connect(side, kRest);

@@ -128,7 +128,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   poller.join();
   owner.poll();
   HOST_CHECK(owner.mads == 1);
-  // From then on the peer finds the new owner.
+  // From then on, the peer finds the new owner.
   std::thread answering([&] {  // whose block it is
     while (!claimed) owner.poll();
   });

@@ -1,4 +1,4 @@
-// The order of an interop run: every case runs once, and waiting cases run beside working ones.
+// The order of an interop run: every case runs once, and waiting cases run at the same time as working ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InteropCase } from '../interop/case.js';

@@ -14,7 +14,7 @@ import { ask, scene } from '../helpers/endpoint-scene.js';
 import { expect } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
-/** Status and next state by state and request. Missing entries end in INVALID_DEVICE_STATE without effect. */
+/** Status and next state by state and request. Missing entries fail with INVALID_DEVICE_STATE and have no effect. */
 const expectedRequests: Record<
   EndpointState,
   Partial<Record<EndpointRequest, [status: number, next: EndpointState]>>

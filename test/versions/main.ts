@@ -103,7 +103,7 @@ async function connects(layer: Layer, server: Peer, client: Peer, port?: number)
   await listener.release();
 }
 
-/** A connection between versions on one host ends at once, with a status. */
+/** A connection between versions on one host ends immediately, with a status. */
 async function isRefused(layer: Layer, server: Peer, client: Peer): Promise<void> {
   const listener = await server.listen(layer, LOOPBACK);
   const call = {

@@ -235,7 +235,7 @@ clean('only memory that cannot be detached is registered', async () => {
   const region = pd.registerMemory(memory, WvAccess.LOCAL_WRITE);
   assert.is(region.address % 4096, 0);
   assert.ok(memory.every((byte) => byte === 0));
-  // These fail or copy the memory, but do not detach it.
+  // These calls fail or copy the memory, but do not detach it.
   const stream = new ReadableStream({
     type: 'bytes',
     pull: (controller) => controller.byobRequest?.respond(1),

@@ -116,7 +116,8 @@ export async function rejectionLost(hosts: CmHosts): Promise<void> {
 }
 
 /**
- * A reply without confirmation: accept() ends in IO_TIMEOUT after all retransmissions and not before, and the queue pair ends in ERROR.
+ * A reply without confirmation: accept() fails with IO_TIMEOUT after all retransmissions and not before, and the queue pair ends in the
+ * state ERROR.
  */
 async function unconfirmed(accepting: PromiseLike<unknown>, qp: IWVConnectQueuePair): Promise<void> {
   const begin = performance.now();

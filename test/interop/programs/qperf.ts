@@ -63,7 +63,7 @@ const options = z
   .refine(({ peer, test }) => peer === undefined || test !== undefined, 'a client needs --test');
 type Options = z.output<typeof options>;
 
-/** As in qperf, one read or atomic at a time, and sends wait for receives. */
+/** As in qperf, there is one read or atomic at a time, and sends wait for receives. */
 const param: WvConnectParam = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 };
 
 /** The content of memory before data arrives. qperf sends zeros, this program sends {@link pattern}. */

@@ -221,7 +221,7 @@ class Peer:
     def do_drop(self, m):
         if not self.dropping:
             subprocess.run(['modprobe', '-a', 'sch_ingress', 'cls_u32', 'act_gact'], check=True)
-            # It may be left over from a stopped run.
+            # The qdisc may be left over from a stopped run.
             subprocess.run(['tc', 'qdisc', 'del', 'dev', 'eth0', 'clsact'], capture_output=True)
             tc('qdisc', 'add', 'dev', 'eth0', 'clsact')
             self.dropping = True
@@ -230,7 +230,7 @@ class Peer:
         matches = [('u16', '4791', '0xffff', at + 2), ('u32', '1', '0x00ffffff', at + 12),
                    ('u16', '0x0107', '0xffff', at + 28), ('u16', str(m['attribute']), '0xffff', at + 44)]
         words = [w for kind, value, mask, off in matches for w in ('match', kind, value, mask, 'at', str(off))]
-        # Not "drop", which is reported to rxe: it would retry at once. Without hardware, "trap" drops silently.
+        # Not "drop", which is reported to rxe: it would retry immediately. Without hardware, "trap" drops silently.
         tc('filter', 'add', 'dev', 'eth0', 'egress', 'protocol', ETHERNET[m['family']],
            'pref', str(m['attribute']), 'u32', *words,
            'action', 'trap', 'random', 'determ', 'pass', str(m['count'] + 1))

@@ -315,7 +315,7 @@ static void make_directory(void) {
   OBJECT_ATTRIBUTES attributes;
   HANDLE directory;
   InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
-  /* It exists as long as the handle is open. */
+  /* The directory exists as long as the handle is open. */
   ZwCreateDirectoryObject(&directory, DIRECTORY_ALL_ACCESS, &attributes);
 }
 

@@ -64,7 +64,7 @@ clean(test, standin, 'every slot calls the method of the table', () => {
 
 clean(test, standin, 'the error of every method has its name, its status and the DLL', () => {
   const at = new BareAdapter();
-  // These do not return a status.
+  // These methods do not return a status.
   const values = ['GetResults', 'GetLocalToken', 'GetRemoteToken'];
   for (const { object, method, full, zeros } of everyMethod(at)) {
     if (values.includes(method)) continue;

@@ -35,7 +35,7 @@ const microsofts: Header | undefined =
     : {
         name: "Microsoft's ndspi.h",
         folder: process.env.ND_MICROSOFT_HEADERS,
-        // It uses annotations of another compiler, and includes a generated header.
+        // Microsoft's header uses annotations of another compiler, and includes a generated header.
         includes: [
           '#include <winsock2.h>',
           '#include <ws2def.h>',
