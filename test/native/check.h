@@ -21,7 +21,8 @@ inline std::atomic<long> checks{0};
 inline const char* note = "";  // what a loop is working on, for messages
 inline uint64_t noteNumber = 0;
 
-// The number of seeds of a random test. With a sanitizer each takes ten times as long, so only an eighth of them run.
+// The number of seeds of a random test. With a sanitizer, each seed takes ten times as long, so only an eighth of them
+// run.
 constexpr uint64_t seeds(uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return (all + 7) / 8;

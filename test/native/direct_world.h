@@ -18,7 +18,7 @@ struct DirectConnection : DirectWorld {
   TestQp qa, qb;
   explicit DirectConnection(const Link2& l = {}, const QpShape& shape = {}, ProcessId process = getpid());
   ~DirectConnection();
-  // Requests of all kinds that used direct access.
+  // Returns the number of requests of all kinds that used direct access.
   uint64_t direct(Node& node);
   // Sends a first WRITE in packets, after which the memory is mapped.
   void meet(SharedBuffer& target, uint64_t offset = 0);

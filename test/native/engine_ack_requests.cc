@@ -29,7 +29,7 @@ struct Talk : Pair {
     for (const Frame& f : net.log) n += f.source == b->gid;
     return n;
   }
-  // The number of WQEs that have not finished: in ERROR they are flushed.
+  // Moves the QP to ERROR. Returns the number of WQEs that had not finished and are flushed.
   uint32_t unfinished() {
     qa.toState(kQpsError);
     return uint32_t(qa.sendCq.drain().size());
@@ -222,7 +222,7 @@ TEST(local_work_after_unsignaled_requests_is_not_late) {
   }
 }
 
-// Unbinding a window waits for no acknowledgement, and neither does what follows it.
+// Neither unbinding a window nor the requests that follow it wait for an acknowledgement.
 TEST(window_ends_before_the_requests_ahead_of_it_are_acknowledged) {
   Talk t;
   Window window(*t.a);

@@ -64,7 +64,8 @@ TEST(acknowledgements_of_two_polls_are_one) {
   CHECK_EQ(x.qa.sendCq.written(), 2u);
 }
 
-// If a thread polls once and leaves, the engine's thread is woken to check, and sends what is owed.
+// If a thread polls once and leaves, the engine's thread is woken to check, and sends the acknowledgements that are
+// due.
 TEST(acknowledgement_of_a_poller_that_went) {
   Exchange x;
   x.pump();

@@ -198,7 +198,7 @@ TEST(batch_leaves_others_their_entries) {
   CHECK_EQ(any->calls, 0);
   n.message();
   CHECK_EQ(any->calls, 1);
-  // A solicited entry in the middle of a batch is reported to the late waiter for it.
+  // A solicited entry in the middle of a batch is reported to a late waiter for solicited entries.
   Notified m;
   m.message();
   m.arm(true);

@@ -66,7 +66,7 @@ struct Model {
     taken += n;
     storeWord(ring.data() + kCqConsumer, taken);
   }
-  // The oldest notification whose other half is still to come: both paths keep their order.
+  // Returns the oldest notification whose arm or waiter is still to come. Both paths keep their order.
   void next() {
     for (size_t i = 0; i < all.size(); i++) {
       if (all[i].complete()) continue;

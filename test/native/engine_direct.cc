@@ -309,7 +309,7 @@ TEST(direct_keeps_the_order) {
   std::vector<Cqe> done = w.qa.sendCq.drain();
   CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == wi);
   CHECK_EQ(target.data()[0], 2);
-  // When a SEND after a WRITE arrives, the written data is there.
+  // When a SEND after a WRITE arrives, the written data is in memory.
   w.qb.receive({{to.at(), 8, to.lkey}});
   w.qa.post(oneSided(kOpWrite, {{own.at(2), 1, own.lkey}}, target.at(), target.rkey));
   CHECK_EQ(target.data()[0], 3);
@@ -334,7 +334,7 @@ TEST(direct_keeps_the_order) {
   CHECK_EQ(w.direct(*w.a), 3u);
 }
 
-// Memory windows: only for the queue pair that they are bound to, and only while bound.
+// Memory windows are accessible only to the queue pair that they are bound to, and only while they are bound.
 TEST(direct_windows) {
   DirectConnection w;
   TestQp qc(*w.a), qd(*w.b);

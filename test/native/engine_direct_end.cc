@@ -15,7 +15,7 @@
 using namespace world;
 
 #if defined(__SANITIZE_THREAD__)
-// A trap springs where this process touches its own memory, and not in the middle of an allocation.
+// The trap is triggered where this process accesses its own memory, and not in the middle of an allocation.
 extern "C" const char* __tsan_default_options() { return "report_signal_unsafe=0"; }
 #endif
 
@@ -125,7 +125,7 @@ TEST(direct_follows_the_partition) {
   CHECK(w.b->engine.destroyPkeyTable(table) == Status::kSuccess);
 }
 
-// A command does not return while a peer is inside.
+// A command does not return while a peer is in the middle of an access.
 TEST(direct_end_waits_for_the_peer) {
   DirectConnection w;
   w.b->link.keyTable->setEvictionTimeoutNs(kForEver);
@@ -206,7 +206,7 @@ TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which takes the remapping for a write
-// Memory is withdrawn while threads of its owner write to it: nothing that they write is lost.
+// Memory is withdrawn while threads of its owner write to it. Nothing that they write is lost.
 TEST(direct_memory_reclaimed_under_its_writers) {
   std::shared_ptr<const SharedRange> memory;
   const uint64_t bytes = 512 * kPage;
@@ -323,8 +323,8 @@ TEST(direct_end_under_two_stopped_peers) {
 }
 
 // An access of another peer in the same file, with another key and on other pages, continues and counts if it ends in
-// time. A peer that is stopped there is evicted with the first, and its pages are moved as well. A peer inside with a
-// key that remains is left alone.
+// time. A peer that is stopped there is evicted with the first, and its pages are moved as well. A peer that is
+// accessing the memory with a key that remains is left alone.
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
@@ -392,7 +392,8 @@ TEST(direct_end_without_memory) {
   CHECK(!w.pa->peer.leave());
 }
 
-// Memory that could not be moved away from a peer stays allocated until that process has ended, whoever frees it.
+// Memory that could not be moved away from a peer stays allocated until that peer's process has ended, whoever frees
+// it.
 TEST(direct_memory_stays_while_it_could_not_be_moved) {
   Peers peers;
   DirectOwner keyTable(peers.counters);

@@ -1,5 +1,5 @@
-// A peer that accesses memory and an owner that withdraws it, on separate threads, also for ThreadSanitizer. The
-// bytes are plain ones, and only the in-use flag and the record order the accesses.
+// A peer accesses memory and its owner withdraws it, on separate threads, also for ThreadSanitizer. The bytes are not
+// atomic, so only the in-use flag and the record order the accesses.
 #include <thread>
 
 #include "base/fence.h"
@@ -7,7 +7,7 @@
 
 using namespace world;
 
-// The protocol alone, on memory that both sides have at the same address.
+// Tests the protocol alone, on memory that both sides have at the same address.
 TEST(direct_threads_mark_and_record) {
   struct {
     alignas(64) uint64_t inUse = 0;

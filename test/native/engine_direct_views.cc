@@ -48,7 +48,7 @@ uint32_t descriptors() {
   return count;
 }
 
-// Requests the file and receives it.
+// Requests the file of a view and receives it.
 View meetAndLook(DirectConnection& w, SharedBuffer& memory, uint64_t offset, uint64_t length) {
   CHECK(result(w.qa, memory.at(offset), memory.rkey, length) == DirectResult::kNotMapped);
   CHECK_EQ(w.map(*w.a), 1u);
@@ -74,7 +74,8 @@ TEST(view_shows_what_the_owner_has) {
   check::note = "";
 }
 
-// A write to a view is visible to the writer only, and so is that page from then on; the others are still the owner's.
+// A write to a view is visible only to the writer. From then on that page is private, and the others are still the
+// owner's.
 TEST(view_is_private) {
   DirectConnection w;
   Viewable memory(*w.b, kBytes);
@@ -86,7 +87,7 @@ TEST(view_is_private) {
   CHECK_EQ(view.bytes()[100], 9u);
   CHECK_EQ(view.bytes()[101], 1u);
   CHECK_EQ(view.bytes()[kPage], 2u);
-  // Another view does not show it.
+  // Another view does not show the write.
   View other = meetAndLook(w, memory, 0, kBytes);
   CHECK_EQ(other.bytes()[100], 2u);
 }
@@ -253,7 +254,7 @@ TEST(view_needs_direct_access) {
   CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
 }
 
-// Between queue pairs of one process nothing is published; the file is available directly.
+// Between queue pairs of one process, nothing is published, because the file is available directly.
 TEST(view_within_a_process) {
   World w;
   HostCounters counters;

@@ -17,7 +17,7 @@ struct Refused {
   uint32_t sendStatus;
 };
 
-// Posts at A; expects the NAK, A's first WQE with the status and the second flushed, both QPs in ERROR.
+// Posts at A. Expects the NAK, the status in A's first WQE, a flushed second WQE, and both QPs in ERROR.
 static void expectRefused(Pair& p, const Wr& request, Refused expected, uint32_t receiveStatus = kWcFlushed) {
   p.net.logging = true;
   p.qb.receive({});

@@ -253,7 +253,7 @@ TEST(fast_registration_ends_with_its_memory) {
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcSuccess);  // still pinned
   g.b->engine.unpinRange(g.memory.range);
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcRemoteAccess);
-  // It remains registered until it is invalidated.
+  // The region remains registered until it is invalidated.
   Buffer next(*f.b, 64);
   f.post(f.invalidation(f.key));
   Wr r = f.request(kEverything);

@@ -141,7 +141,7 @@ TEST(fuzz_rings) {
                      0,
                      theirs.at(r.below(4096)),
                      theirs.rkey});
-          // Corrupts a few words, before or while it is being executed.
+          // Corrupts a few words of a WQE, before or while it is executed.
           for (uint32_t n = r.below(3); n > 0; n--)
             w[r.below(qp->sendStride / 4)] = r.below(2) ? r.next() : r.below(64);
         }

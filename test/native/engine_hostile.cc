@@ -40,7 +40,7 @@ Link2 agreed(uint32_t mtu = 256) {
   return l;
 }
 
-// A packet in a peer's name.
+// Forges a packet of a peer.
 Frame forged(Node& from, Node& to, uint32_t qpn, uint8_t opcode, uint32_t psn, uint32_t payload,
              bool ackRequest = false) {
   Frame f;
@@ -63,7 +63,7 @@ void arrive(World& w, Frame f) {
   w.net.frames.push_back(std::move(f));
 }
 
-// An acknowledgement that reports what is kept.
+// Creates an acknowledgement that reports the kept packets.
 Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn,
              const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
   Frame f = forged(from, to, qpn, wire::kOpAcknowledge, psn, uint32_t(ranges.size()) * 8);
@@ -496,7 +496,7 @@ TEST(agreed_peer_may_send_anything) {
       f.connection();
       for (TestQp* qp : {f.qa.get(), f.qb.get()}) CHECK_EQ(uint32_t(qp->toState(kQpsReset)), 0u);
     }
-    // Frames in flight and the history belong to the test.
+    // The test owns the frames in flight and the history.
     CHECK(heapBytes() < before + (4 << 20));
     injected += f.injected;
     for (Node* node : {f.w.a.get(), f.w.b.get()}) {

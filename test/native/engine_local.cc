@@ -251,7 +251,7 @@ TEST(local_response_of_a_connection_that_ended_is_not_copied) {
   }
 }
 
-// The peer has not mapped the referenced memory: from then on the payload goes through the ring.
+// The peer has not mapped the referenced memory. From then on, the payload goes through the ring.
 TEST(local_copy_that_fails_goes_on_in_the_ring) {
   LocalConnection w({}, {}, {}, Payload::kByReference);
   constexpr uint32_t kBytes = 300'000;
@@ -402,7 +402,7 @@ TEST(local_pair_is_closed_before_its_connections_end) {
         check::noteNumber = bytes;
         LocalConnection w({}, {}, {}, payload);
         Buffer from(*w.a, 1u << 20), to(*w.b, 1u << 20);
-        // The peer's READ of this side's memory is accepted, and its response finds no room.
+        // The peer's READ of this side's memory is accepted, but its response finds no room.
         w.pump();
         if (reads) {
           for (int i = 0; i < 4; i++) {

@@ -61,7 +61,7 @@ TEST(local_maps_every_size) {
     CHECK(std::memcmp(source.data() + offset, back.data(), size) == 0);
     CHECK(size == back.size || back.data()[size] == 0xEE);
   };
-  // The first messages go as usual, and cause the memory to be offered.
+  // The first messages are sent as usual, and cause the memory to be offered.
   run(kMost, 1);
   CHECK_EQ(mapped(w.countersA) + mapped(w.countersB), 0u);
   CHECK_EQ(exchange(*w.pa, *w.pb), 1u);

@@ -183,7 +183,7 @@ TEST(same_windows) {
   });
 }
 
-// The memory that is read or written goes away.
+// The memory that is read or written becomes invalid.
 TEST(same_invalidation_beside_reads) {
   same([](Ends& e) {
     for (const uint32_t fence : {uint32_t(kSendFlagFence), 0u}) {

@@ -51,7 +51,8 @@ TEST(turns_are_taken_in_a_full_ring) {
   }
 }
 
-// A queue pair that waits for room for its data acknowledges meanwhile: an entry without data finds room.
+// A queue pair that waits for room for its data can still send acknowledgements, because an entry without data finds
+// room.
 TEST(turns_of_data_are_none_of_acknowledgements) {
   LocalConnection w;
   constexpr uint32_t kLarge = 2u << 20;

@@ -32,7 +32,7 @@ TEST(engine_lock_keeps_threads_apart) {
     for (uint32_t t = 0; t < kThreads; t++) {
       threads.emplace_back([&, t] {
         for (uint32_t i = 0; i < kTurns; i++) {
-          // Half of them behave like pollers, which continue without it.
+          // Half of the threads behave like pollers, which continue without the lock.
           if (t % 2 != 0 || !lock.try_lock()) lock.lock();
           most = std::max(most, ++inside);
           plain++;

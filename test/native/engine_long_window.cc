@@ -132,7 +132,8 @@ TEST(long_window_follows_losses_of_a_short_queue) {
   CHECK(share > 0.6);
 }
 
-// After losses it grows faster than TCP does with segments of 9000 bytes, because packets are smaller (congestion.cc).
+// After losses, the window grows faster than TCP's does with segments of 9000 bytes, because packets are smaller
+// (congestion.cc).
 TEST(long_window_grows_after_losses_as_larger_packets_do) {
   PathShape shape;
   shape.queue = 9000;

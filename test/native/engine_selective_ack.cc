@@ -66,7 +66,7 @@ struct Mixed {
       return carry(f);
     };
   }
-  // 0: all writes; 1: a mixture by seed.
+  // 0: only writes; 1: a mixture by seed.
   bool run(Random& random, bool mixed) {
     std::vector<uint32_t> kinds, lengths;
     for (uint32_t i = 0; i < count; i++) {

@@ -49,7 +49,7 @@ TEST(shared_memory_is_a_sealed_file) {
     CHECK_EQ(static_cast<uint8_t*>(view)[page], 42);
     munmap(view, a->length);
   }
-  // A forked child has the same memory.
+  // A forked child shares the memory.
   const pid_t child = fork();
   if (child == 0) {
     bytes[0] = 7;

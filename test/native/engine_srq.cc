@@ -28,7 +28,7 @@ struct Shared : World {
     s.srq = queue;
     return s;
   }
-  // WQE i scatters into `to` at 1000 × i.
+  // WQE i scatters into `to` at offset 1000 × i.
   void receives(uint32_t n, uint32_t length = 1000) {
     for (uint32_t i = 0; i < n; i++) {
       const uint64_t at = to.at(uint64_t(srq.producer % 16) * 1000);

@@ -125,7 +125,7 @@ TEST(polling_without_result_yields) {
   CHECK_EQ(pollFor(50, 1), 0u);
   CHECK_EQ(pollFor(10, 1), 10u);
   CHECK_EQ(w.a->engine.owner().marked(), w.clock.time - 1000);
-  // A packet restarts the time until it yields.
+  // A packet restarts the time until the thread yields.
   qb.post({kOpWrite, kSendFlagSignaled});
   CHECK(w.a->engine.progress());
   CHECK_EQ(pollFor(50, 1), 0u);

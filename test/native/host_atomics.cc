@@ -11,7 +11,8 @@ namespace {
 // The sums: one word counts FETCH_ADDs, and another one, in another cache line, the COMPARE_EXCHANGEs that have added
 // one.
 constexpr uint32_t kAdds = 0, kSwaps = 1, kWordStride = 64;
-// The number of FETCH_ADDs per COMPARE_EXCHANGE: one that takes long must find the word unchanged meanwhile.
+// The number of FETCH_ADDs per COMPARE_EXCHANGE, because a COMPARE_EXCHANGE that takes long must still find the word
+// unchanged.
 constexpr uint32_t kAddsEach = 512, kAddsEachByPackets = 4;
 
 struct Count {

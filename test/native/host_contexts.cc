@@ -66,8 +66,8 @@ void send(Side& from, Side& to, uint8_t mark) {
   HOST_CHECK(to.memory[kThere] == mark);
 }
 
-// Makes all writes of this thread or an engine visible to the others. The CPUs are coherent anyway, but
-// ThreadSanitizer does not see what orders the accesses: shared memory that both map.
+// Makes all writes of this thread or an engine visible to the others. The CPUs are coherent anyway, but ThreadSanitizer
+// does not see the shared memory that orders the accesses.
 void meet(Side& one, Side& other) {
   one.engine.hold();
   other.engine.hold();
@@ -197,8 +197,8 @@ void churn(uint32_t rounds) {
   }
 }
 
-// A thread holds the engine and does not release it: the end of the context does not wait for that, and finishes when
-// the next one starts.
+// A thread holds the engine and does not release it. The context's end does not wait for the thread, and finishes when
+// the next context starts.
 void late() {
   auto a = std::make_unique<Hca>();
   const uint32_t slot = a->slot();

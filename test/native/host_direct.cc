@@ -35,7 +35,7 @@ struct Writer {
   }
 };
 
-// The memory is the owner's as soon as the command has returned, whatever the writer is doing.
+// The memory belongs to the owner alone as soon as the command has returned, whatever the writer is doing.
 void deregisteredUnderAWriter() {
   for (int round = 0; round < 20; round++) {
     Writer w;

@@ -152,7 +152,7 @@ void corruptPackets(Sender& sender, bool exact) {
   const Shape good;
   sender.send(packetOf(send(qpn, 1), good));
   HOST_CHECK(has(node.expect(arrival(qpn, 1)), "good=1"));
-  // The ICRC was right when the packet left; on the way bits changed that the ID 0x1234 would explain.
+  // The ICRC was right when the packet left. The bits that changed on the way would also be explained by the ID 0x1234.
   const std::vector<uint8_t> whole = send(qpn, 2), broken = corrupt(whole, good, 0x1234);
   std::vector<uint8_t> packet = packetOf(whole, good);
   std::copy(broken.begin(), broken.end(), packet.begin() + 28);
@@ -183,7 +183,7 @@ void corruptPackets(Sender& sender, bool exact) {
   HOST_CHECK(node.counterFrom("mad_rx", mads) == mads);
   HOST_CHECK(node.counter("rx_raw_unwitnessed") == (exact ? 1 : 0));
 
-  // Reassembled, with options, truncated.
+  // Tests packets that are reassembled, have IP options, or are truncated.
   Shape apart;
   apart.dontFragment = false;
   sender.sendFragments(packetOf(send(qpn, 5), apart));
@@ -231,7 +231,7 @@ void joinedPackets(Sender& sender) {
   sender.send(joined(qpn, 8, {7, 7}, false));
   expect({1, 2, 3, 4, 5, 6, 7, 8, 9});
   HOST_CHECK(node.counter("rx_icrc_errors") == 0);
-  // The second has the ICRC of an ID that it cannot have had.
+  // The second packet has the ICRC of an ID that it cannot have had.
   sender.send(joined(qpn, 10, {7, 10, 9}, true));
   expect({10, 12});
   HOST_CHECK(node.counter("rx_icrc_errors") == 1);

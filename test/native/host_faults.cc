@@ -94,7 +94,7 @@ void madDrops() {
   HOST_CHECK(!dropped(0xffff));
   faults.configure(o);  // another kernel of the process, with the same options: they are used up
   HOST_CHECK(!dropped(mad::kRep));
-  // A change of any option starts afresh.
+  // A change of any option restarts the sequence.
   const auto begunAnew = [&] {
     faults.configure(o);
     return dropped(mad::kRep) && dropped(mad::kRep) && !dropped(mad::kRep);

@@ -291,7 +291,7 @@ bool untouched(Registered& memory, uint32_t from) {
 }
 
 int victimMain(uint64_t seed, uint32_t frames) {
-  // Before this process has a slot: the slot below is always an impostor's.
+  // Takes the lower slot's name before this process has a slot, so that this slot is always left to an impostor.
   UniqueFd held;
   HOST_CHECK(listenLocal(nd::ownName("slot/") + std::to_string(kOwnSlot), &held) == 0);
   startProcess();

@@ -79,7 +79,7 @@ void vectors() {
     const size_t n = buildHeaders(out, h, static_cast<uint32_t>(p.size() - (p[0] == 0x45 ? 28 : 48)), false,
                                   {p[0] == 0x45 ? p[1] : uint8_t{0}, 64});
     HOST_CHECK(std::memcmp(out, p.data(), n) == 0);
-    // One flipped bit that the ICRC covers is found.
+    // One flipped bit that the ICRC covers is detected.
     for (size_t byte : {size_t{0}, size_t{9}, n, n + 6, n + 8, n + 11, p.size() - 5, p.size() - 1}) {
       std::vector<uint8_t> bad = p;
       bad[byte] ^= 0x10;

@@ -1,4 +1,5 @@
-// A peer of this user that owns a slot and is not an HCA: its frames are written by hand. For tests of what it may do.
+// A peer of this user that owns a slot but is not an HCA. Its frames are written by hand, to test what such a peer may
+// do.
 #pragma once
 #include <map>
 #include <vector>
@@ -50,7 +51,7 @@ struct Impostor {
     hello.reason = reason;
     send(to, kind, &hello, sizeof hello, fds);
   }
-  // The next frame of that kind, and its descriptors, which are kept. False: none arrives.
+  // Receives the next frame of that kind, and keeps its descriptors. False: none arrives.
   bool hears(FrameKind kind, LocalHello* hello) {
     for (;;) {
       const int from = in.valid() ? in.get() : listener.get();

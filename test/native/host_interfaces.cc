@@ -152,7 +152,7 @@ int main() {
   HOST_CHECK(linkLocal != nullptr && linkLocal->prefixLength == 64 && linkLocal->scopeId == end->index);
 
   HOST_CHECK(std::system("ip link set cable1 up") == 0);
-  // The OS notices a carrier in its own time.
+  // The OS may detect a carrier with a delay.
   const auto carrier = [&] { return find(all, "cable0")->running && find(all, "cable1")->running; };
   all = list();
   for (int i = 0; i < 1000 && !carrier(); i++) usleep(10'000), all = list();

@@ -48,7 +48,7 @@ void exchange() {
           HOST_CHECK(has(got, std::string("from=") + way.from + " to=" + way.to));
         }
       }
-      // The socket on port 4791 sends ID 0; those that count are opened later.
+      // The socket on port 4791 sends ID 0. Sockets whose IDs count are opened later.
       if (way.from == ways[0].from && bytes == 2)
         HOST_CHECK(a.counter("rx_ipv4_id_solved") == 0 && b.counter("rx_ipv4_id_solved") == 0);
     }
@@ -84,7 +84,7 @@ void steering() {
   const std::vector<Node*> all = {a.get(), &b, &c, &d};
   for (Node* to : all)
     for (Node* from : {a.get(), &d}) settle(*from, *to, all);
-  // All packets arrive at one process: it forwards them, notices, and corrects the steering.
+  // All packets arrive at one process, which forwards them, detects this, and corrects the steering.
   const long forwarded = a->counter("slot_tx_forwarded");
   HOST_CHECK(b.ask("missteer 0", "missteered") == "missteered 1");
   settle(b, c, all);
@@ -299,7 +299,7 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
       arrives(*b, 1, "12");
     }
   }
-  // A claim of the address takes precedence over one of all addresses; here the two are in one process.
+  // A claim of one address takes precedence over a claim of all addresses. Here the two are in one process.
   HOST_CHECK(has(a.ask("claim 1 106 127.0.0.5 7005", "claim"), "claim 0 "));
   a.ask("mad 127.0.0.1 127.0.0.5 10 fff 8 0000000001061b5d", "mad-status 0");
   HOST_CHECK(has(a.expect("mad"), "kernel=1 attr=10 tag=fff"));

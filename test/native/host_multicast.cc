@@ -179,7 +179,7 @@ uint64_t counterOf(Side& side, const char* name) {
   std::abort();
 }
 
-// The number of sockets on the IPv4 port with unread data.
+// Returns the number of sockets on the IPv4 port with unread data.
 int unread(Side& side) {
   side.enter();
   std::ifstream table("/proc/thread-self/net/udp");
@@ -193,8 +193,8 @@ int unread(Side& side) {
   return n;
 }
 
-// Two members of one host: one leaves before it has read its copy from its socket, and then forwards it as one that the
-// OS gave to the wrong process. The other delivers it once, whether its own copy comes first or last.
+// Of two members on one host, one leaves before it has read its copy from its socket, and then forwards the copy as if
+// the OS had given it to the wrong process. The other delivers it once, whether its own copy comes first or last.
 void whoLeavesRepeatsNothing(Side& stays, Side& leaves, Side& sender) {
   const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.10");
   const auto unicastOf = [&](Side& s) { return &s == &sender ? far : own; };
@@ -319,7 +319,7 @@ void onTheWire(int here, int there) {
   }
   HOST_CHECK(status == Status::kInsufficientResources);
 
-  // MADs under their P_Keys.
+  // Tests MADs with different P_Keys.
   const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2");
   Handle table = 0;
   HOST_CHECK(b.engine.createPkeyTable(b.id, &table) == Status::kSuccess);
@@ -338,7 +338,7 @@ void onTheWire(int here, int there) {
   HOST_CHECK(b.engine.queryPkeyTable(b.id, table, &v) == Status::kSuccess && v.badPkeys == 2);
 }
 
-// Another program holds the port: the processes of this host forward group datagrams to each other.
+// Another program holds the port, so the processes of this host forward group datagrams to each other.
 void withoutWire(int ns) {
   HOST_CHECK(setns(ns, CLONE_NEWNET) == 0);
   const UniqueFd holder(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -53,7 +53,7 @@ int nodeMain(int argc, char** argv);
 // The parent's view of a child.
 class Node {
  public:
-  // Starts one. `options` are its arguments: link=wire, capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>,
+  // Starts a child. `options` are its arguments: link=wire, capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>,
   // corrupt=<p>, seed=<n>, dropReq=<n>.
   explicit Node(const std::string& options = "");
   ~Node();

@@ -142,7 +142,7 @@ const Case kCases[] = {
     {"the end", [](int) {}, Answer::kSilent},
 };
 
-// A process that exists in name only, and has received the request.
+// A hostile process that only owns a name, and has received the request.
 struct Asked {
   const uint32_t slot;
   UniqueFd listener, asker;
@@ -225,7 +225,7 @@ void neverAnswers() {
   HOST_CHECK(all.size() == 2 && all[1].answer == Answer::kText && all[1].text == kText);
 }
 
-// This layer treats any bytes as text; the one above parses them.
+// This layer treats any bytes as text. The layer above parses them.
 void anyBytes() {
   std::string bytes;
   for (int i = 0; i < 256; i++) bytes.push_back(static_cast<char>(i));

@@ -182,7 +182,7 @@ int refusalMain() {
   HOST_CHECK(comesTo("local_link_refused_option", 1));
   HOST_CHECK(eventfd_write(kept[1].get(), 1) == 0);
   HOST_CHECK(rests());
-  // A positive reply that arrives after that, or without an offer, has no effect.
+  // A positive reply that arrives after the refusal, or without an offer, has no effect.
   impostor.say(0, FrameKind::kPairReply);
   impostor.say(0, FrameKind::kPairRequest);
   HOST_CHECK(impostor.hears(FrameKind::kPairReply, &hello) && hello.reason == LocalHello::kOption);

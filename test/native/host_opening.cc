@@ -99,7 +99,8 @@ void together() {
 }
 
 // Another process of this user is opening the port and does not finish, because it is stopped. A thread that needs the
-// port waits a second for it on the engine's clock, which stands still here, and without the engine's lock.
+// port waits a second for it, without the engine's lock. The second does not pass on the engine's clock, which stands
+// still here.
 void behindOther() {
   struct : Clock {
     std::atomic<uint64_t> time{1};

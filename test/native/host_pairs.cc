@@ -109,7 +109,7 @@ void sleeper() {
   peer.end();
 }
 
-// A peer that stops for longer than the ACK timer, and continues: nothing is retransmitted.
+// A peer stops for longer than the ACK timer, and continues. Nothing is retransmitted.
 void stopped() {
   Side side;
   Peer peer;
@@ -148,7 +148,7 @@ void hammer(const char* memory) {
     if (round % 3 == 0) peer.kill();
     HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
     std::memset(side.memory.data(), 0xA5, kBytes);
-    // The peer's requests are refused, or the peer is gone. Either ends the connection.
+    // The peer's requests are refused, or the peer is gone. Either of these ends the connection.
     const uint64_t limit = clockNow() + kTimeoutNs;
     while (side.kernel.event == 0 && clockNow() < limit) side.engine.progress();
     HOST_CHECK(side.kernel.event != 0);

@@ -60,7 +60,7 @@ inline HostOptions optionsFrom(const std::string& words) {
 // Continues as another user. False: not permitted.
 inline bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0; }
 
-// Whether its connection was lost.
+// Whether the side's connection was lost.
 inline bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
 
 // Connects to the process of the other user, root, and sends what a process of that user would send.
@@ -110,8 +110,8 @@ inline int withhold(Side& side) {
   return done ? fd : -1;
 }
 
-// Posts a Write from such memory. Sends the parent 1 (pages can be withheld) or 0, and then 2 when a thread waits for a
-// page.
+// Posts a Write from memory whose pages are withheld. Sends the parent 1 (pages can be withheld) or 0, and then 2 when
+// a thread waits for a page.
 inline void writeWithheld(Side& side, const Hello& other) {
   side.post(kOpWrite, 0, 64, other.address, other.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);

@@ -35,7 +35,7 @@ Claim claimOnce(Node& node, const std::string& service, const std::string& addre
   return c;
 }
 
-// The result when others reply in time.
+// Returns the result of a claim to which others reply in time.
 Claim claim(Node& node, const std::string& service, const std::string& address, unsigned port) {
   const int64_t end = nd::monotonicMs() + kTimeoutMs;
   Claim c = claimOnce(node, service, address, port);
@@ -51,7 +51,7 @@ unsigned openPort(Node& node, const Claim& c) {
 
 void release(Node& node, const Claim& c) { node.ask("unclaim " + std::to_string(c.id), "unclaimed"); }
 
-// Another port of the same block.
+// Claims another port of the same block.
 unsigned besides(unsigned port) { return port % kBlock == 0 ? port + 1 : port - 1; }
 
 void byNumber() {
@@ -307,8 +307,8 @@ void manyForNobody() {
   }
 }
 
-// A name that the recent list lacks is absent without a system call: a new listener is not found with it, but with a
-// lookup now, and as soon as a new name is noticed.
+// A name that is missing in the recent list counts as absent without a system call. So a new listener is not found in
+// the list, but by an immediate lookup, and as soon as a new name is noticed.
 void absentForAMoment() {
   const std::string name = "slot/9999";
   bool held = false;

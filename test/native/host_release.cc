@@ -15,7 +15,7 @@ using namespace nd;
 
 namespace {
 
-// Called just after this descriptor is closed.
+// A descriptor, and a function that is called just after it is closed.
 int closing = -1;
 std::function<void()> afterClose;
 
@@ -82,7 +82,7 @@ std::string nameOf(uint16_t port) {
   return ownName(name);
 }
 
-// The listener of this name in this process.
+// Returns the listener of this name in this process.
 int listenerOf(uint16_t port) {
   const std::string name = nameOf(port);
   for (int fd = 3; fd < 512; fd++) {

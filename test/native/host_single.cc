@@ -298,7 +298,7 @@ void refusals() {
   }
 }
 
-// The socket on which `from` sends to `to`: a stray datagram sent on it is counted by the other.
+// Finds the socket on which `from` sends to `to`. A stray datagram sent on it is counted by `to`.
 int flowOf(Two& w, Peer& from, Peer& to) {
   for (const int fd : flows()) {
     const uint8_t nobodys[24] = {};

@@ -1,4 +1,5 @@
-// The UDP sockets of this process, found among its descriptors: for tests that send what no host side would.
+// Finds the UDP sockets of this process among its descriptors, for tests that send packets that no host side would
+// send.
 #pragma once
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // Checks and a private network namespace for the tests of the host side. UDP port 4791 and abstract socket names belong
-// to the host, so each test binary uses its own network if it may.
+// to the host, so each test binary uses its own network if that is permitted.
 #pragma once
 #include <net/if.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// After this time nothing more will arrive. A busy machine takes many seconds.
+// After this time nothing more will arrive. A busy machine may take many seconds.
 constexpr int kTimeoutMs = 60'000;
 constexpr uint64_t kTimeoutNs = kTimeoutMs * 1'000'000ull;
 

@@ -156,8 +156,8 @@ void waiters(uint32_t rounds) {
   Peer peer('e', side);
   Waiting waiting;
   play(side, waiting, rounds);
-  // The waiting thread has received messages itself. How many is up to the scheduler: the engine's thread receives
-  // those that arrive while this thread does not run.
+  // The waiting thread has received messages itself. Their number depends on the scheduler, because the engine's thread
+  // receives those that arrive while this thread does not run.
   for (uint32_t n = 0; n < 100 && waiting.owned + waiting.awake == 0; n++) play(side, waiting, rounds);
   HOST_CHECK(waiting.owned + waiting.awake != 0);
 }
@@ -202,7 +202,7 @@ void pollHint() {
   uint64_t now = 1'000'000;
   uint32_t taken = 0;
   const uint64_t step = progress::kLoopSpinNs / 10;
-  // Polls of a wait without a result; 1: it did not spin.
+  // Returns the number of polls of a wait without a result; 1: it did not spin.
   const auto inVain = [&] {
     uint32_t polls = 1;
     for (; hint.shouldPoll(taken, now); now += step) polls++;
@@ -292,7 +292,7 @@ void claimsAndDoesNotCome() {
   HOST_CHECK(readable(waiting.fd, kTimeoutMs));
 }
 
-// While it exists, all threads of this process share one CPU.
+// While this object exists, all threads of this process share one CPU.
 struct OneProcessor {
   cpu_set_t before;
   OneProcessor() {
@@ -313,7 +313,7 @@ struct OneProcessor {
   }
 };
 
-// A thread that starts with `first` and then computes, until this ends.
+// A thread that starts with `first` and then computes until this object is destroyed.
 struct Computing {
   std::atomic<bool> stop{false};
   std::atomic<ThreadId> id{0};

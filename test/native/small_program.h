@@ -34,7 +34,7 @@ struct SmallProgram : Base {
   Buffer ma{*a, kArena, kAllAccess, 3, kArena}, mb{*b, kArena, kAllAccess, 4, kArena};
   Link2 l;
 
-  // `depth`: of the send queues. `ackTimeout`: 10 is 4 ms, 0 for ever.
+  // `depth`: that of the send queues. `ackTimeout`: 10 is 4 ms, 0 is unlimited.
   SmallProgram(uint64_t seed, const EngineOptions& options, uint32_t depth, uint32_t ackTimeout, uint32_t type = kQptRc)
       : Base(options),
         random(seed),

@@ -18,7 +18,7 @@ bool ends(const std::string& call) {
   return false;
 }
 
-// A program that uses everything, and after a failure continues with what it has.
+// A program that uses every call, and after a failure continues with the objects that it has.
 class Program {
  public:
   explicit Program(World& world) : w(world) {}

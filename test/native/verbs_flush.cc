@@ -120,7 +120,7 @@ TEST(verbs_one_failure_does_not_touch_others) {
   if (!cqes.empty()) CHECK_EQ(cqes[0].status(), kWcSuccess);
 }
 
-// The end of a queue pair's flush is fetched when another one of the same CQ ends.
+// The end of a queue pair's flush is fetched when another queue pair of the same CQ ends.
 TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flush) {
   Ready r;
   TestQp other;

@@ -37,7 +37,7 @@ class Device1 {
     r_.world.close();
     r_.world.rdma.onMoment = nullptr;
   }
-  // Requests that have not completed by their moment complete now.
+  // Requests whose moment did not occur complete now.
   void finish() {
     const long now = moment_.fetch_add(1000);
     for (const long at : at_)

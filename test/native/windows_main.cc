@@ -1,4 +1,4 @@
-// The tests of platform/windows. With other arguments it is the part of a test in another process
+// The tests of platform/windows. With other arguments, the program runs the part of a test in another process
 // (windows_processes.h).
 #include "check.h"
 #include "windows_processes.h"

@@ -102,7 +102,7 @@ struct FakeLink final : Link {
   bool selfPending() const override;
   void pollPair(PacketSink& sink, uint32_t budget);
   void flush() override;
-  // Reports to a poller that only the local link has something.
+  // Reports to a poller that only the local link has something to poll.
   bool localOnly = false;
   bool quiet(uint64_t) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>*) override;

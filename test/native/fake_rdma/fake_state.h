@@ -58,7 +58,7 @@ class SpinLock {
   pthread_spinlock_t lock_;
 };
 
-// Fetched events that are not acknowledged keep their object, whose destruction waits for them.
+// Fetched events that are not acknowledged keep their object alive: its destruction waits for them.
 struct Acknowledged {
   uint32_t taken = 0, acknowledged = 0;
 };

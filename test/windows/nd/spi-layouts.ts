@@ -1,6 +1,6 @@
-// Compares the library's slots, IIDs and structures of the NetworkDirect SPI with what a C++ compiler for Windows makes of a header of it: of
-// provider/nd2-spi.h, which was written by hand, and of Microsoft's ndspi.h in the folder that ND_MICROSOFT_HEADERS names, if it names one.
-// Runs on Linux: the bytes of a compiled object contain everything, so nothing has to be executed.
+// Compares the library's slots, IIDs and structures of the NetworkDirect SPI with what a C++ compiler for Windows makes of a header of it:
+// of provider/nd2-spi.h, which was written by hand, and of Microsoft's ndspi.h in the folder that ND_MICROSOFT_HEADERS names, if it names
+// one. Runs on Linux: the bytes of a compiled object contain everything, so nothing has to be executed.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
