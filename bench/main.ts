@@ -56,7 +56,7 @@ async function main(): Promise<void> {
       '--realtime requires root: chrt (util-linux) is not permitted to set the priority.',
     );
   }
-  // Checked before the measurements, which take minutes.
+  // The file is checked before the measurements, which take minutes.
   if (options.svg !== undefined) checkWritable(options.svg);
   const machine = describeMachine(placement);
   if (options.json) {

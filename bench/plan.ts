@@ -278,7 +278,7 @@ function wakeUp(amount: Amount, wait: 'block' | 'loop', late = false): Row {
 
 function connecting(amount: Amount): Row {
   const job = { kind: 'connect', count: amount.of(2000, 20), inFlight: 100 } as const;
-  // The first connections of two new processes.
+  // These are the first connections of two new processes.
   const cold = { ...job, count: amount.of(1000, 20), warmUp: 0 };
   return {
     name: 'connect',

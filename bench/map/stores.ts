@@ -139,7 +139,7 @@ function startRedis(): string {
 async function openRedis(path: string): Promise<Store> {
   const { createClient, RESP_TYPES } = npmPackage<Redis>('redis');
   const client = createClient({ socket: { path, reconnectStrategy: 10 } });
-  // Until the server listens.
+  // Connecting fails until the server listens.
   client.on('error', () => {});
   await client.connect();
   const bytes = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });

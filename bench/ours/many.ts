@@ -90,7 +90,7 @@ function resident(): number {
 
 /** CPU time while all connections are open and idle. */
 export async function restingCost(job: JobOf<'rest'>): Promise<Sample> {
-  // Let pending work of connecting finish first.
+  // Lets pending work of connecting finish first.
   await sleep(500);
   const start = performance.now();
   const before = process.cpuUsage();

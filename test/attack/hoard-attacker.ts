@@ -56,7 +56,7 @@ const ways: readonly Way[] = [
   { data: true, control: true, frame: (n) => many(n, (id) => request(id, 'long')) },
   { frame: (n) => many(n, (id) => request(id, 'long')) },
   { control: true, frame: (n) => many(n, (id) => frameOf(ATOMIC, { id, payload: Buffer.alloc(32) })) },
-  // Unsolicited frames.
+  // This kind sends unsolicited frames.
   {
     data: true,
     frame: (n) =>

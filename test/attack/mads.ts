@@ -137,7 +137,7 @@ export class MadMaker {
       status: accepted ? 0 : REFUSED_STATUS,
       qpn: accepted ? qpnOf(bytes) : 0,
       qkey: accepted ? qkeyOf(bytes) : 0,
-      // Older Linux kernels omit it in refusals.
+      // Older Linux kernels omit the service ID in refusals.
       serviceId: accepted || this.below(2) === 0 ? BigInt(serviceId) : 0n,
       infoLength: this.below(256),
       info: this.bytes(72),

@@ -245,7 +245,7 @@ export class PacketWriter {
       case op.atomicAcknowledge:
       case op.readFirst:
       case op.readOnly:
-        // Mostly ACKs, but also RNR NAKs and NAKs.
+        // Most of these are ACKs, but some are RNR NAKs and NAKs.
         view.setUint32(at, ((below(6) === 0 ? 0x20 * below(4) + below(5) : 0x1f) << 24) + below(1000));
         at += 4;
         break;

@@ -30,7 +30,7 @@ async function client(random: () => number): Promise<never> {
     await ep.accept(null, {});
     for (let n = 0; n < 2; n++) {
       side.qp.send('message', sgl, WvSend.SIGNALED);
-      // The completion of its Send and the reply.
+      // Takes the completion of the Send, and the reply.
       await take(side.cq, 2);
       await pause();
     }

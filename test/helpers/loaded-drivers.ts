@@ -86,7 +86,7 @@ const asked = (drivers: DriverFolder, body: string): string =>
     const status = async (verb) => {
       seen.push(await new Promise((resolve) => {
         const own = kernel.call(verb, resolve);
-        // A request that would never complete.
+        // This request would never complete.
         setTimeout(() => { if (!own.completed) { resolve('never'); own.cancel(); } }, 300);
       }));
     };

@@ -138,7 +138,7 @@ export function bind(
   if (side instanceof SideV1) {
     const handle = handleOf(memory) ?? side.memory;
     const bound = side.endpoint.bind(newResult('bind'), handle, to as INDMemoryWindow, 0, length, flags);
-    // The descriptor as encoded in messages.
+    // Returns the descriptor as it is encoded in messages.
     return NdMwDescriptor.decode(bound.encode());
   }
   const region = regionOf(memory) ?? side.region;

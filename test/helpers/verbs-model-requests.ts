@@ -65,7 +65,7 @@ export class Requests extends World {
 
   /** Chooses a part of memory for a request. Also returns whether the queue pair may use it in this way. */
   protected memory(qp: AnyQp, choice: number, length: number, write: boolean) {
-    // In most cases valid memory.
+    // In most cases, chooses valid memory.
     const good = this.regions.filter(
       ({ live, pd, access }) => live && pd === qp.pd && (!write || (access & WvAccess.LOCAL_WRITE) !== 0),
     );

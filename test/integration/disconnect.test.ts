@@ -139,7 +139,7 @@ for (const layer of LAYERS) {
       });
       assert.is(await end, peersEnd[layer]);
       assert.equal(await there.poll(), { sends: [], receives: [] });
-      // Its own Disconnect completes immediately.
+      // The other side's own Disconnect completes immediately.
       assert.is(await there.disconnect(), 'SUCCESS');
     });
   }

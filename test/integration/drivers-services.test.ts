@@ -100,7 +100,7 @@ test('the buffer of registered memory cannot be transferred', async () => {
     `${OPENED}
     const bytes = new Uint8Array(64);
     const memory = await kernel.wait((irp) => verbs.ciRegisterMr(pd, bytes, 8, irp));
-    // Throws or copies, depending on the version of Node.js.
+    // This call throws or copies, depending on the version of Node.js.
     try { structuredClone(bytes.buffer, { transfer: [bytes.buffer] }); } catch {}
     seen.push(\`\${bytes.length} bytes\`);
     await kernel.wait((irp) => verbs.ciDeregisterMr(memory, irp));

@@ -199,7 +199,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   });
   const victim: Victim = { killed: false, dead, moved };
   const serving = Promise.all(Array.from({ length: CLIENTS }, () => serve(provider, listener, victim)));
-  // Serving only ends early because of an error.
+  // Serving ends early only after an error.
   const failed = serving.then(() => Promise.reject(new Error('The victim has exited on its own.')));
   failed.catch(() => {});
   await Promise.race([end === 'starting' ? sleep(random() * START_MS) : enough, failed]);

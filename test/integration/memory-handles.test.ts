@@ -44,7 +44,7 @@ test('a number of 4 bytes identifies registered memory wherever its object does'
   const [source, target] = await Promise.all([adapter.registerMemory(from), adapter.registerMemory(into)]);
   for (const { handle } of [source, target]) assert.is(handle >>> 0, handle, 'unsigned, 32 bits');
   assert.is.not(source.handle, target.handle);
-  // Send and Receive, each with both forms.
+  // Tests Send and Receive, each with both forms.
   for (const [out, inTo] of [
     [source.handle, target],
     [source, target.handle],

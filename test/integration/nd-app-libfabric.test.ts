@@ -148,7 +148,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   listener.listen(0);
   const address = listener.getLocalAddress();
 
-  // A passive endpoint that rejects with a reason.
+  // A passive endpoint rejects with a reason.
   const refusing = server.adapter.createConnector();
   const first = listener.getConnectionRequest(refusing);
   const active = new FiEndpoint(client, regions[0]!);

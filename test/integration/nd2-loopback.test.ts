@@ -215,7 +215,7 @@ test('T24 ports are numbers in host order, in both versions, and v1 and v2 inter
   await connected;
   await side.connector.completeConnect();
   await accepted;
-  // A window in v1 and a Read in v2.
+  // Uses a window in v1 and a Read in v2.
   const bytes = new Uint8Array(64).fill(5);
   const memory = await adapter.registerMemory(bytes);
   const result = { status: 0, bytesTransferred: 0 };

@@ -107,7 +107,7 @@ test('a peer that reads nothing does not delay the others; its messages beyond t
 
 test('stopped peers together hold half of the server’s budget, with one copy of each message; peers that keep up get everything', async () => {
   const budget = 4 << 20;
-  // Peers that read nothing, in separate processes.
+  // The peers read nothing, and run in separate processes.
   const server = createChannelServer({ broadcasts: true, maxBufferedBytes: budget });
   const port = await listening(server);
   const stopped: Channel[] = [];
@@ -137,7 +137,7 @@ test('stopped peers together hold half of the server’s budget, with one copy o
       assert.is(channel.broadcastBytes, most * bytes);
       assert.is(channel.droppedMessages, 2 * most);
     }
-    // Their memory is released when they end.
+    // The memory held for these peers is released when they end.
     const ended = stopped.map((channel) => once(channel, 'close'));
     for (const peer of peers) peer.kill('SIGKILL');
     for (const channel of stopped) channel.on('error', () => {});

@@ -159,7 +159,7 @@ test('canceling a request whose reply waits for credits makes room for another o
   };
   const first = REQUESTS + 5;
   for (let id = 0; id < first; id += 1) await hoarder.say(request(id, 'a text of 32 bytes, more or less'));
-  // The hello granted credits for the others.
+  // The hello granted credits for the other replies.
   while (served < first) await turn();
   await hoarder.hear(() => answered.size === first - REQUESTS);
   assert.is(queued(channel), REQUESTS);
@@ -197,7 +197,7 @@ test('a peer that keeps offering rings without receiving notices loses its conne
   const hoarder = new Hoarder(peer, { slots: SLOTS, data: true }, true);
   const memory = encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length: 4096 * honest.slots });
   const frames = [
-    // Its echo returns control credits.
+    // The echo of this message returns control credits.
     frameOf(DATA, { payload: Buffer.from('x') }),
     frameOf(RING, { flags: Notice.OFFER, payload: memory }),
     frameOf(RING, { flags: Notice.WITHDRAW }),
@@ -259,7 +259,7 @@ for (const [whose, bound, options] of [
         for (const channel of accepted) assert.is((await channel.request('?')).length, 10 * MIB);
         while (read < 2) await new Promise((resolve) => setImmediate(resolve));
         for (const channel of accepted) await channel.request('and now?');
-        // One message within the limit, and one beyond it.
+        // Two messages were read: one within the limit, and one beyond it.
         assert.is(read, 2);
         const held = process.memoryUsage().arrayBuffers - before;
         // The memory of the replies is garbage that may not have been collected yet: one per client, and one here.

@@ -126,7 +126,7 @@ for (const kind of ['allocate()', 'the heap'] as const) {
       (await succeeds(b.peer, 'read', second.memory)).every((byte) => byte === 2),
       true,
     );
-    // The memory around it is not accessible either.
+    // The memory around the message is not accessible either.
     await fails(b.peer, 'read', { ...second.memory, address: second.memory.address - 1n });
     await failsElsewhere(join, second.memory);
     assert.ok(lent.bytes.every((byte) => byte === 2));

@@ -91,7 +91,7 @@ test('a busy stream gets a ring from its reader, an idle one returns it, and a b
 test('the size of a ring is the smaller value of both sides; if one side sets 0, no ring is used', async () => {
   for (const [ours, theirs, smaller] of [
     [2 ** 20, 2 ** 22, 2 ** 20],
-    // One unit for each of 16 slots.
+    // The ring needs one unit for each of 16 slots.
     [2 ** 22, 17 * 4096 + 1, 16 * 4096],
     [2 ** 22, 0, 0],
     [16 * 4096 - 1, 2 ** 22, 0],

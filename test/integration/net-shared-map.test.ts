@@ -95,7 +95,7 @@ test("all operations of a view, in the owner's own process", async () => {
   assert.is(view.getInto('none', target), -1);
   assert.ok(view.has('bytes') && !view.has('none'));
   assert.is(view.size, 1);
-  // All operations in one turn, in order.
+  // All operations are started in one turn, and take effect in order.
   const changes = [view.set('x', '1'), view.set('x', '2'), view.delete('bytes'), view.delete('bytes')];
   assert.equal(await Promise.all(changes), [undefined, undefined, true, false]);
   assert.is(String(map.get('x')), '2');

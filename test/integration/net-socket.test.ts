@@ -32,7 +32,7 @@ test('an echo server in the style of node:net: pipe, end, close without an error
   for (const name of ['connect', 'ready', 'end', 'finish', 'close'])
     client.on(name, (value) => events.push(value === undefined ? name : `${name} ${value}`));
   const closed = once(client, 'close');
-  // Data written before the socket is connected.
+  // This data is written before the socket is connected.
   client.write('hello ');
   client.end('world');
   assert.is(String(await all(client)), 'hello world');

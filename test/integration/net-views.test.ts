@@ -138,7 +138,7 @@ direct('a view outlives the release, the connection, and a process that is kille
   await kill(child);
   await closed;
   assert.is((await rejection(remote.map())).code, 'ECONNRESET');
-  // Includes pages that have not been accessed yet.
+  // The sum includes pages that have not been accessed yet.
   assert.is(sum(view), 4 * BYTES);
   view.fill(5);
   assert.is(sum(view), 5 * BYTES);

@@ -36,7 +36,7 @@ function start(
 }
 
 async function told<T>(child: ChildProcess): Promise<T> {
-  // 'exit' may come before the last messages.
+  // 'exit' may be emitted before the last messages.
   const ended = once(child, 'close').then(() => {
     throw new Error('the process has ended');
   });

@@ -31,7 +31,7 @@ for (const layer of LAYERS) {
       await tell(one, atOne, 'from one');
       await tell(two, atTwo, 'from two');
       const [endOne, endTwo] = [atOne.notifyDisconnect(), atTwo.notifyDisconnect()];
-      // Both have outstanding requests.
+      // Both sides have outstanding requests.
       await Promise.all([one.receive(3), two.receive(3)]);
       const terminated = client.call('terminateWorker', { worker: 'one' });
       for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);

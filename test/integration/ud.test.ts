@@ -199,7 +199,7 @@ for (const [family, addresses, group, other] of [
         const outsider = await start(1);
         assert.is(sender.mtu, 1024);
 
-        // A full datagram, directly between two members.
+        // A full datagram is sent directly between two members.
         await sender.one.call('send', { to: addresses[1], qpn: far[0].qpn, length: 1024 });
         const direct = await far[0].one.call('receive', {});
         assert.equal([direct.text.length, direct.address, direct.ipVersion], [1024, addresses[0], family]);

@@ -100,7 +100,7 @@ test('replies that are not read count as well', async () => {
   const server = serving({ clientBytes: 100_000 });
   const good = clientOf(server.port);
   assert.is(await good.request('SET', 'big', Buffer.alloc(30_000)), '+OK');
-  // None of them announces a buffer for the reply.
+  // None of these clients announces a buffer for the reply.
   const silent: ValkeyPeer[] = [];
   const ask = async (clients: number) => {
     const peer = await ValkeyPeer.connect(server.port);

@@ -16,7 +16,7 @@ const DISPLAY_FAULTS: readonly { readonly fault: string; readonly options: reado
     fault: 'guesses that a payload whose first bytes are an Ethernet type is Ethernet over InfiniBand',
     options: ['--disable-heuristic', 'eth_over_ib'],
   },
-  // This only affects the text, which is not used.
+  // This defect only affects the text, which is not used.
   { fault: 'shows the sender of a CM REQ as LID 65535', options: [] },
 ];
 

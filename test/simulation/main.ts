@@ -136,7 +136,7 @@ function runAll(
   let seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
   let toldAt = performance.now();
   for (let run = 0; run < (options.runs ?? Number.POSITIVE_INFINITY) && performance.now() < until; run++) {
-    // The scenario that is furthest behind its share.
+    // Selects the scenario that is furthest behind its share.
     const behind = (one: Scenario) => totals.get(one.name)!.seconds / one.share;
     const scenario = chosen.reduce((a, b) => (behind(b) < behind(a) ? b : a));
     const total = totals.get(scenario.name)!;

@@ -169,7 +169,7 @@ export const reroute = scenario({
       set(FORTH | BACK, { mtu: 0 });
     }
     set(FORTH | BACK, { data: { loss: 0, duplicate: 0, delay: 0, ancient: 0 } });
-    // The last lost probe.
+    // Runs until after the last lost probe.
     world.run((FIRST_PROBE_MS + 2 * (world.nowMs - began)) * SKEW);
     const fragments = () =>
       [client, server].reduce(

@@ -58,7 +58,7 @@ function packageOf(own: (folder: string) => Buffer): Package {
   for (const name of ['build.js', 'command-line.js', 'interrupts.js', 'peer-lost.js']) {
     write(join(folder, 'dist/nd/cli', name), readFileSync(join(dirname(compiled), name)));
   }
-  // Statuses, which commands without RDMA also use for errors.
+  // Commands without RDMA also use these statuses for errors.
   const statuses = pathToFileURL(join(root, 'dist/nd/index.js'));
   write(join(folder, 'dist/nd/index.js'), `export * from ${JSON.stringify(statuses)};`);
   mkdirSync(modules);

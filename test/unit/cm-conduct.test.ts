@@ -216,7 +216,7 @@ const conduct: [CmState, CmEvent, string[], string[], CmState][] = [
   ['dreqSent', 'rej', [], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'dreq', ['DREP'], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'drep', [], ['disconnectCompleted true'], 'timewait'],
-  // The request waits until its listener closes.
+  // The new request waits until its listener closes.
   ['dreqSent', 'stale', ['REJ28'], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'disconnect', [], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'packetSeen', [], [], 'timewait'],

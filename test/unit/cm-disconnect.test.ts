@@ -213,7 +213,7 @@ test('dreqOnExit() is the DREQ that ends the connection', () => {
     remoteQpn: 0x11,
   });
   assert.equal([dreq.path.source, dreq.path.destination], [pair.client.gid, pair.server.gid]);
-  // The HCA of a killed kernel sends this.
+  // The HCA of a killed kernel sends this DREQ.
   pair.server.cm.receive(dreq.path.source, dreq.path.destination, 0, dreq.mad);
   assert.equal(passive.events, ['disconnected']);
 });

@@ -189,7 +189,7 @@ test('an invalid length is ignored, and an excessive one is reduced', () => {
     assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL, `REP ${bytes}`);
   }
-  // Longer than this side supports or has offered.
+  // The packets are longer than this side supports or has offered.
   assert.equal(agreed(JUMBO, 8912, {}, { at: 'REQ', modifier: word(0xfff8) }), [word(8912), word(8912)]);
   for (const bytes of [0xfff8, JUMBO + 8])
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL);

@@ -309,7 +309,7 @@ test('a message built in reused memory contains nothing of the previous one', ()
   const before = emitMadOnce('RTU', 2n ** 64n - 1n, full);
   assert.equal(before, emitMad('RTU', 2n ** 64n - 1n, full));
   const names = Object.keys(CmAttribute) as CmMessageName[];
-  // Repeatedly, because V8 optimizes code that runs often.
+  // The comparison is repeated, because V8 optimizes code that runs often.
   for (let round = 0; round < 20; round++) {
     for (const name of names) {
       emitMadOnce('RTU', 2n ** 64n - 1n, full);

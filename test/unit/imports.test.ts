@@ -95,11 +95,11 @@ const allowed: Readonly<Record<Component, readonly string[]>> = {
     'kernel-bridge/windows/nd-provider/index.ts',
   ],
   'winverbs/': [
-    // The results of place().
+    // For the results of place().
     numbers,
     ioctl,
     deviceFile,
-    // The name of a device.
+    // For the name of a device.
     counters,
     overlapped,
     options,
@@ -154,7 +154,7 @@ const allowed: Readonly<Record<Component, readonly string[]>> = {
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/filter/',
   ],
-  // The imports of drivers: types and constants.
+  // Drivers import this module for types and constants.
   'kernel-bridge/kernel/index.ts': [ioctl, hca, schema, userVerbs, 'kernel-bridge/kernel/'],
   'kernel-bridge/kernel/': [ioctl, hca, schema, options, delivery, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [
@@ -187,7 +187,7 @@ const allowed: Readonly<Record<Component, readonly string[]>> = {
     options,
     'kernel-bridge/door/soft/index.ts',
   ],
-  // The public module only.
+  // Only the public module matches this entry.
   'kernel-bridge/': [ioctl, options, 'kernel-bridge/door/', 'kernel-bridge/control/'],
   // The command of the package, which is a program like any other except for the suite that it runs.
   'nd/cli/': [
@@ -209,7 +209,7 @@ const allowed: Readonly<Record<Component, readonly string[]>> = {
     'kernel-bridge/index.ts',
     'nd/cli/sides/',
   ],
-  // A driver, which runs in the kernel's thread.
+  // This driver runs in the kernel's thread.
   'examples/block-device/driver.ts': ['kernel-bridge/kernel/index.ts', 'examples/block-device/protocol.ts'],
   // Connected sides shared by tools, benchmarks and tests. They use the library like any program.
   'nd/cli/sides/': ['nd/index.ts', 'winverbs/index.ts'],

@@ -135,7 +135,7 @@ test('with any bytes, each IOCTL ends in a status and violates no rule', () => {
     const bytes = Uint8Array.from({ length: (input?.size ?? 0) + random(48) }, () =>
       random(4) === 0 ? random(256) : 0,
     );
-    // Often the id of a live object.
+    // Half of the inputs begin with an id, often that of a live object.
     if (bytes.length >= 8 && random(2) === 0)
       new DataView(bytes.buffer).setBigUint64(0, BigInt(2 ** 20 + random(2)), true);
     const request = rig.ioctl(name as IoctlName, bytes, random(300));

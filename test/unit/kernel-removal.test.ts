@@ -97,7 +97,7 @@ for (const [what, unplug] of Object.entries(ways)) {
     assert.is([...rig.hca.waiters.values()].flat().length, 0);
     assert.is(rig.hca.claims.size, 0, 'ports are free');
     assert.is(rig.cm.connections[0]!.calls.at(-1), 'abandon');
-    // Calls after the removal.
+    // From here on, calls come after the removal.
     assert.is(name(rig.notify(ids.connected)), 'DEVICE_REMOVED');
     assert.is(name(rig.disconnect(ids.connected)), 'INVALID_DEVICE_STATE');
     assert.is(

@@ -58,7 +58,7 @@ test('the error for an unknown option names it and lists the known ones', () => 
   const cq = adapter.createCompletionQueue(4);
   const refused = (call: () => unknown, text: RegExp): void =>
     assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
-  // Untyped JavaScript may do this.
+  // Untyped JavaScript may pass any options.
   const loose = <O>(options: unknown): O => options as O;
   refused(() => adapter.listen(loose({ prot: 1 })), /must contain only port, backlog, protocol; got 'prot'/);
   refused(() => adapter.listen(loose(null)), /object with port/);
@@ -84,7 +84,7 @@ test('the error for an unknown option names it and lists the known ones', () => 
 
 test('N4: limits are integers of the right size', () => {
   const { adapter, wv } = openFake();
-  // Prevents the measurement of the threshold.
+  // This failure prevents the measurement of the threshold.
   wv.failures.set('registerMemory', Status.INSUFFICIENT_RESOURCES);
   assert.equal(adapter.query(), {
     vendorId: 0x1234,

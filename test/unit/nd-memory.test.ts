@@ -44,7 +44,7 @@ test('N1: a registration whose result is never read leaks nothing', () => {
 test('N2: a deregistration that fails leaves the memory registered', async () => {
   const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
-  // WinVerbs' status while another object references the memory.
+  // This is WinVerbs' status while another object references the memory.
   wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   const request = adapter.deregisterMemory(handle);
   assert.is(request.completed, true, 'C programs read the return value of the call');

@@ -53,7 +53,7 @@ test('maxTransferLength is the maximum message length of the port', () => {
     [G, G],
     [2 ** 31, 2 ** 31],
     [2 ** 32 - 1, 2 ** 31],
-    // A driver that does not report a length.
+    // The first value stands for a driver that does not report a length.
     [0, 2 ** 31],
   ] as const) {
     const { nd, wv } = fakeProvider(Provider);

@@ -37,7 +37,7 @@ test('a connection that holds nothing makes progress, because one payload of eac
   const charges = admissions.map((admission) => entering(admission, 40));
   const entered = (): number[] => charges.map(({ length }) => length);
   assert.equal(entered(), [1, 0, 0, 0]);
-  // Replies only wait for replies.
+  // Replies only wait for other replies.
   const reply = entering(new Admission(budget, Class.REPLIES), 40);
   assert.is(reply.length, 1);
   for (let n = 0; n < 3; n += 1) {

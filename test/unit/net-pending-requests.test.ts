@@ -11,7 +11,7 @@ const waiting = (seen: string[] = [], name = ''): Waiting => ({
 test('the id of a waiting request is not reused although ids wrap', () => {
   const questions = new PendingRequests();
   assert.is(questions.nextId(), 1);
-  // Settles those of the previous round.
+  // Settles the requests of the previous round.
   for (const id of [2, 3, 5]) questions.add(id, waiting());
   assert.equal([questions.nextId(), questions.nextId()], [4, 6]);
 });

@@ -168,7 +168,7 @@ test('a text that would need much memory is unreadable, and costs the reader lit
       workerData: Buffer.from(text),
       resourceLimits: { maxOldGenerationSizeMb: 64 },
     });
-    // Rejects if the worker runs out of memory.
+    // The wait rejects if the worker runs out of memory.
     assert.equal(await once(worker, 'message'), ['unreadable'], text.slice(0, 20));
     await worker.terminate();
   }

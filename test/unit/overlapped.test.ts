@@ -232,7 +232,7 @@ test('translateFailure: runs for a request that failed at once, even if the resu
     heard.push(error.status);
     return error;
   });
-  // Not before the caller has the request.
+  // The result is not delivered before the caller has the request.
   assert.equal(heard, []);
   await Promise.resolve();
   assert.equal(heard, [Status.INVALID_HANDLE]);

@@ -181,7 +181,7 @@ test('Windows', ({ folder }) => {
   stub('bash', '[ -z "$2" ] || touch "$2"'); // builds a file, or prepares something
   stub('ip', 'exit 1'); // no namespaces are created
   stub('node', 'echo 1');
-  // As node.exe, it runs a test.
+  // When the stub runs as node.exe, it runs a test.
   stub(
     'wine64',
     `case $1 in

@@ -352,7 +352,7 @@ test('idle connections beyond the limit do not block others', async () => {
   const idle = Array.from({ length: 600 }, (_, n) => {
     const socket = connect(Number(url.port), '127.0.0.1');
     socket.on('error', () => {});
-    // Half of them begin a request.
+    // Half of the connections begin a request.
     if (n % 2 === 0) socket.write('GET / HTTP/1.1\r\n');
     return socket;
   });

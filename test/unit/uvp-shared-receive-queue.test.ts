@@ -163,7 +163,7 @@ test('a new ring: posted and unpolled Receives keep their contexts, and the old 
 test('a queue pair on it has no receive queue in its ring, and rejects Receives', () => {
   const { hca, makeQp } = setUp();
   const qp = makeQp('qp');
-  // Room for two requests of one SGE.
+  // The ring has room for two requests of one SGE.
   assert.is(hca.rings.get(qp.address)!.bytes, abi.qpHeaderBytes + 2 * 128);
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_REQUEST);
 });

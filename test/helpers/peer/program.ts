@@ -265,7 +265,7 @@ function onCommand(command: Command): void {
     workers.get(worker)?.postMessage(rest);
     return;
   }
-  // Started now, so that commands take effect in order.
+  // The command is started now, so that commands take effect in order.
   perform(op, args).then(
     (value) => tell({ id, value }),
     (error: unknown) => {

@@ -37,7 +37,7 @@ export function initialise(qp: IWVConnectQueuePair, accessFlags = PEER_ACCESS): 
 export async function addressTowards(peer: SocketAddress): Promise<string> {
   const socket = createSocket(peer.family === 6 ? 'udp6' : 'udp4');
   try {
-    // Nothing is sent: connecting only looks up the route.
+    // Nothing is sent, because connecting only looks up the route.
     await new Promise<void>((resolve, reject) => {
       socket.once('error', reject);
       socket.connect(peer.port, peer.address, resolve);

@@ -29,7 +29,7 @@ export async function manyClients(target: Target): Promise<void> {
   const counter = await judge.call('GET', 'counter');
   check(counter === String(CLIENTS * COUNTS), `They have counted to ${counter}.`);
   for (const valkey of clients) valkey.disconnect();
-  // The server detects the end of each.
+  // The server detects the end of each connection.
   while ((await clientsOf(judge)) !== 1);
   console.log(`${CLIENTS} clients at once`);
 }

@@ -50,7 +50,7 @@ export async function publications(target: Target): Promise<void> {
       valkey.on('pmessage', (_pattern, _channel, text) => hear(text));
     });
   });
-  // iovalkey only has lower-case names for these.
+  // iovalkey only has lower-case names for these commands.
   await byName.call('subscribe', 'news');
   await byPattern.call('psubscribe', 'n?ws');
   const receivers = await inOnePipeline(publisher, MESSAGES, (n) => ['PUBLISH', 'news', textOf(n)]);

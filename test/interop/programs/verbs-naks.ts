@@ -231,7 +231,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
     pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
     assert.equal(wcName((await pair.queue.any()).status), 'RNR_RETRY_ERROR');
-    // The first try and two more.
+    // There were three tries: the first one and two retries.
     assert.equal((readCounters().hca.rcvd_rnr_err ?? 0) - before, 3);
     pair.qp.release();
   });
@@ -239,7 +239,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     const pair = await hosts.pair({ rnrRetry: 7 });
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
     pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
-    // More retries than any finite count permits.
+    // Waits for more retries than any finite count permits.
     while ((readCounters().hca.rcvd_rnr_err ?? 0) - before < 10) await hosts.guestState();
     assert.equal(pair.queue.cq.peek(), 0);
     await hosts.receive(0, WORD);

@@ -57,7 +57,7 @@ clean(test, standin, 'every slot calls the method of the table', () => {
     methods++;
   }
   assert.is(methods, 59);
-  // Null pointers are violations.
+  // Null pointers count as violations.
   assert.is.not(standin.violation(), '');
   at.release();
 });
