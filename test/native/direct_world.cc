@@ -12,7 +12,7 @@ DirectWorld::DirectWorld(ProcessId process) : LocalWorld({}, Payload::kCarried, 
 uint32_t DirectWorld::map(Node& initiator) {
   Node& owner = other(initiator);
   LocalPair &own = pairOf(initiator), &theirs = pairOf(owner);
-  std::map<uint32_t, bool> answers;  // they arrive later
+  std::map<uint32_t, bool> answers;  // the replies are sent later
   own.peer.sendAll([&](const DirectPeer::Wish& wish) {
     bool writable;
     const SharedRange* const range = owner.link.keyTable->rangeOf(wish.file, &writable);

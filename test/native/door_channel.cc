@@ -347,7 +347,7 @@ TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
   for (uint32_t i = 0; i < 20000; ++i) {
     const int32_t slot = submitWord(*channel, i % 3 == 0 ? kPend : kEcho, i, true);
     if (slot < 0) {
-      refused++;  // the rest may all be abandoned: then no completion will be delivered
+      refused++;  // the rest may all be abandoned, and then no completion is delivered
       drain();
       std::this_thread::yield();
       continue;

@@ -30,7 +30,7 @@ TEST(acknowledgement_waits_for_the_next_poll) {
   Exchange x;
   x.ask();
   CHECK(x.b->engine.progress());
-  CHECK_EQ(x.qb.receiveCq.written(), 1u);  // the program knows already
+  CHECK_EQ(x.qb.receiveCq.written(), 1u);  // the program already has its completion
   CHECK_EQ(x.acks(), 0u);
   x.b->engine.progress();
   CHECK_EQ(x.acks(), 1u);

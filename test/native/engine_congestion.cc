@@ -94,7 +94,7 @@ TEST(connections_are_marked_by_option_and_keep_their_dscp) {
     World w(options);
     TestQp qa(*w.a), qb(*w.b);
     Link2 l;
-    l.trafficClass = 0xA1;  // the ECN bits are not the application's
+    l.trafficClass = 0xA1;  // the program cannot set the ECN bits
     w.connect(qa, qb, l);
     w.net.logging = true;
     Buffer from(*w.a, 64), to(*w.b, 64);
@@ -109,7 +109,7 @@ TEST(notifications_shrink_the_window_and_it_recovers) {
   Stream s;
   CHECK_EQ(s.burst(), 128u);
   s.notify(s.qa.qpn);
-  CHECK_EQ(s.burst(), 64u);  // the first one halves it: nothing is known about the path yet
+  CHECK_EQ(s.burst(), 64u);  // the first mark halves it, because nothing is known about the path yet
   uint32_t before = 64;
   for (int i = 0; i < 40; i++) {
     s.clock.time += 50'000;
@@ -125,7 +125,7 @@ TEST(notifications_shrink_the_window_and_it_recovers) {
     before = now;
   }
   CHECK_EQ(before, 128u);
-  CHECK_EQ(s.burst(), 128u);  // and no larger
+  CHECK_EQ(s.burst(), 128u);  // the window grows no larger
 }
 
 // However many marks arrive together, they all report the same queue.
@@ -235,7 +235,7 @@ TEST(no_probe_while_the_peer_requests_a_wait) {
   s.pump();
   s.qa.post({kOpSend, kSendFlagSignaled, {{s.from.at(), 8, s.from.lkey}}});
   s.posted++;
-  s.pump();  // RNR
+  s.pump();  // the receiver replies with an RNR NAK
   for (int i = 0; i < 50; i++) {
     s.pump();
     s.advance();

@@ -39,7 +39,7 @@ TEST(copy_every_byte_and_none_beside_them) {
   check::note = "length";
   for (const size_t length : lengths()) {
     check::noteNumber = length;
-    const size_t step = length <= 130 ? 7 : 1;  // small ones do not depend on the distance
+    const size_t step = length <= 130 ? 7 : 1;  // small copies do not depend on the distance
     for (size_t above = 0; above < 36; above += step) {
       for (const size_t source : {size_t(0), size_t(1), size_t(31), kPage - 5}) {
         uint8_t* const begin = to.at(source + above);

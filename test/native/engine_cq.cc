@@ -43,7 +43,7 @@ TEST(arm_then_entry) {
   CHECK_EQ(t->calls, 1);  // the second entry was neither consumed nor announced
   auto u = n.wait();
   n.arm();
-  CHECK_EQ(u->calls, 0);  // both announced, though not consumed
+  CHECK_EQ(u->calls, 0);  // both entries were announced, though not consumed
   n.qb.receiveCq.drain();
   n.message();
   CHECK_EQ(u->calls, 1);
@@ -73,7 +73,7 @@ TEST(event_without_waiter_is_kept_until_taken) {
   n.arm();
   n.message();
   auto errors = n.wait(kCqNotifyErrors), solicited = n.wait(kCqNotifySolicited);
-  CHECK_EQ(errors->calls + solicited->calls, 0);  // not what they wait for
+  CHECK_EQ(errors->calls + solicited->calls, 0);  // they do not wait for this entry
   auto s = n.wait();
   CHECK_EQ(s->calls, 1);
   auto t = n.wait();
@@ -138,14 +138,14 @@ TEST(batch_counts_entries) {
   auto s = n.wait();
   armBatch(3);
   n.message();
-  n.qb.receiveCq.drain();  // consumed or not, it has come
+  n.qb.receiveCq.drain();  // the entry has arrived, whether it is consumed or not
   n.message();
   CHECK_EQ(s->calls, 0);
   n.message();
   CHECK_EQ(s->calls, 1);
   n.message();
   auto announced = n.wait();
-  armBatch(2);  // one has come since the event
+  armBatch(2);  // one entry has arrived since the event
   CHECK_EQ(announced->calls, 0);
   n.message();
   CHECK_EQ(announced->calls, 1);
@@ -265,7 +265,7 @@ TEST(any_upgrades_solicited_and_all_complete_together) {
   n.arm(true);
   auto t = n.wait(kCqNotifyAny), e = n.wait(kCqNotifyErrors);
   n.arm(false);
-  n.arm(true);  // does not weaken it
+  n.arm(true);  // the arm for any entry is not weakened
   n.message(false);
   CHECK_EQ(s->calls, 1);
   CHECK_EQ(t->calls, 1);
@@ -313,15 +313,15 @@ TEST(a_listener_is_notified_of_every_event) {
   const Handle cq = n.qb.receiveCq.handle;
   CHECK(n.b->engine.listenCq(12345) == Status::kInvalidHandle);
   n.arm();
-  n.message();  // kept without a waiter
+  n.message();  // the event is kept without a waiter
   CHECK(told.empty());
   CHECK(n.b->engine.listenCq(cq) == Status::kSuccess);
   CHECK_EQ(told.size(), 1u);
   n.message();
-  CHECK_EQ(told.size(), 1u);  // not armed
+  CHECK_EQ(told.size(), 1u);  // the queue is not armed
   auto s = n.wait();
   n.arm();
-  CHECK_EQ(told.size(), 2u);  // the second entry; a waiter is notified as well
+  CHECK_EQ(told.size(), 2u);  // the second entry is announced; a waiter is notified as well
   CHECK_EQ(s->calls, 1);
   n.qb.receiveCq.drain();
   n.arm();
@@ -329,7 +329,7 @@ TEST(a_listener_is_notified_of_every_event) {
   CHECK_EQ(told.size(), 3u);
   for (const auto& [handle, event] : told) CHECK(handle == cq && event == CqEvent::kCompletion);
   auto late = n.wait();
-  CHECK_EQ(late->calls, 0);  // the listener was notified: nothing is kept
+  CHECK_EQ(late->calls, 0);  // the listener was notified, so nothing is kept
 }
 
 TEST(entries_consumed_before_a_listener_comes_cause_no_event) {
@@ -364,7 +364,7 @@ TEST(overrun_kills_the_cq_and_its_qps_only) {
   CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyErrors, errors) == Status::kSuccess);
   for (int i = 0; i < 6; i++) qb.receive({});
   qb.write({kOpRead, 0});
-  w.net.filter = [](Frame& f) { return f.bth().opcode != wire::kOpReadRequest; };  // it stays outstanding
+  w.net.filter = [](Frame& f) { return f.bth().opcode != wire::kOpReadRequest; };  // the READ stays outstanding
   for (int i = 0; i < 4; i++) qa.post({});
   w.pump();
   CHECK(!qb.receiveCq.dead());
@@ -378,7 +378,7 @@ TEST(overrun_kills_the_cq_and_its_qps_only) {
   CHECK_EQ(errors->status, uint32_t(Status::kBufferOverflow));
   CHECK((w.b->port.cqEvents == std::vector<std::pair<Handle, CqEvent>>{{qb.receiveCq.handle, CqEvent::kOverrun}}));
   CHECK(w.b->engine.armCq(qb.receiveCq.handle, false) == Status::kBufferOverflow);
-  only(qb.sendCq, 0, kOpRead, kWcFlushed);  // its other queue reports the end
+  only(qb.sendCq, 0, kOpRead, kWcFlushed);  // the end is reported in its other queue
   CHECK_EQ(other.stateWord(), kQpsRts);
   auto late = std::make_shared<Sink>();
   CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyAny, late) == Status::kSuccess);
@@ -431,7 +431,7 @@ TEST(resize_keeps_the_entries) {
   };
   post(7);
   take(5);
-  post(5);  // 7 entries, across the ring's end
+  post(5);  // 7 entries are queued, across the ring's end
   p.qb.receiveCq.resize(4, Status::kBufferOverflow);
   p.qb.receiveCq.resize(32);
   take(3);

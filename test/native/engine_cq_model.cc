@@ -12,8 +12,8 @@ enum class Kind : uint32_t { kAny, kSolicited, kBatch };
 
 struct Notification {
   Kind kind = Kind::kAny;
-  uint32_t count = 1;    // entries requested
-  uint32_t armedAt = 0;  // entries written by then
+  uint32_t count = 1;    // requested entries
+  uint32_t armedAt = 0;  // entries written at the time of the arm
   bool armed = false, there = false, gone = false;
   std::shared_ptr<Sink> sink = std::make_shared<Sink>();
   bool complete() const { return gone || (armed && there); }
@@ -23,7 +23,7 @@ struct Model {
   static constexpr uint32_t kEntries = 64, kNotifications = 8;
   std::vector<uint32_t> ring = std::vector<uint32_t>((kCqHeaderBytes + kEntries * kCqeBytes) / 4);
   Cq cq;
-  std::vector<bool> solicited;  // by entry
+  std::vector<bool> solicited;  // for each entry
   uint32_t taken = 0;
   std::vector<Notification> all;
   std::string story;

@@ -235,7 +235,7 @@ TEST(direct_maps_for_writing_where_that_is_allowed) {
   CHECK(w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, false));
   CHECK(!w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, true));
   add(kAllAccess);
-  request(kOpWrite, memory.rkey);  // in packets: it is not mapped again yet
+  request(kOpWrite, memory.rkey);  // uses packets, because the memory is not mapped again yet
   CHECK_EQ(w.direct(*w.a), 1u);
   CHECK_EQ(w.map(*w.a), 1u);
   request(kOpWrite, memory.rkey);
@@ -252,14 +252,14 @@ TEST(direct_sealed_memory_is_freed) {
   uint32_t file = 0;
   {
     SharedBuffer memory(*w.b, 4096);
-    memory.memory->seal(false);  // as for a peer without direct access
+    memory.memory->seal(false);  // seals the file as for a peer without direct access
     file = uint32_t(memory.memory->id);
     CHECK(w.pb->offers.offer(*memory.memory, false));
     CHECK_EQ(w.map(*w.a), 1u);
     w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey));
     w.pump();
     CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
-    CHECK_EQ(w.map(*w.a), 0u);  // it cannot be mapped for writing
+    CHECK_EQ(w.map(*w.a), 0u);  // the file cannot be mapped for writing
     CHECK(w.pa->maps.findFile(file, memory.at(), 1, false) != nullptr);
   }
   w.map(*w.a);
@@ -376,7 +376,7 @@ TEST(direct_windows) {
   bind();
   CHECK_EQ(write(w.qa, window.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 2u);
-  CHECK_EQ(write(qc, window.key), kWcRemoteAccess);  // another queue pair
+  CHECK_EQ(write(qc, window.key), kWcRemoteAccess);  // from another queue pair
   // A SEND with Invalidate ends the binding before the peer learns of the message.
   w.qb.receive({});
   Wr send{kOpSend, kSendFlagSignaled | kSendFlagInvalidate, {}};
@@ -417,7 +417,7 @@ TEST(direct_table_is_finite) {
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
   std::vector<uint32_t> places;
   for (uint32_t i = 0; i < DirectTable::kPlaces + 1; i++) {
-    const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all need the same slot
+    const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all keys need the same slot
     places.push_back(keyTable.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()));
   }
   for (uint32_t i = 0; i < DirectTable::kPlaces; i++) CHECK(places[i] != 0);
@@ -580,7 +580,7 @@ TEST(direct_now_before_outstanding_requests) {
   CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == behind);
   for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
   CHECK(same(to.data(), own.data(), 64));
-  CHECK(same(target.data(), own.data() + 64, 8));  // from the Write, in its order
+  CHECK(same(target.data(), own.data() + 64, 8));  // placed by the Write, in its order
   CHECK(same(target.data() + 3000, bytes.data(), bytes.size()));
 }
 
@@ -822,7 +822,7 @@ TEST(direct_now_by_windows) {
   CHECK(place(w.qa, bytes, memory.at(1024), window.key) == DirectResult::kRefused);
   invalidate();
   bind(kAccessRemoteWriteBit);
-  CHECK(place(qc, bytes, memory.at(1024), window.key) == DirectResult::kRefused);  // another queue pair
+  CHECK(place(qc, bytes, memory.at(1024), window.key) == DirectResult::kRefused);  // from another queue pair
   CHECK(place(w.qa, bytes, memory.at(1023), window.key) == DirectResult::kRefused);
   CHECK(place(w.qa, bytes, memory.at(2041), window.key) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));

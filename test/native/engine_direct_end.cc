@@ -170,7 +170,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   CHECK(memory.memory->reclaimed);
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectReclaimed), 1u);
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
-  for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // it continues, without effect
+  for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // the peer continues, without effect
   CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
   memory.data()[2] = 0x22;
   CHECK(at[2] != 0x22);
@@ -205,7 +205,7 @@ TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
   CHECK(!w.pa->peer.leave());
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which takes the remapping for a write
+#if !defined(__SANITIZE_THREAD__)  // TSan takes the remapping for a write
 // Memory is withdrawn while threads of its owner write to it. Nothing that they write is lost.
 TEST(direct_memory_reclaimed_under_its_writers) {
   std::shared_ptr<const SharedRange> memory;
@@ -340,7 +340,7 @@ TEST(direct_end_beside_another_peer) {
     peers.goInside(1, *memory, 0x200, 4 * kPage);
     const uint64_t second = DirectInUse::load(&peers.own[1].remoteAccess()->inUse);
     keyTable.withdraw(0x300, three);
-    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // no peer is inside with it
+    CHECK(keyTable.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // no peer is accessing memory with it
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
     if (!stopped) CHECK(DirectInUse::leave(&peers.own[1].remoteAccess()->inUse, second));
     keyTable.withdraw(0x100, one);
@@ -359,7 +359,7 @@ TEST(direct_end_beside_another_peer) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which may need memory of the OS at any time
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // sanitizers may need OS memory at any time
 // If there is no room for the pages, nothing waits. The command that ends the key fails, the region stays, and the
 // command may be repeated. Other requests are served meanwhile.
 TEST(direct_end_without_memory) {
@@ -455,7 +455,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(4096, &memory) == Status::kSuccess);
     const uint32_t place = keyTable.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
-    peers.goInside(1, *memory);  // was killed there: checking that gives the other one time to come back
+    peers.goInside(1, *memory);  // the peer is killed there; checking that gives the other one time to come back
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
     keyTable.withdraw(0x100, place);
@@ -590,10 +590,10 @@ TEST(direct_hostile_tables) {
   CHECK(pages.createPublished(sizeof(DirectTable), &fd));
   auto* const table = static_cast<DirectTable*>(pages.get());
   w.pa->peer.close();
-  CHECK(!w.pa->peer.open(fd.get()));  // no magic
+  CHECK(!w.pa->peer.open(fd.get()));  // the magic number is missing
   table->magic = DirectTable::kMagic;
   CHECK(w.pa->peer.open(fd.get()));
-  CHECK(!w.pa->peer.open(fd.get()));  // one is already open
+  CHECK(!w.pa->peer.open(fd.get()));  // a table is already open
   Random random(11);
   const auto any = [&] { return uint64_t(random.next()) << 32 | random.next(); };
   const auto near = [&](uint64_t value) {

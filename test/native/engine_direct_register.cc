@@ -67,7 +67,7 @@ TEST(direct_by_fast_registration) {
   w.registerIt(kAccessRemoteRead);
   CHECK_EQ(w.request(kOpRead, w.memory.at(kFrom), w.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 4u);
-  CHECK(!w.enter(w.memory.at(kFrom)));  // not to write
+  CHECK(!w.enter(w.memory.at(kFrom)));  // the key grants no right to write
   std::memset(w.memory.data(), 0, kBytes);
   CHECK_EQ(w.request(kOpRead, w.memory.at(kFrom), first), kWcRemoteAccess);
   CHECK_EQ(w.direct(*w.a), 4u);
@@ -112,7 +112,7 @@ TEST(direct_invalidation_waits_for_the_peer) {
   CHECK(at != nullptr);
   w.qb.post(w.invalidation());
   for (int i = 0; i < 100; i++) w.b->step();
-  CHECK_EQ(w.qb.sendCq.written(), 1u);  // the registration's
+  CHECK_EQ(w.qb.sendCq.written(), 1u);  // only the registration has completed
   CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectWaits), 1u);
   *at = 0x77;
   CHECK(w.pa->peer.leave());

@@ -207,7 +207,7 @@ TEST(view_outlives_its_owner) {
     CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
     memory.lkey = 0;
     CHECK(result(w.qa, memory.at(), memory.rkey, kBytes) == DirectResult::kRefused);
-    memory.data()[100] ^= 0xFF;  // still the owner's
+    memory.data()[100] ^= 0xFF;  // the page is still the owner's
     bytes.assign(memory.data() + 100, memory.data() + kBytes);
     CHECK(std::memcmp(view.bytes(), bytes.data(), bytes.size()) == 0);
     w.pa->close();

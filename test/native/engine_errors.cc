@@ -256,7 +256,7 @@ static void expectLocal(const std::function<void(Pair&, Buffer&, Wr&)>& spoil, u
   if (!CHECK_EQ(receives.size(), 2u)) return;
   CHECK(receives[0].wqe == 0 && receives[1].wqe == 1 && receives[1].status == kWcFlushed);
   CHECK_EQ(p.a->port.events.back().reason, status);
-  CHECK_EQ(p.qb.stateWord(), kQpsRts);  // the peer has seen nothing wrong
+  CHECK_EQ(p.qb.stateWord(), kQpsRts);  // the peer has not detected an error
 }
 
 TEST(bad_send_requests) {
@@ -443,7 +443,7 @@ TEST(window_bind_errors) {
 
 TEST(window_life) {
   {
-    Windowed w;  // busy while bound; ends with its own deallocation
+    Windowed w;  // the region is busy while the window is bound; deallocation ends the window
     w.bind(w.bindRequest(7));
     CHECK(w.b->engine.deregisterMr(w.b->pd, w.memory.lkey) == Status::kDeviceBusy);
     CHECK(w.b->engine.deallocateMw(w.mw) == Status::kSuccess);
@@ -452,13 +452,13 @@ TEST(window_life) {
     CHECK(w.b->engine.deregisterMr(w.b->pd, w.memory.lkey) == Status::kSuccess);
   }
   {
-    Windowed w;  // and with its QP
+    Windowed w;  // the window also ends with its QP
     w.bind(w.bindRequest(7));
     CHECK(w.qb.toState(kQpsError) == Status::kSuccess);
     CHECK(w.b->engine.deregisterMr(w.b->pd, w.memory.lkey) == Status::kSuccess);
   }
   {
-    Windowed w;  // invalidated by its owner, bound again under a new key
+    Windowed w;  // the window is invalidated by its owner and bound again under a new key
     w.bind(w.bindRequest(7));
     CHECK_EQ(w.access(kOpWrite, 1000, 8), kWcSuccess);
     Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled};
@@ -473,7 +473,7 @@ TEST(window_life) {
     CHECK_EQ(w.access(kOpRead, 1000, 8), kWcRemoteAccess);
   }
   {
-    Windowed w;  // unbound: an error
+    Windowed w;  // invalidating an unbound window is an error
     Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled};
     invalidate.rkey = w.key;
     w.bind(invalidate, kWcMwBind);
@@ -486,7 +486,7 @@ TEST(window_life) {
     w.bind(invalidate, kWcMwBind);
   }
   {
-    Windowed w;  // the range that backs the region ends: so does the window
+    Windowed w;  // if the range that backs the region ends, so does the window
     w.bind(w.bindRequest(7));
     w.b->engine.unpinRange(w.memory.range);
     CHECK_EQ(w.access(kOpWrite, 1000, 8), kWcRemoteAccess);

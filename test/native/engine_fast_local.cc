@@ -104,7 +104,7 @@ TEST(fast_writes_of_every_length) {
       const uint64_t bytes = w.b->counter("rcvd_bytes"), packets = w.b->counter("rcvd_pkts");
       w.write(length, w.to.at(64), w.to.rkey, inlined);
       w.pump();
-      CHECK_EQ(w.qb.receiveCq.written(), 1u);  // the first of Small
+      CHECK_EQ(w.qb.receiveCq.written(), 1u);  // the first receive of Small
       CHECK(std::memcmp(w.to.data() + 64, w.from.data(), length) == 0);
       for (uint32_t i = 0; i < 64; i++) CHECK(w.to.data()[i] == 0xEE && w.to.data()[64 + length + i] == 0xEE);
       CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcSuccess));
@@ -136,7 +136,7 @@ TEST(fast_behind_a_closed_window) {
     w.qa.write(wr);
   }
   w.a->engine.doorbell(w.qa.handle);
-  CHECK_EQ(w.a->counter("sent_fast"), 1 + 2 * 16u);  // on this link two windows may be under way
+  CHECK_EQ(w.a->counter("sent_fast"), 1 + 2 * 16u);  // on this link, two windows may be in flight
   w.pump();
   CHECK_EQ(w.qb.receiveCq.written(), 201u);
   CHECK_EQ(w.a->counter("sent_fast"), 1 + 200u);
@@ -233,7 +233,7 @@ TEST(fast_keeps_the_order) {
     Small w;
     w.a->link.localOnly = w.b->link.localOnly = seed % 2 != 0;
     Random random(seed);
-    constexpr uint32_t kPlace = 1024;  // some use the bulk area, fast path or not
+    constexpr uint32_t kPlace = 1024;  // some payload uses the bulk area, on the fast path or not
     Buffer memory(*w.a, 64 * kPlace, kAllAccess, seed), target(*w.b, 64 * kPlace), written(*w.b, 64);
     struct Message {
       uint32_t place, length;
@@ -271,7 +271,7 @@ TEST(fast_keeps_the_order) {
         } else {
           wr.sges = {{at, length, memory.lkey}};
         }
-        if (random.chance(0.3)) w.qa.write(wr);  // the next doorbell finds several
+        if (random.chance(0.3)) w.qa.write(wr);  // the next doorbell finds several requests
         else w.qa.post(wr);
         sent.push_back({place, length, immediate, writes});
       } else if (posted - received < 40 && random.chance(0.5)) {
@@ -329,7 +329,7 @@ TEST(fast_without_a_receive) {
 }
 
 TEST(fast_protection) {
-  {  // An invalid key, at the sender.
+  {  // The sender uses an invalid key.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
     w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(), 8, w.from.lkey ^ 1}}});
@@ -338,14 +338,14 @@ TEST(fast_protection) {
     CHECK_EQ(w.qa.state(), kQpsError);
     CHECK_EQ(w.qb.receiveCq.written(), 1u);
   }
-  {  // Beyond its end.
+  {  // The range exceeds the region.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
     w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(kRoom - 6), 8, w.from.lkey}}});
     w.pump();
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcLocalProtection));
   }
-  {  // At the receiver: its own receive fails, and the sender is notified.
+  {  // The receiver's own receive fails, and the sender is notified.
     Small w;
     w.qb.receive({{w.to.at(kRoom - 6), 64, w.to.lkey}});
     w.send(8);
@@ -354,7 +354,7 @@ TEST(fast_protection) {
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteOp));
     CHECK_EQ(w.b->counter("local_protection_err"), 1u);
   }
-  {  // Memory that may not be written.
+  {  // The memory may not be written.
     Small w;
     Buffer readOnly(*w.b, 64, kAccessRemoteRead, 7);
     const std::vector<uint8_t> before(readOnly.data(), readOnly.data() + 64);
@@ -364,7 +364,7 @@ TEST(fast_protection) {
     CHECK(only(w.qb.receiveCq, 1, kOpReceive, kWcLocalProtection));
     CHECK(std::memcmp(before.data(), readOnly.data(), 64) == 0);
   }
-  {  // A receive that is too short.
+  {  // The receive is too short.
     Small w;
     std::memset(w.to.data(), 0xEE, 16);
     w.qb.receive({{w.to.at(), 7, w.to.lkey}});
@@ -396,7 +396,7 @@ TEST(fast_protection) {
   refused(kAllAccess, 57, 0, true, kWcRemoteAccess);
   refused(kAccessLocalWrite | kAccessRemoteRead, 0, 0, true, kWcRemoteAccess);
   refused(kAllAccess, 0, 0, false, kWcRemoteInvalidRequest);
-  {  // More inline bytes than the queue pair supports.
+  {  // There are more inline bytes than the queue pair supports.
     Small w;
     w.send(8, true);
     Wr wr;
@@ -419,8 +419,8 @@ TEST(fast_path_with_nonsense_words) {
     const char* counter;
   };
   const Wrong all[] = {
-      {12 + 1, 0x10, nullptr},                                     // pad: refused
-      {12 + 3, 0x01, "bad_pkey"},   {12 + 5, 0x7F, "unknown_qp"},  // of another process
+      {12 + 1, 0x10, nullptr},                                     // the pad is refused
+      {12 + 3, 0x01, "bad_pkey"},   {12 + 5, 0x7F, "unknown_qp"},  // a QPN of another process
       {12 + 7, 0x40, "unknown_qp"}, {12 + 9, 0x80, "duplicate_request"}, {12 + 11, 0x08, "out_of_seq_request"},
       {4, 0x01, "wrong_address"},  // source QPN
   };

@@ -104,10 +104,10 @@ TEST(fast_register_errors) {
   refused([](Fast&, Wr& r) { r.remote -= 1001; });
   refused([](Fast&, Wr& r) { r.rkey ^= 1; });
   refused([](Fast& f, Wr& r) { r.rkey = f.key; });
-  refused([](Fast&, Wr& r) { r.access = kAccessRemoteWriteBit; });  // without the local right
+  refused([](Fast&, Wr& r) { r.access = kAccessRemoteWriteBit; });  // without the local write right
   refused([](Fast&, Wr& r) { r.access = 0x40; });
   refused([](Fast&, Wr& r) { r.swap ^= 0x100ull << 32; });
-  refused([](Fast& f, Wr& r) { r.swap = uint64_t(f.memory.lkey) << 32; });  // a registered region
+  refused([](Fast& f, Wr& r) { r.swap = uint64_t(f.memory.lkey) << 32; });  // the key of a registered region
   refused([](Fast& f, Wr& r) {
     Handle pd;
     uint32_t other;
@@ -136,13 +136,13 @@ TEST(fast_register_errors) {
 
 TEST(fast_register_life) {
   Fast f;
-  CHECK_EQ(f.access(kOpRead, f.memory.at(1000), 8), kWcRemoteAccess);  // not registered yet
+  CHECK_EQ(f.access(kOpRead, f.memory.at(1000), 8), kWcRemoteAccess);  // the key is not registered yet
   Fast g;
   g.post(g.request(kEverything));
   const uint32_t first = g.key;
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcSuccess);
   g.post(g.invalidation(g.key));
-  g.post(g.request(kEverything, 0, kMost, 7));  // other memory, another key
+  g.post(g.request(kEverything, 0, kMost, 7));  // registers other memory with another key
   CHECK_EQ(g.key, (first & ~0xFFu) | ((first + 7) & 0xFF));
   CHECK_EQ(g.access(kOpWrite, g.memory.at(2047), 1), kWcSuccess);
   // Requests of one list are executed in order, and the key may stay the same.
@@ -179,7 +179,7 @@ TEST(fast_registered_memory_is_local_memory_too) {
 
 TEST(invalidation_of_regions) {
   {
-    Fast f;  // unordered with others: it waits for the READ that writes there
+    Fast f;  // unordered with others, so it waits for the READ that writes there
     f.post(f.request(kAccessLocalWrite));
     f.qb.write({kOpRead, kSendFlagSignaled, {{f.memory.at(1000), 1000, f.key}}, 0, f.remote.at(), f.remote.rkey});
     f.qb.post(f.invalidation(f.key));
@@ -187,14 +187,14 @@ TEST(invalidation_of_regions) {
     const auto done = f.qb.sendCq.drain();
     CHECK(done.size() == 2 && done[0].status == kWcSuccess && done[1].status == kWcSuccess);
   }
-  for (const uint32_t twice : {0u, 1u}) {  // one that is not registered, or a key of another region
+  for (const uint32_t twice : {0u, 1u}) {  // a region that is not registered, or a key of another region
     Fast f;
     f.post(f.request(kEverything));
     if (twice) f.post(f.invalidation(f.key));
     f.post(f.invalidation(twice ? f.key : f.key ^ 1), kWcMwBind);
     CHECK_EQ(f.qb.stateWord(), kQpsError);
   }
-  Fast f;  // not while windows are bound to it, and it cannot be ended either
+  Fast f;  // not while windows are bound to the region, which cannot be ended then either
   f.post(f.request(kEverything | kAccessMwBind));
   Handle mw;
   uint32_t window;
@@ -214,7 +214,7 @@ TEST(invalidation_of_regions_by_the_peer) {
   Fast f;
   f.post(f.request(kEverything));
   CHECK(f.remotely(f.key) == std::make_pair(kWcSuccess, kWcSuccess));
-  f.post(f.request(kEverything));  // at once
+  f.post(f.request(kEverything));  // the request is executed immediately
   CHECK_EQ(f.access(kOpWrite, f.memory.at(1000), 8), kWcSuccess);
   CHECK(f.remotely(f.key) == std::make_pair(kWcSuccess, kWcSuccess));
   CHECK(f.remotely(f.key) == std::make_pair(kWcRemoteAccess, kWcLocalAccess));
@@ -226,7 +226,7 @@ TEST(invalidation_of_regions_by_the_peer) {
   };
   refused(kAccessLocalWrite, [](Fast& g) { return g.key; });  // the peer may not use it
   refused(kEverything, [](Fast& g) { return g.key ^ 1; });
-  refused(kEverything, [](Fast& g) {  // of another protection domain
+  refused(kEverything, [](Fast& g) {  // a key of another protection domain
     Handle pd;
     uint32_t other;
     CHECK(g.b->engine.allocatePd(g.b->kernel, &pd) == Status::kSuccess);
@@ -250,7 +250,7 @@ TEST(fast_registration_ends_with_its_memory) {
   Fast g;
   g.post(g.request(kEverything));
   CHECK(g.b->engine.deregisterMr(g.b->pd, g.memory.lkey) == Status::kSuccess);
-  CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcSuccess);  // still pinned
+  CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcSuccess);  // the memory is still pinned
   g.b->engine.unpinRange(g.memory.range);
   CHECK_EQ(g.access(kOpWrite, g.memory.at(1000), 8), kWcRemoteAccess);
   // The region remains registered until it is invalidated.

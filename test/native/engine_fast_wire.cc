@@ -148,7 +148,7 @@ TEST(fast_wire_acknowledgement_of_a_part_of_what_local_work_waits_for) {
   Window window(*p.a);
   const uint64_t start = p.clock.time;
   write(kSendFlagSignaled);
-  p.b->step();  // which responds immediately
+  p.b->step();  // the peer responds immediately
   write(0);
   p.qa.post(window.bind(from, 64));
   p.pump();

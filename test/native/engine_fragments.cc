@@ -27,7 +27,7 @@ struct Narrow {
   Buffer from, writes, receives, source, reads;
   uint32_t longest = UINT32_MAX, longestBack = UINT32_MAX;
   uint64_t swallowed = 0, fragments = 0;
-  uint32_t bytes = kMessage;  // of a message; the following ones are shorter
+  uint32_t bytes = kMessage;  // length of a message; the following ones are shorter
   size_t longestCome = 0;
   static PathShape quiet() {
     PathShape s;
@@ -119,9 +119,9 @@ TEST(connection_goes_on_where_long_packets_vanish) {
       const uint64_t start = n.w.clock.time;
       if (!CHECK_EQ(n.run(kind), 0u)) std::printf("ways %u, kind %u\n", ways, kind);
       CHECK(n.w.clock.time - start < 2 * kSecond);
-      if (n.swallowed == 0) continue;  // nothing long goes in that direction
+      if (n.swallowed == 0) continue;  // no long packets are sent in that direction
       CHECK(n.fragments > 0);
-      CHECK(n.swallowed < 300);  // what was in flight, twice, and probes
+      CHECK(n.swallowed < 300);  // packets in flight, twice, and probes
       CHECK_EQ(n.w.b->counter("qp_fatal"), 0u);
     }
 }
@@ -173,7 +173,7 @@ TEST(packets_leave_whole_again_when_the_path_allows_it) {
     CHECK_EQ(n.w.a->counter("black_hole"), 1u);
     n.longest = n.longestBack = UINT32_MAX;
     n.w.run(30 * kSecond);
-    CHECK_EQ(n.run(0), 0u);  // with a probe
+    CHECK_EQ(n.run(0), 0u);  // the run includes a probe
     const uint64_t before = n.fragments;
     n.longestCome = 0;
     CHECK_EQ(n.run(0), 0u);
@@ -230,7 +230,7 @@ TEST(probes_become_rare) {
     CHECK_EQ(n.run(0, 2), 0u);
   }
   CHECK(n.swallowed > before);
-  CHECK(n.swallowed - before <= 20);  // three after 5, 10, 20, 40, 80 and 160 seconds each
+  CHECK(n.swallowed - before <= 20);  // three probes each after 5, 10, 20, 40, 80 and 160 seconds
   CHECK_EQ(n.w.a->counter("black_hole"), 1u);
 }
 

@@ -193,7 +193,7 @@ TEST(fuzz_commands) {
         QpCreate c = qps[0]->request();
         uint32_t* fields = reinterpret_cast<uint32_t*>(&c);
         fields[r.below(sizeof c / 4)] = r.next();
-        *reinterpret_cast<uint8_t*>(&c.signalAll) = uint8_t(r.below(2));  // a bool stays one
+        *reinterpret_cast<uint8_t*>(&c.signalAll) = uint8_t(r.below(2));  // the value stays a valid bool
         Handle made;
         uint32_t qpn;
         if (e.createQp(c, &made, &qpn) == Status::kSuccess) e.destroyQp(made);

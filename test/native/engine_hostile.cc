@@ -13,7 +13,7 @@
 using namespace world;
 
 #if defined(__SANITIZE_ADDRESS__)
-extern "C" size_t __sanitizer_get_current_allocated_bytes();  // not every compiler brings its header
+extern "C" size_t __sanitizer_get_current_allocated_bytes();  // not every compiler has its header
 #endif
 
 namespace {
@@ -266,11 +266,11 @@ struct Field {
   static constexpr uint32_t kBytes = 64 << 10, kMessage = 6000, kHistory = 400;
   PathWorld w;
   Random random;
-  const uint32_t wildness;  // 0: what travels is lost, repeated and in fragments; 2: connections do not live long
+  const uint32_t wildness;  // 0: packets are lost, repeated and fragmented; 2: connections do not live long
   std::unique_ptr<TestQp> qa, qb;
   Flow bystander;
   Buffer memoryA, memoryB, untouchedA, untouchedB;
-  std::deque<Frame> history;  // also of connections before
+  std::deque<Frame> history;  // includes frames of earlier connections
   bool attacks = true;
   uint64_t injected = 0;
   uint32_t psns[2][2] = {};  // the newest request and response that `a` and `b` have sent
@@ -400,7 +400,7 @@ struct Field {
             std::max<size_t>(wire::kBthBytes, f.bytes.size() - std::min<size_t>(f.bytes.size(), 4 * random.below(20))));
         break;
       case 6: f.bytes.resize(f.bytes.size() + 4 * random.below(20), 0x5A); break;
-      default:  // not the key
+      default:  // every field but the key
         for (uint32_t n = 0; n < 2; n++) {
           const size_t at = wire::kBthBytes + random.below(40);
           if (at < f.bytes.size() && (at < 20 || at >= 24)) f.bytes[at] ^= uint8_t(1u << random.below(8));

@@ -117,7 +117,7 @@ TEST(local_atomics_immediate_and_protection) {
   w.qa.sendCq.drain();
 
   Wr write = send(from, from.at(), 8, kOpWrite);
-  write.remote = to.at(60);  // four bytes too far
+  write.remote = to.at(60);  // the range ends four bytes too far
   write.rkey = to.rkey;
   const uint32_t bad = w.qa.post(write);
   w.pump();
@@ -178,9 +178,9 @@ TEST(local_read_is_requested_again_when_memory_was_freed) {
     read.remote = from.at();
     read.rkey = from.rkey;
     const uint32_t r = w.qa.post(read);
-    w.b->step();  // references its memory
+    w.b->step();  // b references its memory
     CHECK(w.b->engine.deregisterMr(w.b->pd, same ? from.lkey : unrelated.lkey) == Status::kSuccess);
-    if (same) std::memset(from.data(), 0xAB, kBytes);  // it is the owner's again
+    if (same) std::memset(from.data(), 0xAB, kBytes);  // the memory is the owner's again
     w.pump();
     CHECK_EQ(w.countersA.get(HostCounter::kLocalPullChanged), 1u);
     if (same) {
@@ -241,7 +241,7 @@ TEST(local_response_of_a_connection_that_ended_is_not_copied) {
     read.remote = from.at();
     read.rkey = from.rkey;
     const uint32_t r = w.qa.post(read);
-    w.b->step();  // references its memory
+    w.b->step();  // b references its memory
     CHECK(w.qb.toState(state) == Status::kSuccess);
     std::memset(from.data(), 0xCD, kBytes);
     w.pump();

@@ -53,7 +53,7 @@ TEST(carried_acknowledgement_does_not_wait_for_ever) {
 // A NAK replaces an acknowledgement of earlier packets.
 TEST(carried_acknowledgement_gives_way_to_a_nak) {
   Exchange x;
-  for (int i = 0; i < 5; i++) x.ask();  // four have a receive
+  for (int i = 0; i < 5; i++) x.ask();  // there are receives for four
   x.b->engine.progress();
   x.answer();
   x.pump();
@@ -70,7 +70,7 @@ TEST(carried_acknowledgement_gives_way_to_a_nak) {
 TEST(carried_acknowledgement_of_nonsense) {
   for (const uint32_t psn : {0u, 99u, 101u, 4711u, 0xFFFFFFu}) {
     Exchange x;
-    x.ask();  // has PSN 100
+    x.ask();  // the packet has PSN 100
     x.b->engine.progress();
     x.answer();
     const uint32_t word = psn | LocalEntry::kAcknowledges;
@@ -132,7 +132,7 @@ TEST(room_is_reported_in_large_pieces) {
   };
   pass(10);
   CHECK_EQ(told(), 0u);
-  x.pb->flush();  // nothing else to do
+  x.pb->flush();  // there is nothing else to do
   CHECK_EQ(told(), 10u);
   pass(10);
   CHECK_EQ(told(), 10u);
@@ -158,7 +158,7 @@ TEST(reads_wake_a_sleeping_peer_before_their_responses_run_out) {
     const auto wakes = [&] { return w.countersA.get(HostCounter::kLocalWakes); };
 
     peer.asleep = 1;
-    w.qa.post(read);  // no responses to wait behind
+    w.qa.post(read);  // there are no responses to wait behind
     CHECK_EQ(wakes(), 1u);
     CHECK_EQ(peer.asleep, 0u);
     for (uint32_t i = 1; i < kReads; i++) w.qa.post(read);

@@ -130,10 +130,10 @@ TEST(local_maps_memory_given_back) {
     w.qa.sendCq.drain();
     CHECK_EQ(exchange(read ? *w.pb : *w.pa, read ? *w.pa : *w.pb), 1u);
     const uint32_t i = transfer();
-    if (read) w.b->step();  // references its memory
+    if (read) w.b->step();  // b references its memory
     CHECK(source.node.engine.deregisterMr(source.node.pd, source.lkey) == Status::kSuccess);
     source.lkey = 0;
-    std::memset(source.data(), 0xAB, kBytes);  // it is the owner's again
+    std::memset(source.data(), 0xAB, kBytes);  // the memory is the owner's again
     w.pump();
     only(w.qa.sendCq, i, read ? kOpRead : kOpWrite, read ? kWcRemoteAccess : kWcLocalProtection);
     const HostCounters& counters = read ? w.countersA : w.countersB;
@@ -192,7 +192,7 @@ TEST(local_maps_freed_memory) {
     there = w.pb->maps.find(1, base, from.memory->length);
     CHECK(there != nullptr && isMapped(there));
   }
-  CHECK(sentOffers(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full: it is reported later
+  CHECK(sentOffers(*w.pa, false).empty() && w.pa->offers.news());  // the connection is full, so it is reported later
   CHECK_EQ(offeredRangesFreed(), freed + 1);
   exchange(*w.pa, *w.pb);
   CHECK(!w.pa->offers.news());
@@ -312,7 +312,7 @@ TEST(local_maps_refused_memory_works_as_before) {
   }
   CHECK_EQ(sentOffers(*w.pa).size(), size_t(LocalOffers::kMost - 1));
   many.clear();
-  CHECK_EQ(sentOffers(*w.pa).size(), size_t(LocalOffers::kMost - 1));  // the ends
+  CHECK_EQ(sentOffers(*w.pa).size(), size_t(LocalOffers::kMost - 1));  // reports the ends of allocations
   CHECK(!w.pa->offers.news());
 }
 
@@ -323,10 +323,10 @@ TEST(local_maps_nonsense_from_the_peer) {
   Buffer to(*w.b, 200'000);
   w.pa->offers.onReply(1, true);
   CHECK(!w.pa->isMapped(from.memory.get()));
-  w.pa->offers.onReply(1, true);  // before it was reported
+  w.pa->offers.onReply(1, true);  // the reply precedes the report
   CHECK(!w.pa->isMapped(from.memory.get()));
   for (SentOffer& offer : sentOffers(*w.pa)) {
-    offer.memory.base += kPage;  // what is referenced then ends outside of it
+    offer.memory.base += kPage;  // the referenced range then ends outside of the memory
     CHECK(w.pb->maps.add(offer.memory, offer.fd.get(), false));
     w.pa->offers.onReply(offer.memory.number, true);
   }

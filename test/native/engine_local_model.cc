@@ -33,13 +33,13 @@ struct Message {
 struct Request {
   uint32_t wqe, opcode, from, length, place;
   bool signaled;
-  uint64_t before;  // of a FETCH_ADD
+  uint64_t before;  // the previous value of a FETCH_ADD
 };
 
 struct End {
   Node& node;
   TestSrq* srq;
-  std::map<uint32_t, uint32_t>& shared;  // places of its receives
+  std::map<uint32_t, uint32_t>& shared;  // the slots of its receives
   TestQp qp;
   Buffer places, taken;  // READs end in the first part, the peer's WRITEs in the second; then a counter, receives
   End* peer = nullptr;
@@ -239,7 +239,7 @@ struct Program : Base {
       case 10: e.qp.node.engine.doorbell(e.qp.handle); break;
       case 11: {
         const Buffer unrelated(e.qp.node, 64);
-      } break;  // what was referenced and not copied yet is requested again
+      } break;  // memory that was referenced but not copied yet is requested again
       case 12:
         if (random.below(4) == 0) e.qp.toState(e.qp.state() == kQpsSqd ? kQpsRts : kQpsSqd);
         break;

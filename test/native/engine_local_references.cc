@@ -55,7 +55,7 @@ TEST(named_payload_fits_into_the_window) {
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
   CHECK(std::memcmp(ours.data(), theirs.data(), kBytes) == 0);
-  CHECK_EQ(w.countersB.get(HostCounter::kLocalRx), 4u);  // of 5, 5, 5 and 1 PSNs
+  CHECK_EQ(w.countersB.get(HostCounter::kLocalRx), 4u);  // packets of 5, 5, 5 and 1 PSNs
 }
 
 // On this link READs may have two windows in flight, other requests one.

@@ -128,7 +128,7 @@ void same(Deed deed, std::vector<uint32_t> lengths = {0, 8, 3000, 70'000, 300'00
 TEST(same_atomics) {
   same([](Ends& e) {
     for (const uint32_t opcode : {kOpFetchAdd, kOpCompareExchange}) {
-      for (const uint32_t off : {0u, 8u, 4u, 1u}) {  // the last two are not aligned
+      for (const uint32_t off : {0u, 8u, 4u, 1u}) {  // the last two offsets are not aligned
         Wr r = e.wr(opcode, e.b.rkey);
         r.remote += off;
         r.compare = off ? 5 : *reinterpret_cast<const uint64_t*>(e.b.data());
@@ -174,10 +174,10 @@ TEST(same_windows) {
     e.qa.post(e.wr(kOpWrite, window.key));
     e.settle();
     e.anew();
-    e.qa.post(last);  // it no longer exists
+    e.qa.post(last);  // the window no longer exists
     e.settle();
     e.anew();
-    last.immediate = e.b.rkey;  // not a window
+    last.immediate = e.b.rkey;  // the key is not that of a window
     e.receive();
     e.qa.post(last);
   });
@@ -211,12 +211,12 @@ TEST(same_receivers_that_are_not_ready) {
     for (const uint32_t opcode : {uint32_t(kOpSend), uint32_t(kOpWrite)}) {
       e.qa.post(e.wr(opcode, e.b.rkey, kSendFlagImmediate));
       e.qa.post(e.wr(kOpSend, 0));
-      e.w.pump();  // refused once
+      e.w.pump();  // the message is refused once
       e.receive();
       e.receive();
       e.settle();
       e.qa.post(e.wr(opcode, e.b.rkey, kSendFlagImmediate));
-      e.settle();  // for ever
+      e.settle();  // the message is refused for ever
       e.anew();
     }
     e.receive(1);
@@ -225,7 +225,7 @@ TEST(same_receivers_that_are_not_ready) {
     e.settle();
     e.anew();
     e.receive();
-    e.qa.post(e.wr(kOpSend, 0, kSendFlagInvalidate));  // of key 7, which does not exist
+    e.qa.post(e.wr(kOpSend, 0, kSendFlagInvalidate));  // invalidates key 7, which does not exist
   });
 }
 
@@ -270,7 +270,7 @@ TEST(same_ends) {
           }
         }
       },
-      {0, 8, 3000});  // of larger ones, how much has left depends on time
+      {0, 8, 3000});  // of larger ones, the part that has been sent depends on time
 }
 
 // The memory that a response references is copied before a refusal behind it ends the queue pair, unless the peer is

@@ -65,7 +65,7 @@ TEST(turns_of_data_are_none_of_acknowledgements) {
   w.qa.post(write(a, b, 8));
   w.b->step();
   CHECK(w.pb->stalled);
-  for (int i = 0; i < 4; i++) w.a->step();  // behind the data that has found room
+  for (int i = 0; i < 4; i++) w.a->step();  // runs the packets behind the data that has found room
   only(w.qa.sendCq, 0, kOpWrite, kWcSuccess);
   w.pump();
   only(w.qb.sendCq, 0, kOpWrite, kWcSuccess);

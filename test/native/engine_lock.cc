@@ -26,7 +26,7 @@ TEST(engine_lock_keeps_threads_apart) {
   for (const bool barriers : {false, true}) {
     if (barriers && !hasBarriers()) continue;
     EngineLock lock;
-    uint64_t plain = 0;  // a race, if the lock does not hold
+    uint64_t plain = 0;  // a data race if the lock does not work
     uint32_t inside = 0, most = 0;
     std::vector<std::thread> threads;
     for (uint32_t t = 0; t < kThreads; t++) {
@@ -36,7 +36,7 @@ TEST(engine_lock_keeps_threads_apart) {
           if (t % 2 != 0 || !lock.try_lock()) lock.lock();
           most = std::max(most, ++inside);
           plain++;
-          if (i % 64 == 0) std::this_thread::yield();  // so that others find it held, and sleep
+          if (i % 64 == 0) std::this_thread::yield();  // lets others find the lock held, and sleep
           inside--;
           lock.unlock();
           // Barriers start while other threads sleep, or are about to.

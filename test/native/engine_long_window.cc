@@ -93,7 +93,7 @@ TEST(long_window_has_the_limit_of_the_option) {
   flows.push_back(flowIn(w, linkOf(extensions::kAll)));
   sharesOf(w, flows, 4 * kSecond);
   CHECK(w.mostUnderWay <= (8u << 20) / kMtu);
-  CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the others are acknowledged, and their responses are in flight
+  CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the other requests are acknowledged, and responses are in flight
 }
 
 // On a short path, as inside a host, there is nothing to gain.
@@ -105,7 +105,7 @@ TEST(long_window_on_a_near_path_stays) {
   flows.push_back(std::make_unique<Flow>(w, linkOf(extensions::kAll), kMessage));
   Flow& flow = *flows[0];
   flow.qa.post({kOpWrite, kSendFlagSignaled, {{flow.from.at(), 8, flow.from.lkey}}, 0, flow.to.at(), flow.to.rkey});
-  w.run(kSecond, [&] { return flow.qa.sendCq.written() == 1; });  // the round trip is known
+  w.run(kSecond, [&] { return flow.qa.sendCq.written() == 1; });  // the round trip is known from now on
   for (uint32_t i = 1; i < kInFlight; i++) flow.post();
   sharesOf(w, flows, kSecond);
   CHECK(w.mostUnderWay <= 128);
@@ -120,8 +120,8 @@ TEST(long_window_leaves_no_standing_queue) {
   flows.push_back(flowIn(w, linkOf(extensions::kAll)));
   sharesOf(w, flows, 3 * kSecond);
   w.queuedSinceNs = w.clock.time;
-  CHECK(sharesOf(w, flows, 12 * kSecond)[0] > 0.9);  // and is drained twice
-  CHECK(w.mostQueuedNs < 4 * shape.delayNs);         // a round trip, and more for a moment after that
+  CHECK(sharesOf(w, flows, 12 * kSecond)[0] > 0.9);  // although the queue is drained twice
+  CHECK(w.mostQueuedNs < 4 * shape.delayNs);         // a round trip, and for a moment more than that
 }
 
 // The queue holds less than twice as much as the path. Losses shrink the window, and the path stays in use.

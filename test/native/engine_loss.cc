@@ -311,7 +311,7 @@ TEST(peer_process_gone) {
   w.net.filter = [](Frame&) { return false; };
   qa.post({kOpSend, 0, {{from.at(), 64, from.lkey}}});
   qa.post({kOpSend, 0, {{from.at(), 64, from.lkey}}});
-  w.a->link.gone = {3};  // another process
+  w.a->link.gone = {3};  // the slot belongs to another process
   w.pump();
   CHECK_EQ(qa.stateWord(), kQpsRts);
   const uint64_t ended = w.clock.time;
@@ -346,7 +346,7 @@ TEST(peer_process_ends_in_order) {
   CHECK_EQ(w.a->port.count(QpEvent::kPeerLost), 0);
   while (qa.stateWord() == kQpsRts && w.advance()) w.pump();
   CHECK(w.clock.time - ended >= 100'000'000);
-  CHECK_EQ(qa.stateWord(), kQpsError);  // no DREQ came
+  CHECK_EQ(qa.stateWord(), kQpsError);  // no DREQ arrived
   only(qa.receiveCq, 0, kOpReceive, kWcFlushed);
   CHECK_EQ(w.a->port.count(QpEvent::kPeerLost), 1);
 }
@@ -362,7 +362,7 @@ TEST(dreq_on_exit_is_sent_when_the_kernel_dies) {
   path.source = w.a->gid;
   path.destination = w.b->gid;
   CHECK(w.a->engine.setDreqOnExit(qa->handle, path, mad) == Status::kSuccess);
-  CHECK(w.a->engine.setDreqOnExit(never.handle, path, mad) == Status::kSuccess);  // not connected: stays silent
+  CHECK(w.a->engine.setDreqOnExit(never.handle, path, mad) == Status::kSuccess);  // not connected, so it sends nothing
   CHECK(w.a->engine.setDreqOnExit(0x7777, path, mad) == Status::kInvalidHandle);
   w.net.logging = true;
   w.a->engine.detachKernel(w.a->kernel);

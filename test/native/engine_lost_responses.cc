@@ -13,7 +13,7 @@ using namespace world;
 namespace {
 
 constexpr uint32_t kMtu = 1024, kMessage = 16 << 10, kPackets = kMessage / kMtu;
-constexpr uint64_t kSecond = 1'000'000'000, kRoundTrip = 4'000'000;  // of quiet()
+constexpr uint64_t kSecond = 1'000'000'000, kRoundTrip = 4'000'000;  // the round trip of quiet()
 constexpr uint32_t kFirst = 0xFFFFF0;                                // PSNs wrap
 
 bool isResponse(const Frame& f) {
@@ -38,9 +38,9 @@ struct Reads {
   QpShape shape;
   TestQp qa, qb;
   Buffer source, to;
-  uint64_t responses = 0, again = 0;  // that have left `b`
+  uint64_t responses = 0, again = 0;  // responses that have left `b`
   std::function<bool(Frame&)> lose = [](Frame&) { return false; };
-  std::map<uint32_t, uint32_t> times;  // a response's PSN: how often it was sent
+  std::map<uint32_t, uint32_t> times;  // by PSN of a response: how often it was sent
   static constexpr uint64_t kBytes = 128 * kMessage;
   static QpShape shaped() {
     QpShape s;
@@ -326,7 +326,7 @@ TEST(responses_that_overtake_are_not_a_loss) {
     r.read(0, kMessage);
     CHECK(r.ends(1, kSecond / 10, kMessage));
     CHECK_EQ(r.w.a->counter("lost_pkts"), overtake < 3 ? 0u : 1u);
-    CHECK_EQ(r.w.a->counter("retransmitted_pkts"), 0u);  // it arrives before anything is re-requested
+    CHECK_EQ(r.w.a->counter("retransmitted_pkts"), 0u);  // the response arrives before anything is re-requested
   }
 }
 

@@ -162,7 +162,7 @@ TEST(window_and_ack_requests) {
   Buffer from(*p.a, 64 * 1024, kAllAccess, 4), to(*p.b, 64 * 1024);
   p.net.logging = true;
   p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 64 * 1024, from.lkey}}, 0, to.at(), to.rkey});
-  CHECK_EQ(p.net.log.size(), 16u);  // the window, and no more without responses
+  CHECK_EQ(p.net.log.size(), 16u);  // the whole window, and no more without responses
   uint32_t sinceAck = 0;
   for (const Frame& f : p.net.log) {
     sinceAck = f.bth().ackRequest ? 0 : sinceAck + 1;
@@ -222,7 +222,7 @@ TEST(fence_waits_for_reads_and_atomics) {
   p.pump();
   CHECK_EQ(p.qa.sendCq.drain().size(), 2u);
   CHECK_EQ(here.words[0], there.words[0]);
-  CHECK_EQ(there.words[1], there.words[0]);  // the write carried what the read fetched
+  CHECK_EQ(there.words[1], there.words[0]);  // the write carried the data that the read fetched
 }
 
 TEST(unsignaled_requests_are_silent_and_signal_all_is_not) {
@@ -252,7 +252,7 @@ TEST(rounds_are_bounded_and_fair) {
   p.net.logging = true;
   p.qa.post({kOpWrite, kSendFlagSignaled, {{big.at(), 8u << 20, big.lkey}}, 0, to.at(), to.rkey});
   CHECK(p.net.log.size() <= 64);
-  CHECK(p.a->deadline() == 0);  // more to do
+  CHECK(p.a->deadline() == 0);  // there is more to do
   p.net.log.clear();
   p.a->step();
   CHECK(p.net.log.size() <= 160);

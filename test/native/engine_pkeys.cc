@@ -106,7 +106,7 @@ TEST(pkeys_decide_what_a_connection_accepts) {
     if (c.status == kWcSuccess) {
       CHECK(fromB > 0 && dropped == 0);
     } else {
-      CHECK(fromB == 0 && dropped == 2);  // and the one retry; neither side is notified
+      CHECK(fromB == 0 && dropped == 2);  // one packet and one retry; neither side is notified
       CHECK_EQ(p.b->counter("bad_pkey"), 2u);
       CHECK_EQ(p.qb.stateWord(), kQpsRts);
     }

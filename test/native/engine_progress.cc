@@ -17,7 +17,7 @@ struct ScriptedEngine final : ProgressEngine {
   } clock;
   ProgressOwner progress{clock};
   EngineLock mutex;
-  bool busy = false;  // there is always something to do
+  bool busy = false;  // whether there is always work to do
   uint32_t wakes = 0, polls = 0;
   std::vector<Stepper> steps;
   PollScope next = PollScope::kBusiest;
@@ -33,7 +33,7 @@ struct ScriptedEngine final : ProgressEngine {
   bool contended() const override { return false; }
   void pollNext(PollScope what) override { next = what; }
   bool step(Stepper stepper) override {
-    CHECK(!mutex.try_lock());  // never without the lock
+    CHECK(!mutex.try_lock());  // owners work only with the lock
     steps.push_back(stepper);
     return busy;
   }

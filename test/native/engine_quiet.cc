@@ -7,14 +7,14 @@ using namespace world;
 namespace {
 
 struct CountingLink final : Link {
-  bool nothing = true;  // what quiet() says
+  bool nothing = true;  // the result of quiet()
   uint64_t asked = 0;   // the time of its last call
   uint32_t polls = 0;
   bool quiet(uint64_t now) const override {
     const_cast<CountingLink*>(this)->asked = now;
     return nothing;
   }
-  uint32_t brings = 0;  // packets, malformed ones
+  uint32_t brings = 0;  // number of malformed packets to deliver
   bool hasMore = false;
   bool poll(PacketSink& sink, uint32_t) override {
     polls++;

@@ -142,7 +142,7 @@ TEST(late_receive_of_a_peer_with_a_short_timer) {
   CHECK(naks > 100);
   CHECK(p.a->counter("retransmitted_pkts") <= naks);
   p.qb.receive({{to.at(), 20'000, to.lkey}});
-  CHECK_EQ(p.b->counter("late_receive"), 0u);  // its application has set the timer
+  CHECK_EQ(p.b->counter("late_receive"), 0u);  // the application has set the timer itself
   CHECK(p.until([&] { return p.qa.sendCq.written() > 0; }));
   only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
   CHECK(std::memcmp(from.data(), to.data(), 20'000) == 0);

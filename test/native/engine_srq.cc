@@ -127,7 +127,7 @@ TEST(srq_limit_event_comes_once) {
     s.pump();
   };
   one();
-  CHECK_EQ(events.size(), 0u);  // 3 are left, which is not fewer than 3
+  CHECK_EQ(events.size(), 0u);  // 3 receives are left, which is not fewer than 3
   SrqAttributes a;
   CHECK(s.b->engine.querySrq(s.srq.handle, &a) == Status::kSuccess);
   CHECK(a.limit == 3 && a.entries == 8 && a.sge == 2);
@@ -230,7 +230,7 @@ TEST(srq_moves_to_another_ring) {
   s.qa1.post(s.send(0, 10));
   s.qa1.post(s.send(0, 10));
   s.pump();
-  s.receives(2);  // 2 … 5 wait; the ring has wrapped
+  s.receives(2);  // receives 2 to 5 wait; the ring has wrapped
   CHECK(s.srq.resize(2) == Status::kBufferOverflow);
   CHECK(s.srq.resize(3) == Status::kInvalidParameter);
   CHECK(s.srq.resize(16) == Status::kSuccess);

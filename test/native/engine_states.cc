@@ -236,7 +236,7 @@ TEST(creation_refuses) {
   CHECK(answer([](QpCreate& r) { r.pd++; }) == Status::kInvalidHandle);
   CHECK(answer([](QpCreate& r) { r.sendCq ^= 1u << 20; }) == Status::kInvalidHandle);
   CHECK(answer([](QpCreate& r) { r.receiveCq = 0; }) == Status::kInvalidHandle);
-  CHECK(answer([&](QpCreate& r) { r.pd = otherPd; }) == Status::kInvalidHandle);  // the CQs are another kernel's
+  CHECK(answer([&](QpCreate& r) { r.pd = otherPd; }) == Status::kInvalidHandle);  // the CQs belong to another kernel
   CHECK(answer([](QpCreate& r) { r.sendEntries = 48; }) == Status::kInvalidParameter);
   CHECK(answer([](QpCreate& r) { r.sendEntries = 1u << 15; }) == Status::kInvalidParameter);
   CHECK(answer([](QpCreate& r) { r.sendStride = 72; }) == Status::kInvalidParameter);
@@ -349,7 +349,7 @@ TEST(flush_is_complete_when_modify_returns) {
   }
   for (uint32_t i = 0; i < 50; i++)
     CHECK(receives[i].wqe == i && receives[i].status == kWcFlushed && (receives[i].flags & kCqeFlagReceiveQueue));
-  CHECK(p.a->port.events.empty());  // requested, so not an event
+  CHECK(p.a->port.events.empty());  // the change was requested, so it is not an event
   // Later posts of both kinds are flushed too.
   p.qa.receive({});
   p.qa.post({kOpSend, 0});
@@ -384,7 +384,7 @@ TEST(a_receive_posted_while_the_queue_pair_fails) {
   CHECK_EQ(stateThen, kQpsError);
   CHECK_EQ(p.qa.receiveCq.drain().size(), 2u);
   CHECK(p.qa.toState(kQpsError) == Status::kSuccess);
-  CHECK_EQ(barriers, 1u);  // it is in ERROR already
+  CHECK_EQ(barriers, 1u);  // the QP is in ERROR already
 }
 
 TEST(reset_forgets_and_the_qp_can_be_used_again) {
@@ -447,7 +447,7 @@ TEST(sqd_attributes_apply_to_what_begins_after) {
   p.pump();
   only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
   QpAttributes attributes;
-  CHECK(p.qa.modify(qpmask::kInitiatorDepth, attributes) == Status::kSuccess);  // the peer accepts none any more
+  CHECK(p.qa.modify(qpmask::kInitiatorDepth, attributes) == Status::kSuccess);  // the peer accepts no requests any more
   CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
   p.pump();
   only(p.qa.sendCq, 1, kOpRead, kWcLocalOp);
@@ -531,5 +531,5 @@ TEST(established_event_in_rts) {
   for (int i = 0; i < 3; i++) qa.post({kOpWrite, kSendFlagSignaled});
   w.pump();
   CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 1);
-  CHECK_EQ(w.a->port.count(QpEvent::kCommunicationEstablished), 1);  // the acknowledgement
+  CHECK_EQ(w.a->port.count(QpEvent::kCommunicationEstablished), 1);  // caused by the acknowledgement
 }

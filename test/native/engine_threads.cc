@@ -142,7 +142,7 @@ TEST(wake_is_called_when_the_engine_must_look_again) {
   wakes = 0;
   w.a->engine.setWake([](void* n) { ++*static_cast<int*>(n); }, &wakes);
   w.connect(qa, qb);
-  CHECK(wakes > 0);  // the keep-alive
+  CHECK(wakes > 0);  // woken for the keep-alive
   w.pump();
   const uint64_t idle = w.a->deadline();
   CHECK(idle > w.clock.time && idle != UINT64_MAX);
@@ -157,7 +157,7 @@ TEST(wake_is_called_when_the_engine_must_look_again) {
     qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
     w.pump();
   }
-  CHECK_EQ(wakes, 0);  // it stays set: no wake-up for each request
+  CHECK_EQ(wakes, 0);  // the timer stays set, so requests cause no wake-ups
   w.a->deadline();
   qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 1u << 20, a.lkey}}, 0, b.at(), b.rkey});
   CHECK_EQ(wakes, 1);

@@ -34,7 +34,7 @@ struct UcPair : Pair {
 
 TEST(uc_transfers_without_acknowledgements) {
   EngineOptions o;
-  o.window = 4;  // no effect here
+  o.window = 4;  // the window has no effect here
   UcPair p(o);
   p.net.logging = true;
   p.receive(50'000, 5000);
@@ -101,7 +101,7 @@ TEST(uc_write_with_a_gap_completes_nothing) {
   p.pump();
   CHECK_EQ(p.qb.receiveCq.written(), 0u);
   CHECK(std::memcmp(p.to.data(), p.from.data(), 256) == 0);
-  CHECK_EQ(p.to.data()[600], 0);  // what follows a gap is not placed
+  CHECK_EQ(p.to.data()[600], 0);  // the packets that follow a gap are not placed
   CHECK_EQ(p.b->counter("dropped_message"), 1u);
   p.qa.post(p.write(0, 1000, kSendFlagImmediate));
   p.pump();
@@ -113,7 +113,7 @@ TEST(uc_without_a_receive_drops) {
   p.net.logging = true;
   p.qa.post(p.send(0, 1000));
   p.pump();
-  CHECK_EQ(p.net.log.size(), 4u);  // no RNR NAK
+  CHECK_EQ(p.net.log.size(), 4u);  // there is no RNR NAK
   CHECK_EQ(p.b->counter("dropped_message"), 1u);
   p.receive(0, 1000);
   p.qa.post(p.send(0, 700));

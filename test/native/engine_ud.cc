@@ -11,7 +11,7 @@ TEST(ud_datagram_and_its_grh) {
     w.net.logging = true;
     w.receive(w.qb, 0, 40 + length);
     w.qa.post(w.send(5, length, w.qb.qpn, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
-    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // it is sent, without an acknowledgement
+    only(w.qa.sendCq, 0, kOpSend, kWcSuccess);  // the datagram is sent, without an acknowledgement
     w.pump();
     const auto got = w.qb.receiveCq.drain();
     if (!CHECK_EQ(got.size(), 1u)) continue;
@@ -89,7 +89,7 @@ TEST(ud_drops) {
   w.pump();
   CHECK_EQ(w.b->counter("dropped_message"), 1u);
   w.receive(w.qb, 0, 139);
-  w.qa.post(w.send(0, 100, w.qb.qpn));  // one byte too long
+  w.qa.post(w.send(0, 100, w.qb.qpn));  // the datagram is one byte too long
   w.pump();
   CHECK_EQ(w.b->counter("dropped_message"), 2u);
   CHECK_EQ(w.to.data()[20], 0);

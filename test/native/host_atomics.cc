@@ -96,7 +96,7 @@ int adderMain(const std::string& words) {
   adder.count.direct = engineCounter("direct_atomic");
   complete(write(1, &adder.count, sizeof adder.count) == sizeof adder.count);
   while (read(0, &how, 1) == 1)
-    ;  // the value that it read
+    ;  // returns the value that it has read
   return hosttest::failures;
 }
 
@@ -127,7 +127,7 @@ void exactUnderContention() {
   std::thread own([&] {
     for (; !stop; ownAdds++) __atomic_fetch_add(&words[kAdds], 1, __ATOMIC_SEQ_CST);
   });
-  for (const auto& peer : peers) peer->awaitConnected();  // has executed enough
+  for (const auto& peer : peers) peer->awaitConnected();  // waits until each has executed enough
   uint64_t added = 0, swapped = 0;
   for (size_t i = 0; i < peers.size(); i++) {
     Count count{};

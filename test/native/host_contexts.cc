@@ -14,8 +14,8 @@ using namespace hosttest;
 namespace {
 
 constexpr uint32_t kMessage = 64, kLarge = 1u << 20;
-constexpr uint32_t kAckTimeout = 18;   // a second: sanitizers copy slowly
-constexpr uint64_t kThere = 2u << 20;  // where large payload goes
+constexpr uint32_t kAckTimeout = 18;   // one second, because sanitizers copy slowly
+constexpr uint64_t kThere = 2u << 20;  // the offset of large payload
 
 struct Hca {
   HcaContext context;
@@ -169,7 +169,7 @@ void churn(uint32_t rounds) {
     switch (n % 6) {
       case 0:  // at rest
         break;
-      case 1:  // one side only: what it sends is never acknowledged
+      case 1:  // only one side is connected, so what it sends is never acknowledged
         x.connect(y.hello(), 4096);
         x.post(kOpSend, 0, kLarge);
         break;

@@ -96,7 +96,7 @@ void fullTable() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "node") == 0) return nodeMain(argc, argv);
   signal(SIGPIPE, SIG_IGN);
-  for (int fd = 3; fd < 1024; fd++) close(fd);  // those that a shell has left open leave gaps in the children's tables
+  for (int fd = 3; fd < 1024; fd++) close(fd);  // descriptors left open by a shell leave gaps in the children's tables
   privateNetwork();
   tooMany();
   fullTable();

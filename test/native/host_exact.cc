@@ -168,7 +168,7 @@ void corruptPackets(Sender& sender, bool exact) {
     HOST_CHECK(has(node.expect(arrival(qpn, 3)), "good=1"));
     HOST_CHECK(node.counter("rx_icrc_errors") == 0);
   }
-  HOST_CHECK(node.countUntilNow("packet ") == 0);  // each once
+  HOST_CHECK(node.countUntilNow("packet ") == 0);  // each packet arrived once
 
   node.ask("kernel", "kernel ");
   // MADs are received from the UDP sockets. The raw socket's copy shows whether a MAD is intact.
@@ -289,7 +289,7 @@ void severalProcesses(Sender& sender) {
   // or to other processes, which forward packets that the raw socket has copies of.
   const long solved = two.counter("rx_ipv4_id_solved");  // packets for others
   constexpr int kMany = 200;
-  const auto sendMany = [&](uint32_t bytes) {  // each arrives once
+  const auto sendMany = [&](uint32_t bytes) {  // each packet arrives once
     std::ostringstream runs;
     runs << "send 127.0.0.1 127.0.0.1 " << std::hex << (two.slot << 16 | 9) << std::dec << " " << kMany << " " << bytes;
     HOST_CHECK(one.ask(runs.str(), "sent ") == "sent " + std::to_string(kMany));

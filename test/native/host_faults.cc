@@ -204,7 +204,7 @@ void capture(const char* directory) {
   char line[512];
   while (std::fgets(line, sizeof line, pipe) != nullptr) lines.push_back(line);
   HOST_CHECK(pclose(pipe) == 0);
-  HOST_CHECK(lines.size() == 14);  // seven packets, out and in
+  HOST_CHECK(lines.size() == 14);  // seven packets, each sent and received
   int v4 = 0, v6 = 0, mads = 0, in = 0;
   for (const std::string& l : lines) {
     if (has(l, "127.0.0.2")) v4++;
@@ -216,7 +216,7 @@ void capture(const char* directory) {
   std::printf("%s", lines.empty() ? "" : lines[0].c_str());
   std::remove(file.c_str());
   Node bad("capture=/nowhere/at/all");
-  HOST_CHECK(bad.counter("capture_errors") == 1);  // reported by a counter, and everything else works
+  HOST_CHECK(bad.counter("capture_errors") == 1);  // a counter reports it, and everything else works
 }
 
 }  // namespace

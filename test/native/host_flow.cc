@@ -292,7 +292,7 @@ void refusedByIcmp() {
   }
   HOST_CHECK(s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1);
-  int error = 0;  // that it is reported at all
+  int error = 0;  // set if the error is reported at all
   socklen_t bytes = sizeof error;
   sendIcmp(refused);
   HOST_CHECK(getsockopt(connected().at(0), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == ECONNREFUSED);
@@ -373,7 +373,7 @@ void tableIsBounded() {
   const IcrcHeaders staged = s.stage(path4(2));
   for (uint32_t peer = 3; peer <= UdpFlows::kMost; peer++) s.wire.prepare(path4(peer), kBth, kPacket, true);
   HOST_CHECK(raw.seesNothing());
-  s.wire.prepare(path4(101), kBth, kPacket, true);  // in place of 1
+  s.wire.prepare(path4(101), kBth, kPacket, true);  // evicts the flow of path 1
   HOST_CHECK(raw.sees(staged));
   s.stage(path4(101));
   s.wire.flush();

@@ -19,9 +19,9 @@ namespace {
 
 constexpr uint32_t kOwnSlot = 0, kVictimSlot = 1;
 constexpr uint8_t kUntouched = 0xC5;
-constexpr uint32_t kFramesOfOne = 200, kFrames = 6000;  // of one process, and of all
-constexpr uint32_t kEntriesOfOne = 100;                 // that it writes into its ring
-constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // of a queue pair that does not exist
+constexpr uint32_t kFramesOfOne = 200, kFrames = 6000;  // frames of one process, and of all
+constexpr uint32_t kEntriesOfOne = 100;                 // entries that it writes into its ring
+constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // the number of a queue pair that does not exist
 constexpr unsigned kLifeSeconds = 60;                   // a process that takes longer hangs
 constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket),
                kLastKind = static_cast<uint32_t>(FrameKind::kPortReply);
@@ -185,7 +185,7 @@ class Hostile {
     UniqueFd& out = impostor_.out;
     if (!out.valid()) {
       HOST_CHECK(connectLocal(nd::ownName("slot/") + std::to_string(kVictimSlot), &out, &pid) == 0);
-      HOST_CHECK(fcntl(out.get(), F_SETFL, 0) == 0);  // blocks: the victim reads at its own pace
+      HOST_CHECK(fcntl(out.get(), F_SETFL, 0) == 0);  // the socket blocks, so the victim reads at its own pace
     }
     iovec piece = {const_cast<uint8_t*>(bytes), length};
     if (sendBytes(out.get(), &piece, 1, fds)) return true;

@@ -47,7 +47,7 @@ bool told(NetworkEvents& events, int timeoutMs = kTimeoutMs) {
 // Each change is reported, and nothing else is.
 void testEvents() {
   NetworkEvents events;
-  HOST_CHECK(!events.take());  // not open
+  HOST_CHECK(!events.take());  // the socket is not open
   HOST_CHECK(events.open(NetworkPart::kInterfaces));
   HOST_CHECK(!told(events, 0));
   for (const char* command : {"ip link add cable2 type veth peer name cable3", "ip address add 10.98.1.1/24 dev cable2",

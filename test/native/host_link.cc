@@ -54,7 +54,7 @@ void exchange() {
     }
   }
   HOST_CHECK(a.counter("rx_icrc_errors") == 0 && b.counter("rx_icrc_errors") == 0);
-  HOST_CHECK(a.counter("tx_flow_opened") == 6 && a.counter("tx_flow_id_lost") == 0);  // one for each way and process
+  HOST_CHECK(a.counter("tx_flow_opened") == 6 && a.counter("tx_flow_id_lost") == 0);  // one for each path and process
   // Frames that are too long for a packet or not a multiple of a word are refused, and the batch continues.
   HOST_CHECK(a.ask("send 127.0.0.1 127.0.0.1 10042 1 20000", "sent") == "sent 0");
   HOST_CHECK(a.ask("local 127.3.2.1", "local") == "local 1");
@@ -120,7 +120,7 @@ void deaths() {
   HOST_CHECK(std::to_string(again.slot) == slotB);
   HOST_CHECK(a.ask("watch " + slotB, "watch") == "watch 1");
   HOST_CHECK(a.ask("watch " + slotC, "watch") == "watch 1");
-  c->quit();  // an orderly end is an end as well
+  c->quit();  // an orderly end counts as an end as well
   HOST_CHECK(a.expect("gone") == "gone " + slotC + " goodbye");
   HOST_CHECK(a.countUntilNow("gone") == 0);
   HOST_CHECK(a.counter("slot_peers_gone") == 2);
@@ -178,7 +178,7 @@ void order(const std::string& link) {
   const long handedOver = zero.counter("mad_handed_over");
   // Each request goes through the other process, which runs meanwhile.
   const auto handsOver = [&](long count) {
-    if (link.empty()) return true;  // sent when its status is reported
+    if (link.empty()) return true;  // the message is sent when its status is reported
     return zero.counterFrom("mad_handed_over", count) >= count;
   };
   // An earlier message makes the connection from slot 0 the first that is ready.
@@ -210,7 +210,7 @@ void ports() {
   HOST_CHECK(has(b->ask("claim 1 106 * 7000", "claim"), taken));
   HOST_CHECK(has(b->ask("claim 1 106 127.0.0.2 7000", "claim"), ok));
   HOST_CHECK(has(b->ask("claim 1 106 ::1 7000", "claim"), ok));
-  HOST_CHECK(has(b->ask("claim 1 111 * 7000", "claim"), ok));  // another port space
+  HOST_CHECK(has(b->ask("claim 1 111 * 7000", "claim"), ok));  // in another port space
   HOST_CHECK(has(b->ask("claim 1 106 * 7001", "claim"), ok));
   HOST_CHECK(has(a.ask("claim 1 106 127.0.0.1 7001", "claim"), taken));
   HOST_CHECK(has(a.ask("claim 1 106 * 7001", "claim"), taken));
@@ -235,7 +235,7 @@ void ports() {
   HOST_CHECK(has(a.ask("claim 2 106 * 7101", "claim"), ok));
   a.ask("endkernel 2", "ended");
   HOST_CHECK(has(b->ask("claim 1 106 * 7101", "claim"), ok));
-  HOST_CHECK(has(b->ask("claim 1 106 127.0.0.1 7000", "claim"), taken));  // kernel 1's claims stay
+  HOST_CHECK(has(b->ask("claim 1 106 127.0.0.1 7000", "claim"), taken));  // the claims of kernel 1 remain
   a.ask("watch " + std::to_string(b->slot), "watch 1");
   b->kill();
   a.expect("gone");
@@ -278,7 +278,7 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
     for (Node* from : {&a, b.get()}) {
       mad(*from, address, "10", "8 0000000001061b58");  // REQ to port 7000
       arrives(a, 2, "10");
-      mad(*from, address, "10", "8 0000000001061b59");  // 7001
+      mad(*from, address, "10", "8 0000000001061b59");  // REQ to port 7001
       arrives(*b, 1, "10");
       mad(*from, address, "17", "8 0000000001111b5a");  // SIDR_REQ to UDP port space 7002
       arrives(*b, 1, "17");
@@ -307,10 +307,10 @@ void gsi(const std::string& label, const std::vector<std::string>& addresses) {
   b->kill();
   mad(a, "127.0.0.1", "15", "4 " + idBytes(baseB | 5));
   arrives(a, 1, "15");
-  mad(a, "127.0.0.1", "10", "8 0000000001061b59");  // its port as well
+  mad(a, "127.0.0.1", "10", "8 0000000001061b59");  // REQ to the port of the process that is gone
   arrives(a, 1, "10");
   a.ask("endkernel 2", "ended");
-  mad(a, "127.0.0.1", "14", "4 " + idBytes(baseA2 | 5));  // a kernel that ended
+  mad(a, "127.0.0.1", "14", "4 " + idBytes(baseA2 | 5));  // to a kernel that has ended
   arrives(a, 1, "14");
   a.ask("endkernel 1", "ended");
   const long before = a.counter("mad_unroutable");

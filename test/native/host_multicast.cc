@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kQkey = 0x11111111, kEntries = 64, kStride = 128, kReceiveStride = 32, kSlot = 256;
 
 struct Receiver final : KernelPort {
-  std::vector<uint16_t> pkeys;  // of the MADs that arrived
+  std::vector<uint16_t> pkeys;  // those of the MADs that arrived
   void onMad(const PacketMeta&, bool, uint16_t pkey, const uint8_t*) override { pkeys.push_back(pkey); }
   void onEvent(const HcaEvent&) override {}
 };

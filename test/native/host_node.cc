@@ -31,7 +31,7 @@ bool missteer(uint32_t index) {
   sock_fprog attachment{1, program};
   const bool ok = bind(s, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 &&
                   setsockopt(s, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attachment, sizeof attachment) == 0;
-  close(s);  // it was the last of the group: the others keep their indexes
+  close(s);  // it was the last of the group, so the others keep their indexes
   return ok;
 }
 
@@ -142,7 +142,7 @@ struct Child {
     } else if (verb == "mad") {  // mad <source> <destination> <attribute> <tag> <offset> <value as hex bytes>
       std::string source, destination, bytes;
       uint32_t attribute = 0, tag = 0;
-      int offset = 0;  // in the message; a negative one is in the header before it
+      int offset = 0;  // the offset in the message; a negative one is in the header before it
       in >> source >> destination >> std::hex >> attribute >> tag;
       uint8_t m[256] = {1, 7, 2, 3};
       m[17] = static_cast<uint8_t>(attribute);

@@ -284,7 +284,7 @@ void manyAskers() {
     observers.reply(numbers[1], kText.data(), kText.size());
     observers.reply(numbers[1], kText.data(), kText.size());
     HOST_CHECK(heard(ways[1].asker.get()) == static_cast<int64_t>(kText.size()) && heard(ways[1].asker.get()) == -1);
-    ways[2].asker.reset();  // has not waited
+    ways[2].asker.reset();  // this requester has not waited
     observers.reply(numbers[2], kText.data(), kText.size());
     observers.reply(numbers[3], nullptr, 0);
     HOST_CHECK(heard(ways[3].asker.get()) == 0);

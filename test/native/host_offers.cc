@@ -144,7 +144,7 @@ int offersMain() {
   }
   impostor.reset();
   HOST_CHECK(rests());
-  HOST_CHECK(holds(before - 1));  // the impostor's own
+  HOST_CHECK(holds(before - 1));  // the impostor's own descriptor is closed
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
   return hosttest::failures;
 }

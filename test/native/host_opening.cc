@@ -120,7 +120,7 @@ void behindOther() {
       returned = true;
     });
     const Descriptor listener = turn.get();
-    waitReadable(&listener, 1, UINT64_MAX);  // it is connected to the name
+    waitReadable(&listener, 1, UINT64_MAX);  // the stopped process is connected to the name
     {
       std::lock_guard<EngineLock> guard(engine.lock());
       HOST_CHECK(!returned && host.wireState() == Host::WireState::kUnused);

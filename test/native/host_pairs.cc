@@ -40,7 +40,7 @@ void pairsComeUp() {
     peer.connect(side, kRest);
     exchange(side, peer);
     HOST_CHECK(hostCounter("local_link_pairs_up") == before + 1);
-    HOST_CHECK(packetsOnTheWire() <= wire + 64);  // probes that were still to be sent, no megabytes
+    HOST_CHECK(packetsOnTheWire() <= wire + 64);  // probes that were still to be sent, but not megabytes
     peer.end();
     HOST_CHECK(readable(side.kernel.wake, kTimeoutMs));
     HOST_CHECK(hostCounter("local_link_pairs_ended") == before + 1);
@@ -94,7 +94,7 @@ void oneProcess() {
 
 // A thread that polls once and then does something else does not stop its process from being woken.
 void sleeper() {
-  constexpr uint32_t kLongAckTimeout = 22;  // a busy machine replies within it, a thread that was not woken does not
+  constexpr uint32_t kLongAckTimeout = 22;  // long enough for a busy machine, not for a thread that was not woken
   Side side;
   Peer peer;
   peer.connect(side, kPollOnce, kLongAckTimeout);
@@ -185,7 +185,7 @@ void mapsMemory(const char* words, bool readable) {
   {
     Side side(true);
     peer.connect(side, kRest);
-    exchange(side, peer);  // with ordinary copies, perhaps
+    exchange(side, peer);  // possibly with ordinary copies
     if (readable) HOST_CHECK(becomes(peer, 1));
     const uint64_t limit = clockNow() + kTimeoutNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
@@ -202,7 +202,7 @@ void mapsMemory(const char* words, bool readable) {
     if (readable) HOST_CHECK(mappings(peer) == 1);
   }
   if (readable) HOST_CHECK(becomes(peer, 0));
-  HOST_CHECK(hostCounter("local_link_memory_unmapped") == ended);  // that for the peer's memory is there
+  HOST_CHECK(hostCounter("local_link_memory_unmapped") == ended);  // the mapping of the peer's memory remains
   peer.end();
 }
 

@@ -102,7 +102,7 @@ inline int withhold(Side& side) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
   const uint64_t bytes = (reinterpret_cast<uint64_t>(side.memory.end()) - from) / page * page;
-  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));  // as long as the process lives
+  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));  // open as long as the process lives
   uffdio_api api{UFFD_API, 0, 0};
   uffdio_register range{{from, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
   const bool done = fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0 &&
@@ -155,7 +155,7 @@ inline int peerMain(const std::string& words) {
       const uint64_t before = engineCounter("sent_pkts");
       side.memory[0]++;
       side.post(kOpWrite, 0, 1, other.address, other.rkey, how == kOnceEach ? kSendFlagSignaled : 0);
-      while (engineCounter("sent_pkts") == before) side.engine.progress();  // its engine's thread may have been at work
+      while (engineCounter("sent_pkts") == before) side.engine.progress();  // its engine's thread may have been working
     }
     if (write(1, &told, 1) != 1) return 2;
   }

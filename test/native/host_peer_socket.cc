@@ -160,7 +160,7 @@ void idsJump() {
   const uint32_t first = a.psn;
   size_t n = 0;
   for (int round = 0; round < 40; round++) {
-    HOST_CHECK(send(flows().at(0), "", 0, 0) == 0);  // an ID that the sender does not know of
+    HOST_CHECK(send(flows().at(0), "", 0, 0) == 0);  // uses an ID that the sender does not know of
     b.pollAll();
     for (int i = 0; i < 3; i++) {
       a.send(path, b, {8});
@@ -253,7 +253,7 @@ void strays() {
     b.take(i + 1);
   }
   HOST_CHECK(b.seen.size() == n);
-  HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // and not again
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // it was opened once
 }
 
 // While a peer socket is opened, packets arrive from its peer and from others, which the OS distributes among the

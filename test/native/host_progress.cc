@@ -16,7 +16,7 @@ struct Member final : PacketSink {
   Host host{clock};
   Engine engine{host, clock, EngineOptions()};
   uint32_t packets = 0;
-  uint32_t byWire = 0;  // of them
+  uint32_t byWire = 0;  // those that came from the wire
 
   Member() { HOST_CHECK(host.start({}, engine) == Status::kSuccess && host.openWire() == Status::kSuccess); }
   ~Member() override { host.stop(); }
@@ -117,7 +117,7 @@ void pollsLastActiveSocketAgain() {
       HOST_CHECK(b.found() == 0 && b.polled() == 0);
     }
   }
-  HOST_CHECK(hosttest::missteer(0));  // to a, which hands it over
+  HOST_CHECK(hosttest::missteer(0));  // to a, which hands the packet over
   a.send("127.0.0.1", b.host.slot());
   HOST_CHECK(a.readable(kTimeoutMs) && a.polled() == 0);
   const uint64_t end = b.clock.now() + kTimeoutNs;
@@ -158,7 +158,7 @@ void nextPollDeliversForwarded() {
   for (int round = 0; round < 20; round++) {
     a.send("127.0.0.1", b.host.slot());
     HOST_CHECK(a.readable(kTimeoutMs));
-    HOST_CHECK(a.polled() == 0);  // it hands the packet over
+    HOST_CHECK(a.polled() == 0);  // a hands the packet over
     HOST_CHECK(b.readable(kTimeoutMs));
     uint32_t got = b.polled();
     atOnce += got;
@@ -252,7 +252,7 @@ void fullRingsLeaveTurns() {
     a.host.flush();
   };
   for (int round = 0; round < 20; round++) {
-    fill(130);  // more than two polls handle
+    fill(130);  // more than two polls can handle
     for (const char* address : {"127.0.0.1", "::1"}) a.send(address, b.host.slot());
     uint32_t wire = 0;
     for (int polls = 0; polls < 2; polls++) {

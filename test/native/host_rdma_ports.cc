@@ -71,7 +71,7 @@ void byNumber() {
   HOST_CHECK(claim(b, "106", "127.0.0.2", one.port).ok());
   HOST_CHECK(claim(a, "106", "127.0.0.2", one.port).status == kTaken);
   HOST_CHECK(claim(a, "106", "127.0.0.3", one.port).ok());
-  HOST_CHECK(claim(b, "111", "*", all.port).ok());  // another port space
+  HOST_CHECK(claim(b, "111", "*", all.port).ok());  // in another port space
   // A port that a does not have is available to b, and a never assigns it, even after b has released it.
   const unsigned lent = besides(all.port) == one.port ? one.port ^ 32 : besides(all.port);
   const Claim borrowed = claim(b, "106", "*", lent);
@@ -84,7 +84,7 @@ void byNumber() {
     HOST_CHECK(c.ok() && handedOut.insert(c.port).second);
   }
   HOST_CHECK(handedOut.count(lent) == 0);
-  HOST_CHECK(claim(a, "106", "*", lent).ok());  // by number it can
+  HOST_CHECK(claim(a, "106", "*", lent).ok());  // by number, the claim succeeds
   // A port that is returned is available to all.
   release(a, all);
   HOST_CHECK(claim(b, "106", "*", all.port).ok());
@@ -103,7 +103,7 @@ void listening() {
     HOST_CHECK(b.ask(std::string("mad 127.0.0.1 127.0.0.1 10 ") + tag + " " + fields, "mad-status") == "mad-status 0");
   };
   request("a1");
-  b.expect("mad kernel=1 attr=10 tag=a1");  // whose CM refuses it
+  b.expect("mad kernel=1 attr=10 tag=a1");  // the CM of b refuses it
   HOST_CHECK(openPort(a, c) == 0 && openPort(a, c) == 0);
   request("a2");
   a.expect("mad kernel=1 attr=10 tag=a2");
@@ -152,7 +152,7 @@ void noBlockLeft() {
   }
   HOST_CHECK(had.size() == kPorts - named.size());
   HOST_CHECK(claimOnce(b, "106", "127.0.0.1", 0).status == kNoneFree);
-  HOST_CHECK(claim(b, "106", "127.0.0.2", had.begin()->first).ok());  // of another address
+  HOST_CHECK(claim(b, "106", "127.0.0.2", had.begin()->first).ok());  // for another address
   // A port of another block than the one that was last queried is found again.
   Claim& early = std::next(had.begin(), 70)->second;
   release(a, early);
@@ -235,7 +235,7 @@ void ownerThatOnlyCloses() {
   stop = true;
   owner.join();
   for (nd::UniqueFd connection; nd::acceptLocal(listener.get(), &connection) == 0;)
-    questions++;  // it may not have accepted it yet
+    questions++;  // the owner may not have accepted it yet
   HOST_CHECK(questions > 0 && questions < 64);
   listener.reset();
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());

@@ -129,7 +129,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   owner.poll();
   HOST_CHECK(owner.mads == 1);
   // From then on, the peer finds the new owner.
-  std::thread answering([&] {  // whose block it is
+  std::thread answering([&] {  // the owner of the block replies
     while (!claimed) owner.poll();
   });
   // The claim is also refused if the owner's reply has taken all the time that there is for it.

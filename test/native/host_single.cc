@@ -263,7 +263,7 @@ void faults() {
 // Messages are refused as on the usual path.
 void refusals() {
   uint32_t cqe[kCqeBytes / 4];
-  {  // No receive: RNR, and the message arrives when there is one.
+  {  // Without a receive, there is an RNR NAK, and the message arrives when there is one.
     Two w("127.0.0.1");
     for (int i = 0; i < 3; i++) {
       const uint64_t before = w.a.counter("rcvd_rnr_err");
@@ -278,19 +278,19 @@ void refusals() {
       w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 9);
     }
   }
-  {  // Longer than the receive.
+  {  // The message is longer than the receive.
     Two w("127.0.0.1");
     w.b.receive(4);
     w.a.post(kOpSend, kSendFlagSignaled, 8);
     HOST_CHECK(w.status(w.b, true, cqe) == kWcLocalLength);
     HOST_CHECK(w.status(w.a, false, cqe) == kWcRemoteInvalidRequest);
   }
-  {  // A key that the peer never gave.
+  {  // The peer never gave this key.
     Two w("127.0.0.1");
     w.a.post(kOpWrite, kSendFlagSignaled, 8, &w.b, w.b.rkey ^ 1);
     HOST_CHECK(w.status(w.a, false, cqe) == kWcRemoteAccess);
   }
-  {  // An unknown local key.
+  {  // The local key is unknown.
     Two w("127.0.0.1");
     w.a.lkey ^= 1;
     w.a.post(kOpSend, kSendFlagSignaled, 8);
@@ -347,14 +347,14 @@ void corrupt(const char* address) {
   };
   uint32_t unnoticed = 0;
   for (uint32_t bit = 0; bit < 8 * sizeof packet; bit++) {
-    if (bit / 8 == 4) continue;  // which the ICRC does not cover
+    if (bit / 8 == 4) continue;  // the ICRC does not cover these bits
     packet[bit / 8] ^= uint8_t(1u << bit % 8);
     unnoticed += !arrives("rx_icrc_errors");
     packet[bit / 8] ^= uint8_t(1u << bit % 8);
   }
   HOST_CHECK(unnoticed == 0);
   for (uint32_t i = 0; i < 64; i++) HOST_CHECK(w.b.memory[kTo + i] == 0);
-  while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // of what it sent before
+  while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // completions of earlier sends
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
   // Correct packets are accepted, many of them on the fast path. Packets whose header fields are examined do not use
   // it.

@@ -27,7 +27,7 @@ int arrivedAt(int to, int count) {
   group.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   for (int i = 0; i < count; i++) {
     const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const uint8_t packet[32] = {4, 0, 0, 0, 0, 1};  // for slot 1
+    const uint8_t packet[32] = {4, 0, 0, 0, 0, 1};  // a packet for slot 1
     HOST_CHECK(sendto(s, packet, sizeof packet, 0, reinterpret_cast<sockaddr*>(&group), sizeof group) == 32);
     close(s);
   }

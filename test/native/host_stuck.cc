@@ -41,7 +41,7 @@ struct Neighbour {
   Peer peer;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> rounds{0};
-  uint64_t slowestNs = 0;  // the thread's, until it has ended
+  uint64_t slowestNs = 0;  // the slowest Write; the thread's until it has ended
   std::thread thread;
   Neighbour() {
     peer.connect(side, kRest);

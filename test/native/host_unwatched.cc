@@ -30,7 +30,7 @@ struct PortTaken {
 // An engine without a thread, which works when it is polled.
 struct Unwatched {
   struct : Clock {
-    mutable uint64_t slow = 0;  // not 0: the time, which every reading of the clock advances a little
+    mutable uint64_t slow = 0;  // 0: off; otherwise the time, which each reading of the clock advances a little
     uint64_t now() const override { return slow != 0 ? slow += 50 : clockNow(); }
   } clock;
   Host host{clock};
@@ -147,11 +147,11 @@ int spinsMain() {
   waiting.leave();
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
   HOST_CHECK(polls == kSoon);
-  HOST_CHECK(enter(kSoon, false) == WaitingThread::Entry::kSleep);  // it does not sleep, and so does not wait
+  HOST_CHECK(enter(kSoon, false) == WaitingThread::Entry::kSleep);  // the thread does not sleep, and so does not wait
   HOST_CHECK(polls == kPollAndStep);
   HOST_CHECK(enter(kNever, true) == WaitingThread::Entry::kSleep);
   HOST_CHECK(polls > kSoon);
-  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // the last time it had no result
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // the last spin had no result
   HOST_CHECK(polls == kPollAndStep);
   HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
   // A thread that comes from sleeping handles everything else before it sleeps again.

@@ -43,8 +43,8 @@ struct Waiting {
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   WaitingThread thread{hca().progress(), [](void* self) { ring(*static_cast<int*>(self)); }, &fd};
   const bool spins;                // spins before it sleeps
-  uint32_t owned = 0, served = 0;  // sleeps
-  uint32_t awake = 0;              // did not have to sleep
+  uint32_t owned = 0, served = 0;  // number of sleeps
+  uint32_t awake = 0;              // number of waits without a sleep
 
   explicit Waiting(bool spinning = false) : spins(spinning) {}
   ~Waiting() {
@@ -357,7 +357,7 @@ void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(id));
   const OneProcessor one;
   Computing computing([] {});
-  HOST_CHECK(lacksProcessor(computing.id));  // this thread has it
+  HOST_CHECK(lacksProcessor(computing.id));  // this thread has the only CPU
   const uint64_t used = processorTimeNs(computing.id);
   HOST_CHECK(used != 0);
   for (const uint64_t end = clockNow() + kTimeoutNs; processorTimeNs(computing.id) == used && clockNow() < end;)

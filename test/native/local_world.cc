@@ -65,7 +65,7 @@ void LocalWorld::shareFrom(Payload payload) {
     if (payload == Payload::kCarried) return {};
     return [&own, &other](const SharedRange& range) {
       if (!own.up()) return;
-      own.isMapped(&range);  // causes it to be offered
+      own.isMapped(&range);  // causes the memory to be offered
       exchange(own, other);
       CHECK(own.isMapped(&range));
     };

@@ -12,7 +12,7 @@ struct PathShape {
   uint64_t bytesPerSecond = 125'000'000;
   uint32_t queue = 1000;  // waiting frames
   double loss = 0, reorder = 0, duplicate = 0;
-  uint64_t lateNs = 0;  // both hosts wake this much later than they want to
+  uint64_t lateNs = 0;  // how much later than due both hosts wake
 };
 
 // Bytes of IP, UDP and ICRC.

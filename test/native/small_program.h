@@ -100,7 +100,7 @@ struct SmallProgram : Base {
 
   Wr request(TestQp& qp, Buffer& mine, Buffer& theirs) {
     Wr r;
-    const bool reliable = qp.shape.type == kQptRc;  // an unreliable one sends and writes
+    const bool reliable = qp.shape.type == kQptRc;  // unreliable ones only send and write
     if (random.below(25) == 0 && reliable)
       return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
     const uint32_t kind = random.below(reliable ? 20 : 17);

@@ -36,7 +36,7 @@ struct Trap {
     CHECK(mprotect(page, kPage, PROT_NONE) == 0);
   }
   ~Trap() {
-    CHECK(armed == nullptr);  // it was accessed
+    CHECK(armed == nullptr);  // the page was accessed
     sigaction(SIGSEGV, &before, nullptr);
   }
 };

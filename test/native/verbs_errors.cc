@@ -22,7 +22,7 @@ bool ends(const std::string& call) {
 class Program {
  public:
   explicit Program(World& world) : w(world) {}
-  bool told = false;  // of a failure
+  bool told = false;  // whether it was notified of a failure
 
   void everything() {
     make();
@@ -246,7 +246,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     w.host = VerbsHca::open(&w.sleeper, &why);
     if (w.host != nullptr) w.device = w.host->openDevice("fake0", &why);
     const std::string failed = w.rdma.failed();
-    if (at + 1 == all && !failed.empty()) ++all;  // there may be one more
+    if (at + 1 == all && !failed.empty()) ++all;  // there may be one more call
     // Queue pairs are tried until the device creates one, to find out its limits and whether queues can grow.
     const bool needed = !failed.empty() && failed != "ibv_create_qp" && failed != "ibv_resize_cq" && !ends(failed);
     check::note = failed.c_str();
@@ -337,7 +337,7 @@ TEST(verbs_a_device_reports_what_it_lacks_before) {
   const HcaLimits& limits = w.device->limits;
   CHECK_EQ(limits.maxMw, 0u);
   CHECK_EQ(limits.maxSrq, 0u);
-  CHECK_EQ(limits.maxQpWr, 64u);  // one more belongs to this package
+  CHECK_EQ(limits.maxQpWr, 64u);  // this package reserves one more
   CHECK_EQ(limits.maxSge, 3u);
   CHECK_EQ(limits.maxReadSge, 1u);
   CHECK_EQ(limits.maxInline, 32u);

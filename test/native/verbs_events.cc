@@ -121,7 +121,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     const auto until = std::chrono::steady_clock::now() + kTimeout;
     while (qp.state() != kQpsError && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK_EQ(qp.state(), kQpsError);
-    for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // reported once
+    for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // the event is reported once
   }
   check::note = "";
 }
@@ -284,7 +284,7 @@ TEST(verbs_files_of_a_removed_device_are_closed) {
   Handle id = 0;
   uint16_t port = 0;
   CHECK(host.cmCreate(false, &id) == Status::kSuccess);
-  CHECK(host.cmCloseRemoved(id) == Status::kSuccess);  // bound to none
+  CHECK(host.cmCloseRemoved(id) == Status::kSuccess);  // the id is bound to no device
   CHECK(host.cmBind(id, {World::localGid(), 0, 0}, false, &port) == Status::kSuccess);
   CHECK(!isClosed(context.cmd_fd) && !isClosed(context.async_fd));
   CHECK(host.cmCloseRemoved(id) == Status::kSuccess);
@@ -315,7 +315,7 @@ TEST(verbs_what_librdmacm_has_negotiated) {
   CHECK_EQ(qp.state(), kQpsRts);
   CHECK_EQ(w.rdma.state(qp.qpn), 3);
   CHECK_EQ(w.rdma.attributesOf(qp.qpn).sq_psn, 0x4321u);
-  CHECK_EQ(w.rdma.attributesOf(qp.qpn).retry_cnt, 6);  // the program's
+  CHECK_EQ(w.rdma.attributesOf(qp.qpn).retry_cnt, 6);  // the value that the program has set
   CHECK(w.host->connectQp(qp.handle, {}, w.attributes(0), id) == Status::kInvalidDeviceState);
   w.host->cmDestroy(id);
   CHECK(w.host->connectQp(qp.handle, {}, w.attributes(0), id) == Status::kInvalidHandle);

@@ -69,7 +69,7 @@ TEST(verbs_every_opcode) {
   wqe.flags = kSendFlagSignaled;
   send = posted(r, wqe);
   CHECK_EQ(send.wr.opcode, kWrWrite);
-  CHECK_EQ(send.wr.immediate, 0u);  // not the previous one
+  CHECK_EQ(send.wr.immediate, 0u);  // not that of the previous request
   wqe.opcode = kOpRead;
   CHECK_EQ(posted(r, wqe).wr.opcode, kWrRead);
   wqe.opcode = kOpCompareExchange;
@@ -88,7 +88,7 @@ TEST(verbs_every_opcode) {
   wqe.immediate = 0x777;
   send = posted(r, wqe);
   CHECK_EQ(send.wr.opcode, kWrSendInvalidate);
-  CHECK_EQ(send.wr.immediate, 0x777u);  // a key is not in network byte order
+  CHECK_EQ(send.wr.immediate, 0x777u);  // keys are not in network byte order
 }
 
 TEST(verbs_inline_data) {
@@ -243,10 +243,10 @@ TEST(verbs_a_held_request_waits_for_those_before_it) {
   Wqe bad;
   bad.opcode = 99;
   const uint32_t second = write(r.qp, bad), third = write(r.qp, Wqe());
-  r.world.rdma.flushAfterPolls = -1;  // the device keeps what it has, for now
+  r.world.rdma.flushAfterPolls = -1;  // the device keeps its requests for now
   ringSends(r.qp.handle);
   CHECK(poll(r.sendCq).empty());
-  r.world.rdma.completeSends(r.qp.qpn, 2);  // and the marker behind it
+  r.world.rdma.completeSends(r.qp.qpn, 2);  // completes the marker behind the request, too
   std::vector<Cqe> cqes = poll(r.sendCq);
   CHECK_EQ(cqes.size(), 3u);
   if (cqes.size() != 3) return;
@@ -273,7 +273,7 @@ TEST(verbs_datagrams) {
   CHECK(send.wr.wr.ud.ah != nullptr);
   CHECK_EQ(send.wr.wr.ud.remote_qpn, 0x99u);
   CHECK_EQ(send.wr.wr.ud.remote_qkey, 0x123u);
-  wqe.remoteQkey = 0x80000000;  // that of the queue pair itself
+  wqe.remoteQkey = 0x80000000;  // selects the Q_Key of the queue pair itself
   CHECK_EQ(posted(r, wqe).wr.wr.ud.remote_qkey, 0x1111u);
   wqe.sges = {{0, {1025, 1}}};
   write(r.qp, wqe);
@@ -343,7 +343,7 @@ TEST(verbs_completions_of_receives) {
   CHECK(r.world.rdma.completeReceive(r.qp.qpn, wc));
   wc = ibv_wc{};
   wc.immediate = 0x99;
-  for (const unsigned flag : {kWcWithInv, kWcIpChecksum}) {  // the second is rdma_rxe's
+  for (const unsigned flag : {kWcWithInv, kWcIpChecksum}) {  // the second one is a flag of rdma_rxe
     wc.wc_flags = flag;
     CHECK(r.world.rdma.completeReceive(r.qp.qpn, wc));
   }
@@ -395,7 +395,7 @@ TEST(verbs_every_status_of_a_completion) {
     if (cqes.size() != 2 || receives.size() != 1) continue;
     CHECK_EQ(cqes[0].status(), ours);
     CHECK_EQ(cqes[0].wqe(), first);
-    CHECK_EQ(cqes[0].opcode(), kOpWrite);  // the device's is not valid
+    CHECK_EQ(cqes[0].opcode(), kOpWrite);  // the opcode of the device is not valid
     CHECK_EQ(cqes[1].status(), kWcFlushed);
     CHECK_EQ(cqes[1].wqe(), second);
     CHECK_EQ(receives[0].status(), kWcFlushed);
@@ -404,7 +404,7 @@ TEST(verbs_every_status_of_a_completion) {
     const Seen event = r.world.await(Event::Kind::kQp);
     CHECK_EQ(event.reason, ours);
     CHECK_EQ(event.event, static_cast<uint32_t>(ours == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal));
-    CHECK_EQ(r.world.events().size(), 0u);  // reported once
+    CHECK_EQ(r.world.events().size(), 0u);  // the event was reported once
   }
   check::note = "";
 }

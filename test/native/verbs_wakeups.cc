@@ -16,7 +16,7 @@ Status arm(const TestCq& cq, Way way) {
 
 ibv_wc message(Way way) {
   ibv_wc wc{};
-  if (way == Way::kSolicited) wc.slid = 0x8000;  // the fake's sign
+  if (way == Way::kSolicited) wc.slid = 0x8000;  // marks the completion as solicited, for the fake
   return wc;
 }
 

@@ -137,7 +137,7 @@ class World {
   Status make(TestSrq* out, uint32_t entries = 16);
   Status make(TestQp* out, const TestCq& sendCq, const TestCq& receiveCq, const TestSrq* srq = nullptr,
               uint32_t type = kQptRc, uint32_t entries = 16);
-  uint32_t initiatorDepth = 2;  // of queue pairs that are moved from now on
+  uint32_t initiatorDepth = 2;  // for queue pairs that are moved from now on
   QpAttributes attributes(uint32_t state) const;
   // Takes one step to a state on the way to RTS.
   Status step(const TestQp& qp, uint32_t state);

@@ -89,7 +89,7 @@ PART(greeter) {
   if (!mapping.open(passed[0].get(), 8192)) return 4;
   static_cast<uint8_t*>(mapping.get())[8191] = 42;
   if (sendText(connection.get(), "written") != 0) return 5;
-  return receiveText(connection.get()).empty() ? 0 : 6;  // the end
+  return receiveText(connection.get()).empty() ? 0 : 6;  // the connection has ended
 }
 
 TEST(two_processes_exchange_messages_and_a_section) {

@@ -203,7 +203,7 @@ void bring(TestQp& qp, const Gid& peer, uint32_t peerQpn, const Link2& l, bool i
 constexpr uint32_t withPackets(uint32_t bytes, uint32_t taken = extensions::kAll) {
   return taken | extensions::kLongPackets | bytes << extensions::kPacketBytesShift;
 }
-constexpr uint32_t kJumboPacket = 8936, kEthernetPacket = 1432;  // of IPv4 with an MTU of 9000 and 1500
+constexpr uint32_t kJumboPacket = 8936, kEthernetPacket = 1432;  // for IPv4 with an MTU of 9000 and 1500
 
 // Waits until another thread has done its part.
 template <typename Done>
@@ -222,7 +222,7 @@ struct World {
   void connect(TestQp& qa, TestQp& qb, const Link2& l = {});
   // Runs until nothing more happens unless time passes.
   void pump();
-  bool advance();  // to the next timer; false: no timer is set
+  bool advance();  // advances the clock to the next timer; false: no timer is set
   bool until(const std::function<bool()>& done, uint64_t limitNs = 100'000'000'000ull);
 };
 

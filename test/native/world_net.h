@@ -42,7 +42,7 @@ struct ManualClock final : Clock {
 struct Frame {
   Gid source, destination;
   std::vector<uint8_t> bytes;
-  Gid port{};  // where it arrives
+  Gid port{};  // the address at which it arrives
   uint8_t trafficClass = 0;
   wire::Bth bth() const { return wire::parseBth(bytes.data()); }
   uint8_t syndrome() const { return bytes[12]; }
@@ -62,7 +62,7 @@ struct Net {
   std::function<bool(Frame&)> filter;
   std::vector<Frame> log;
   bool logging = false;
-  uint8_t ecn = 0;                                                                // the mark of arriving packets
+  uint8_t ecn = 0;                                                                // the ECN mark of arriving packets
   std::set<std::pair<std::array<uint8_t, 16>, std::array<uint8_t, 16>>> members;  // group, address
 
   Net();
@@ -81,7 +81,7 @@ struct FakeLink final : Link {
   bool takesSingle = linksTakeAlone;
   bool local = false, peerAlive = true;
   std::set<uint32_t> watched;
-  std::vector<uint32_t> gone, ended;  // without and with a goodbye
+  std::vector<uint32_t> gone, ended;  // peers that ended without and with a goodbye
   std::vector<uint32_t> madsSent;
   FakeLink(Net& n, const Gid& g);
   ~FakeLink() override;

@@ -80,7 +80,7 @@ class Fake {
   std::atomic<long> failAt{-1};
   int failWith = 12;  // ENOMEM
   std::string failName;
-  virtual long calls() const = 0;          // so far, of those that count
+  virtual long calls() const = 0;          // number of calls that count so far
   virtual std::string failed() const = 0;  // the name of the call that failed; empty: none
   virtual void neverFail() = 0;
 
@@ -88,14 +88,14 @@ class Fake {
   virtual int alive(Kind kind) const = 0;
   // All live objects, and those that a device had when it was closed; empty: none.
   virtual std::string left() const = 0;
-  virtual void reset() = 0;  // as freshly loaded; nothing may be alive
+  virtual void reset() = 0;  // restores the initial state; no object may be alive
 
   // ── Queue pairs by number; SRQs and CQs by their context, the handle
   virtual ibv_qp* qp(uint32_t qpn) = 0;
   virtual std::vector<Send> takeSends(uint32_t qpn) = 0;  // those posted since the last call; they remain outstanding
   virtual std::vector<Receive> takeReceives(uint32_t qpn) = 0;
   virtual std::vector<Receive> takeShared(uint32_t srqContext) = 0;
-  virtual std::vector<int> takePostSizes() = 0;  // requests of each call that has posted some
+  virtual std::vector<int> takePostSizes() = 0;  // for each call that has posted requests, their number
   virtual int state(uint32_t qpn) = 0;
   virtual ibv_qp_attr attributesOf(uint32_t qpn) = 0;
   // Completes the oldest sends. An error status moves the queue pair to ERROR and flushes the rest.
@@ -115,7 +115,7 @@ class Fake {
   // Raises the event for the id with this context. For kCmConnectRequest, `id` is the listener, and a new id is
   // created.
   virtual void cmEvent(uint32_t id, int type, int status, const rdma_conn_param& param) = 0;
-  virtual rdma_conn_param lastParam() const = 0;  // of rdma_connect or rdma_accept; its data is in lastData()
+  virtual rdma_conn_param lastParam() const = 0;  // that of rdma_connect or rdma_accept; its data is in lastData()
   virtual std::vector<uint8_t> lastData() const = 0;
 };
 

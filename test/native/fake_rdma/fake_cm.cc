@@ -43,7 +43,7 @@ CmId* makeId(rdma_event_channel* channel, void* context, int portSpace) {
 
 void drop(CmId* id) {
   std::lock_guard<std::mutex> hold(s().mutex);
-  if (s().ids.erase(id) == 0) std::abort();  // destroyed twice
+  if (s().ids.erase(id) == 0) std::abort();  // the id is destroyed twice
   s().count(kCmId, -1);
   delete id;
 }

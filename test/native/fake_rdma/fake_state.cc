@@ -182,7 +182,7 @@ void State::push(CompletionQueue& cq, const ibv_wc& wc, bool solicited) {
   bool ring = false;
   {
     std::lock_guard<SpinLock> hold(cq.lock);
-    if (cq.head - cq.tail > cq.mask) return;  // overrun
+    if (cq.head - cq.tail > cq.mask) return;  // the queue has overrun
     cq.ring[cq.head & cq.mask] = wc;
     ++cq.head;
     ring = cq.arm == CompletionQueue::Arm::kAny ||
@@ -203,7 +203,7 @@ ibv_wc flushed(const QueuePair& qp, uint64_t id) {
   ibv_wc wc{};
   wc.wr_id = id;
   wc.status = kIbFlushed;
-  wc.opcode = 0x5A5A;  // not valid in an error
+  wc.opcode = 0x5A5A;  // the opcode is not valid in an error
   wc.qp_num = qp.qp_num;
   return wc;
 }

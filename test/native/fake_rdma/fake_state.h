@@ -175,14 +175,14 @@ class State final : public Fake {
   void opened(Context* context) { last_ = context; }
 
   void push(CompletionQueue& cq, const ibv_wc& wc, bool solicited);
-  void flush(QueuePair& qp);  // its lock is held
+  void flush(QueuePair& qp);  // its lock must be held
   // Waits until another thread has acknowledged all fetched events of an object.
   void await(Acknowledged& events);
   QueuePair* find(uint32_t qpn);
   CmId* idOf(uint32_t context);
 
-  std::shared_mutex ends;  // of queue pairs, shared while a list of them is in use; before `mutex`
-  std::mutex mutex;        // all below, and the sets and queues of events of contexts and channels
+  std::shared_mutex ends;  // ends of queue pairs; shared while a list of them is in use; taken before `mutex`
+  std::mutex mutex;        // protects all below, and the sets and queues of events of contexts and channels
   std::condition_variable acknowledged;
   std::set<Context*> contexts;
   std::set<CmId*> ids;

@@ -25,7 +25,7 @@ template <typename B>
 int ended(std::set<B*>& all, B* object, Kind kind) {
   {
     std::lock_guard<std::mutex> hold(s().mutex);
-    if (all.erase(object) == 0) std::abort();  // destroyed twice
+    if (all.erase(object) == 0) std::abort();  // the object is destroyed twice
     s().count(kind, -1);
   }
   delete object;
@@ -256,7 +256,7 @@ FAKE int ibv_get_cq_event(ibv_comp_channel* which, ibv_cq** out, void** user) {
     CompletionQueue* cq = nullptr;
     {
       std::lock_guard<std::mutex> hold(s().mutex);
-      if (channel->events.empty()) continue;  // of a CQ that was destroyed
+      if (channel->events.empty()) continue;  // the event was for a CQ that was destroyed
       cq = channel->events.front();
       channel->events.pop_front();
       ++cq->events.taken;
