@@ -1,5 +1,6 @@
-// Carry-less multiplication of the halves of 128-bit blocks: PCLMULQDQ of x86-64, PMULL of AArch64. Not every CPU of
-// these architectures has it: functions that use it are marked ND_CARRYLESS, and called only if known() is true.
+// Carry-less multiplication of the halves of 128-bit blocks, by PCLMULQDQ on x86-64 and PMULL on AArch64. Not every CPU
+// of these architectures supports it. Functions that use it are marked ND_CARRYLESS and are called only if known() is
+// true.
 #pragma once
 #include <cstddef>
 #include <cstdint>

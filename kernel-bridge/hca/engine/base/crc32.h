@@ -1,4 +1,4 @@
-// CRC-32 (reflected polynomial 0xEDB88320) by the fastest method of the CPU.
+// CRC-32 (reflected polynomial 0xEDB88320), computed by the fastest method that the CPU supports.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,26 +6,27 @@
 
 namespace nd {
 
-// The register after `length` more bytes, without inversion at either end.
+// Returns the register after `length` more bytes, without inversion at either end.
 uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length);
 
-// Copies `length` bytes and returns the register after them: that of the copied bytes, even if the source changes
-// meanwhile. The ranges must not overlap.
+// Copies `length` bytes and returns the register after them. The result is that of the copied bytes, even if the source
+// changes meanwhile. The ranges must not overlap.
 uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
-// The register after 16 bytes, held in `low` and `high` from their lowest bits on, and `length` more bytes, which are
-// copied as by crc32Copy if `to` is not null. Initial register 0; to continue from register r, XOR r into the first 4
-// message bytes (after zero padding).
+// Returns the register after 16 bytes and `length` more. The 16 bytes are in `low` and `high`, lowest bits first; the
+// others are copied as by crc32Copy if `to` is not null. The initial register is 0. To continue from a register r, XOR
+// r into the first 4 message bytes (after zero padding).
 uint32_t crc32Behind(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length);
 
-// As crc32Register, for a few bytes (at least 4) preceded by kCrc32Room bytes. Overwrites those and the first 4.
+// Does the same as crc32Register for a few bytes (at least 4) that are preceded by kCrc32Room writable bytes.
+// Overwrites that room and the first 4 bytes.
 constexpr size_t kCrc32Room = 16;
 uint32_t crc32Short(uint32_t state, uint8_t* data, size_t length);
 
-// The same by tables, on any CPU.
+// Does the same as crc32Register by tables, on any CPU.
 uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t length);
 
-// All methods of this CPU, fastest first. For tests and measurements.
+// All methods that this CPU supports, fastest first; for tests and measurements.
 struct Crc32Way {
   const char* name;
   uint32_t (*run)(uint32_t state, const uint8_t* data, size_t length);

@@ -7,7 +7,7 @@ namespace nd::crc {
 constexpr uint32_t kPolynomial = 0xEDB88320;  // x^32 is implied
 constexpr uint32_t kOne = 0x80000000;
 
-// Product of two residues.
+// Returns the product of two residues.
 constexpr uint32_t multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t bit = kOne; bit != 0; bit >>= 1) {
@@ -17,7 +17,7 @@ constexpr uint32_t multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^n.
+// Returns the residue of x^n.
 constexpr uint32_t powerOfX(uint64_t n) {
   uint32_t result = kOne, square = kOne >> 1;
   for (; n != 0; n >>= 1) {

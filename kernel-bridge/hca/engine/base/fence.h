@@ -4,8 +4,8 @@
 
 namespace nd {
 
-// Orders this process's earlier writes before its later reads. ThreadSanitizer does not support fences; this one is
-// used between processes, which it does not check.
+// Orders this process's earlier writes before its later reads. ThreadSanitizer does not support fences. It does not
+// check accesses of several processes either, and this fence is only used between processes.
 inline void fullFence() {
 #if defined(__SANITIZE_THREAD__)
   std::atomic<int> both{0};

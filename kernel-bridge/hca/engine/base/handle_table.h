@@ -21,11 +21,11 @@ class HandleTable {
     const Slot& s = slots_[index];
     return s.generation == handle >> kIndexBits ? s.object.get() : nullptr;
   }
-  // By index, regardless of the generation.
+  // Returns the object at this index, regardless of the generation.
   T* at(uint32_t index) const { return index < slots_.size() ? slots_[index].object.get() : nullptr; }
   static uint32_t indexOf(Handle handle) { return (handle & kIndexMask) - 1; }
 
-  // 0: the table is full.
+  // Returns 0 if the table is full.
   Handle add(std::unique_ptr<T> object) {
     if (count_ >= limit_) return 0;
     uint32_t index;
@@ -54,7 +54,7 @@ class HandleTable {
 
   uint32_t size() const { return count_; }
 
-  // The callback may remove the object it is given, and no other.
+  // The callback may remove the object that it is given, but no other.
   template <typename F>
   void forEach(F&& f) const {
     for (size_t i = 0; i < slots_.size(); i++)

@@ -89,8 +89,8 @@ class HostCounters {
   void add(HostCounter counter, uint64_t n = 1) {
     values_[static_cast<uint32_t>(counter)].fetch_add(n, std::memory_order_relaxed);
   }
-  // Cheaper than add(), for events counted with every packet. Requires the engine's lock, and a counter that is never
-  // passed to add().
+  // A cheaper add(), for events that are counted with every packet. Requires the engine's lock, and a counter that is
+  // never passed to add().
   void bump(HostCounter counter, uint64_t n = 1) {
     auto& value = values_[static_cast<uint32_t>(counter)];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

@@ -11,7 +11,7 @@ namespace nd {
 
 using wire::kBthBytes;
 constexpr uint32_t kIcrcBytes = 4;
-// Whether a packet may have this many bytes from its BTH to its last pad byte.
+// Returns whether a packet may have this many bytes from its BTH to its last pad byte.
 constexpr bool isPacketLength(uint32_t length) {
   return length >= kBthBytes && length <= kMaxDatagram - kIcrcBytes && length % 4 == 0;
 }
@@ -42,7 +42,7 @@ struct IpVariant {
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 
-// The register after the IP and UDP headers, cached for a run of packets with the same headers.
+// The CRC register after the IP and UDP headers, cached for a run of packets with the same headers.
 class IcrcStart {
  public:
   // `length`: from BTH to pad.
@@ -56,22 +56,23 @@ class IcrcStart {
   uint32_t length_ = 0, register_ = 0;  // 0: nothing cached
 };
 
-// The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without the ICRC
-// field). Stored least significant byte first.
+// Returns the ICRC of a packet, given its headers and its `length` bytes from the BTH to the last pad byte (without the
+// ICRC field). It is stored least significant byte first.
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
-// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC covers the bytes written, even if
+// Writes a packet from its BTH to its ICRC, in one pass over the payload. The ICRC covers the bytes written, even if
 // the source changes meanwhile. Returns the number of bytes.
 uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
-// The ICRC of packets of one flow, which differ in length, IPv4 ID and the bytes after their IP and UDP headers.
+// Computes the ICRCs of the packets of one flow, which differ only in length, IPv4 ID and the bytes after their IP and
+// UDP headers.
 class FlowIcrc {
  public:
   static constexpr uint32_t kRoom = 64;        // bytes before the BTH that are overwritten
   static constexpr uint32_t kMostBytes = 128;  // of a packet, from BTH to pad
   explicit FlowIcrc(const IcrcHeaders& headers = {});
-  // `bth` is preceded by kRoom writable bytes.
+  // `bth` must be preceded by kRoom writable bytes.
   uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;
 
  private:
@@ -80,14 +81,15 @@ class FlowIcrc {
   uint32_t headerBytes_;
 };
 
-// The ICRC of a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
-// 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
+// Returns the ICRC of a whole packet that starts with its IP header. `length` includes the ICRC field, which is not
+// read. Returns 0 if the packet is too short to have an ICRC, or is neither IPv4 without options nor IPv6 without
+// extension headers.
 uint32_t icrcOfPacket(const uint8_t* packet, size_t length);
 
 // The ICRC covers the IPv4 ID and flags of a received packet, which a UDP socket hides. The CRC is affine, so the
 // difference between the received ICRC and the one computed for a guess (`headers`, DF set) yields the only header word
-// that can explain it. True if that word is an ID with offset 0 and MF clear; `headers` then gets ID and DF. False: the
-// packet is corrupt (a corrupt one passes with probability 2^-15).
+// that can explain it. Returns true if that word is an ID with offset 0 and MF clear, and stores ID and DF in
+// `headers`. False means that the packet is corrupt; a corrupt packet passes with probability 2^-15.
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
 
 inline void storeIcrc(uint8_t* out, uint32_t icrc) {

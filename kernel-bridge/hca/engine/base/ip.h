@@ -1,5 +1,5 @@
-// Offsets of the IP and UDP header fields before a RoCEv2 packet's BTH (RFC 791, 8200 and 768). Big-endian; IPv4
-// without options, IPv6 without extension headers.
+// Offsets of the IP and UDP header fields before a RoCEv2 packet's BTH (RFC 791, 8200 and 768). The fields are
+// big-endian. IPv4 headers have no options, and IPv6 headers no extension headers.
 #pragma once
 #include <cstdint>
 
@@ -15,13 +15,13 @@ namespace ip {
 
 constexpr uint8_t kUdpProtocol = 17;
 
-// Offsets in the IPv4 header; its first byte, and flags.
+// Offsets in the IPv4 header, the value of its first byte, and flags.
 constexpr uint32_t kTrafficClassAt = 1, kLengthAt = 2, kIdAt = 4, kFlagsAt = 6, kHopLimitAt = 8, kProtocolAt = 9,
                    kChecksumAt = 10, kSourceAt = 12, kDestinationAt = 16;
 constexpr uint8_t kVersionAndLength = 0x45;
 constexpr uint32_t kDontFragment = 0x4000;
 
-// Offsets in the IPv6 header; its first word begins with the version, then traffic class and flow label.
+// Offsets in the IPv6 header. Its first word consists of version, traffic class and flow label.
 constexpr uint32_t kPayloadLengthAt6 = 4, kNextHeaderAt6 = 6, kHopLimitAt6 = 7, kSourceAt6 = 8, kDestinationAt6 = 24;
 
 // Offsets in the UDP header.

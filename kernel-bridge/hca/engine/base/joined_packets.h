@@ -8,8 +8,9 @@ namespace nd {
 
 constexpr uint32_t kMostGuesses = 16;  // maximum number of ICRCs to compute
 
-// Whether a buffer that starts with one packet may hold several of `segment` bytes, the last perhaps shorter: each must
-// be followed by another BTH for the same queue pair. The ICRC of the first packet then decides.
+// Returns whether a buffer that starts with one packet may hold several of `segment` bytes, of which the last may be
+// shorter. Each packet must be followed by another BTH for the same queue pair. The ICRC of the first packet then
+// decides.
 inline bool mayBeJoined(const uint8_t* first, uint32_t length, uint32_t segment) {
   constexpr uint8_t kVersionBits = 0x0f;  // of the BTH's second byte
   for (uint32_t at = segment; at < length; at += segment) {

@@ -1,5 +1,5 @@
-// CM messages on QP1, as far as the host side parses them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6
-// CM messages; the RDMA IP CM service of annex A11 for service ids).
+// The parts of CM messages on QP1 that the host side parses to find the kernel of a MAD (IBA 1 §13.4.2 MAD header,
+// §12.6 CM messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
 #include "base/packet_headers.h"
 
@@ -26,7 +26,7 @@ constexpr uint32_t kRejReason = 10;
 
 inline uint32_t attribute(const uint8_t* mad) { return wire::load16(mad + kAttribute); }
 
-// Whether a packet has the form of a QP1 packet; its MAD is not checked.
+// Returns whether a packet has the form of a QP1 packet; its MAD is not checked.
 inline bool isMadPacket(const uint8_t* bth, uint32_t length) {
   return length >= kPacketBytes && bth[0] == wire::kOpUdSendOnly && wire::destinationQpn(bth) == wire::kGsiQpn;
 }

@@ -1,5 +1,5 @@
-// Events and MADs that a kernel has not taken yet. Any host can send any number of MADs, so those of known connections
-// are kept apart from all others, and the others are limited per source.
+// Events and MADs that a kernel has not taken yet. Any host can send any number of MADs. Those of known connections are
+// therefore kept apart, and all others are limited per source.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,8 +13,8 @@
 
 namespace nd {
 
-// The peers to which a kernel has sent MADs, by its own communication id: a message from such a peer that names the id
-// belongs to a connection. The table keeps the newest ones; a peer that has dropped out counts as unknown.
+// The peers to which a kernel has sent MADs, by its own communication id. A message from such a peer that names the id
+// belongs to a connection. The table keeps the newest peers; one that has been displaced counts as unknown.
 class KnownPeers {
  public:
   void onSent(const uint8_t mad[wire::kMadBytes], const Gid& destination) {
@@ -48,9 +48,9 @@ class KnownPeers {
 // The fate of a MAD.
 enum class MadVerdict { kTaken, kFull, kSourceFull };
 
-// All other MADs: first those of this host's processes, whose slot is known, then those from the network. Sources are
-// served round-robin, and the messages of one source stay in order. `addressed` messages name an existing service or
-// id; those that do not count as a source of their own, with a small share.
+// All other MADs. Those of this host's processes, whose slots are known, come before those from the network. Sources
+// are served round-robin, and the messages of one source stay in order. `addressed` messages name an existing service
+// or id. The other messages of a source count as a source of their own, with a small share.
 template <typename Mad>
 class MadQueue {
  public:
@@ -68,7 +68,7 @@ class MadQueue {
     waiting.count++;
     return MadVerdict::kTaken;
   }
-  // The next to be taken; nullptr: none.
+  // Returns the MAD to be taken next, or nullptr if there is none.
   const Mad* next() const {
     for (const Waiting& waiting : waiting_)
       if (waiting.count != 0) return &waiting.mads.find(waiting.turns.front())->second.front();
@@ -101,8 +101,8 @@ class MadQueue {
 };
 
 // All events and MADs that wait for a kernel. Events of its own objects and MADs of known connections stay in order and
-// go first. After kMostInRow of them another MAD follows, but never before anything that was queued earlier: a peer's
-// REQ must not overtake its DREQ.
+// go first. After kMostInRow of them one of the other MADs follows. It never overtakes anything that was queued
+// earlier, because a peer's REQ must not overtake its DREQ.
 template <typename Event>
 class KernelQueue {
  public:

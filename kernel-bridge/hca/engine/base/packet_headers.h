@@ -1,5 +1,5 @@
 // Packet headers of the transport: BTH and extension headers, and the table of opcodes that drives requester, responder
-// and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
+// and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). All fields are big-endian.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -57,14 +57,14 @@ inline void store64(uint8_t* p, uint64_t v) {
   std::memcpy(p, &v, 8);
 }
 
-// Signed distance a − b on the circle of 2^24 PSNs: positive when a is newer.
+// Returns the signed distance a − b on the circle of 2^24 PSNs, which is positive if a is newer.
 inline int32_t psnDiff(uint32_t a, uint32_t b) { return int32_t((a - b) << 8) >> 8; }
 inline uint32_t psnAdd(uint32_t a, uint32_t n) { return (a + n) & kPsnMask; }
 
 // ── Opcodes ─────────────────────────────────────────────────────────────────────────────────────
 inline bool isReliable(uint8_t opcode) { return (opcode & kTransportBits) == 0; }
 
-// A packet's position in its message: only First, neither (Middle), only Last, or both (Only).
+// A packet's position in its message: First, Middle (neither bit), Last, or Only (both bits).
 enum OpFlag : uint32_t {
   kRequest = 0x1,
   kResponse = 0x2,
@@ -100,7 +100,7 @@ enum Opcode : uint8_t {
   kOpUdSendOnly = 0x64,
   kOpUdSendOnlyImmediate = 0x65,
   kOpCnp = 0x81,
-  kOpFragment = 0xE1,  // one of the opcodes that the standard leaves to manufacturers; used only between peers that
+  kOpFragment = 0xE1,  // an opcode that the standard leaves to manufacturers; used only between peers that
                        // have agreed on it
 };
 
@@ -146,7 +146,7 @@ constexpr std::array<OpInfo, 256> makeOpcodes() {
 }
 constexpr std::array<OpInfo, 256> kOpcodes = makeOpcodes();
 
-// The RC SEND/WRITE opcode for given flags: the inverse of the table above.
+// Returns the RC SEND/WRITE opcode for the given flags; the inverse of the table above.
 constexpr uint32_t selector(uint32_t flags) {
   return (flags & (kFirst | kLast)) >> 2 | (flags & kWrite) >> 3 | (flags & (kImmediate | kInvalidate)) >> 5;
 }
@@ -162,7 +162,7 @@ constexpr std::array<uint8_t, 32> kSelectors = makeSelectors();
 static_assert(kSelectors[selector(kFirst | kLast | kWrite | kImmediate)] == 0x0B, "opcode table and selector disagree");
 static_assert(kSelectors[selector(kLast | kSend | kInvalidate)] == 0x16, "opcode table and selector disagree");
 
-// The same including READ responses; Middle, First and Last are selected by these flags.
+// Does the same for READ responses as well; the flags select Middle, First or Last.
 constexpr uint8_t opcodeOf(uint32_t flags) {
   if ((flags & kRead) == 0) return kSelectors[selector(flags)];
   return flags & kFirst ? (flags & kLast ? kOpReadOnly : kOpReadFirst) : flags & kLast ? kOpReadLast : kOpReadMiddle;
@@ -249,14 +249,14 @@ constexpr std::array<uint32_t, 32> kRnrUnits = {65536, 1,    2,    3,    4,    6
                                                 2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 constexpr uint64_t rnrNanoseconds(uint32_t code) { return uint64_t(kRnrUnits[code & 31]) * 10'000; }
 constexpr uint8_t kRnrLongest = 0, kRnrShortest = 1;
-// The code of the shortest timer of at least `ns`, or of the longest timer.
+// Returns the code of the shortest timer of at least `ns`, or of the longest timer if none is that long.
 constexpr uint8_t rnrCodeFor(uint64_t ns) {
   for (uint32_t code = kRnrShortest; code < kRnrUnits.size(); code++)
     if (rnrNanoseconds(code) >= ns) return uint8_t(code);
   return kRnrLongest;
 }
-// RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one. ACK timeout codes: 4.096 µs ×
-// 2^code; 0 means no timeout.
+// RNR retry counts (IBA 1 §9.7.5.2.8): the value for unlimited retries, and the largest finite count. An ACK timeout
+// code stands for 4.096 µs × 2^code; 0 means no timeout.
 constexpr uint64_t ackNanoseconds(uint32_t code) { return code ? uint64_t(4096) << (code & 31) : 0; }
 
 }  // namespace nd::wire

@@ -1,4 +1,4 @@
-// All counters of the transport in one table, named as in `rdma statistic` where that has them.
+// All counters of the transport in one table. They have the names of `rdma statistic` where that command knows them.
 #pragma once
 #include <array>
 #include <cstdint>

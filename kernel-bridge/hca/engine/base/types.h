@@ -19,12 +19,12 @@ using Handle = uint32_t;
 constexpr uint32_t kHandleGenerations = 1u << 12;
 // A freed slot is reused only once this many others are free, so that late packets and stale handles miss.
 constexpr size_t kPlacesAtRest = 64;
-// A soft kernel attached to this process's engine: 1..63. 0 is not a valid id.
+// The id of a soft kernel attached to this process's engine, 1..63. 0 is not a valid id.
 using KernelId = uint32_t;
 
-// A P_Key: a partition in 15 bits and, in the high bit, full membership (IBA 1 §10.9.1–10.9.3).
+// A P_Key: a partition in the low 15 bits, and full membership in the high bit (IBA 1 §10.9.1–10.9.3).
 inline bool isPkey(uint16_t key) { return (key & 0x7FFF) != 0; }
-// Same partition, and not both limited members.
+// Returns whether both name the same partition and not both are limited members.
 inline bool pkeysFit(uint16_t a, uint16_t b) { return isPkey(a) && ((a ^ b) & 0x7FFF) == 0 && ((a | b) & 0x8000) != 0; }
 
 // A GID is an IPv6 address; ::ffff:a.b.c.d stands for IPv4 (roce-wire §1.5).
@@ -35,7 +35,7 @@ struct Gid {
     return std::memcmp(raw.data(), prefix, 12) == 0;
   }
   bool isMulticast() const { return isV4() ? (raw[12] & 0xF0) == 0xE0 : raw[0] == 0xFF; }
-  // Whether a host can have this address.
+  // Returns whether a host can have this address.
   bool isUnicast() const { return isV4() ? raw[12] != 0 && raw[12] < 224 : raw[0] != 0xFF && *this != Gid{}; }
   bool operator==(const Gid& o) const {  // compares without a call
     uint64_t a[2], b[2];
@@ -46,7 +46,7 @@ struct Gid {
   bool operator!=(const Gid& o) const { return !(*this == o); }
 };
 
-// Whether this errno means that the OS ran out of descriptors, as opposed to another resource.
+// Returns whether this errno means that descriptors, as opposed to another resource, are exhausted.
 inline bool isDescriptorLack(int error) { return error == EMFILE || error == ENFILE; }
 inline Status statusOfLack(int error) {
   return isDescriptorLack(error) ? Status::kTooManyOpenedFiles : Status::kInsufficientResources;
@@ -81,33 +81,34 @@ class Clock {
   static constexpr uint64_t kRecentTicks = 2048;  // about a microsecond
   virtual ~Clock() = default;
   virtual uint64_t now() const = 0;
-  // The same, cheaper and up to a microsecond off: for frequent callers.
+  // The same clock, cheaper to read and up to a microsecond off; for frequent callers.
   virtual uint64_t recent() const { return now(); }
 };
 
 // The thread that takes a step, which decides when ACKs are sent.
 enum class Stepper {
-  kEngine,  // may not return soon: everything due is sent
-  kPoller,  // returns at once: ACKs wait for that, since the program may be about to reply, and both are sent together
-  kWoken,   // woken by a message, so the peer is not polling either: the ACKs that it waits for are sent
+  kEngine,  // may not return soon, so everything due is sent
+  kPoller,  // returns immediately; ACKs wait until then, because a reply of the program can carry them
+  kWoken,   // woken by a message; the peer is not polling either, so the ACKs that it waits for are sent
 };
 
-// A waiter for a completion queue's event. Called with the engine's lock held, from any thread, at most once: must only
-// store the outcome and wake the waiter.
+// A waiter for a completion queue's event. It is called at most once, from any thread, with the engine's lock held. It
+// must only store the outcome and wake the waiter.
 class NotifySink {
  public:
   virtual ~NotifySink() = default;
   virtual void notify(Status status) = 0;
-  // Whether the waiting thread watches the host meanwhile (progress/waiting_thread.h), so that the engine's thread need
-  // not be woken.
+  // Returns whether the waiting thread watches the host meanwhile (progress/waiting_thread.h), so that the engine's
+  // thread need not be woken.
   virtual bool watches() const { return false; }
 };
 
-// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: must only enqueue and wake.
+// Receives events of the HCA for a soft kernel. Called from any thread with the engine's lock held; must only enqueue
+// and wake.
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  // `addressed`: it names a service or an id that this kernel may have. Otherwise any kernel can reply to it.
+  // `addressed`: the MAD names a service or an id that this kernel may have. Otherwise any kernel can reply to it.
   virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onEvent(const HcaEvent& event) = 0;  // all others
 };

@@ -1,9 +1,9 @@
 // The parser of work queue entries (schema/ring.h), used by everything that executes them: the fast path, direct
 // access, the requester, and RDMA devices (verbs/post.cc).
 //
-// A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
-// so that the values checked are the values executed. SGEs stay in the ring: each value read from one is checked when
-// it is used.
+// A WQE is in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe, so
+// that the values checked are the values executed. SGEs stay in the ring: each value read from one is checked when it
+// is used.
 #pragma once
 #include "schema/ring.h"
 #include "base/ring_words.h"
@@ -29,7 +29,7 @@ struct SgeList {
   const uint32_t* at(uint32_t i) const { return words + i * (abi::kSgeBytes / 4); }
 };
 
-// A receive WQE. The number of SGEs has yet to be checked against the queue's.
+// A receive WQE. Its number of SGEs has yet to be checked against the queue's limit.
 inline SgeList parseReceive(const uint32_t* wqe) {
   return {wqe + abi::kReceiveWqeHeaderBytes / 4, peekWord(wqe + abi::kRwSgeCount)};
 }
@@ -54,7 +54,7 @@ struct SendWqe {
   bool isInline() const { return (flags & abi::kSendFlagInline) != 0; }
   bool isReadOrAtomic() const { return opcode >= abi::kOpRead && opcode <= abi::kOpFetchAdd; }
   bool isAtomic() const { return opcode == abi::kOpCompareExchange || opcode == abi::kOpFetchAdd; }
-  // Bind, invalidate and fast registration: no packet is sent, so they have no PSN.
+  // Returns whether it is a bind, invalidation or fast registration. These send no packet, so they have no PSN.
   bool isLocal() const { return opcode >= abi::kOpBindWindow; }
   // BIND, FAST_REGISTER
   uint32_t presentKey() const { return uint32_t(swap); }
@@ -64,16 +64,16 @@ struct SendWqe {
   // Without
   SgeList sges(const uint32_t* wqe) const { return {bodyOf(wqe), count}; }
 
-  // Parses the whole WQE. Returns 0, or the WV_WC_STATUS that it fails with.
+  // Parses the whole WQE. Returns 0, or the WV_WC_STATUS with which it fails.
   inline uint32_t parse(const uint32_t* wqe, const WqeLimits& limits);
 
-  // ── Its parts, in the order of reading them. Fast paths read only the parts they need.
+  // ── The parts of parse(), in order. Fast paths read only the parts that they need.
   void readKind(const uint32_t* wqe) {
     opcode = peekWord(wqe + abi::kSwOpcode);
     flags = peekWord(wqe + abi::kSwFlags);
     count = peekWord(wqe + abi::kSwSgeCount);
   }
-  // 0, or the WV_WC_STATUS.
+  // Returns 0, or the WV_WC_STATUS.
   uint32_t readLength(const uint32_t* wqe, uint32_t mostSges, uint32_t mostInline, uint32_t mostBytes) {
     length = count;
     if (isInline()) return count > mostInline || count > mostBytes ? abi::kWcLocalLength : 0;

@@ -1,8 +1,8 @@
-// The HCA: object tables, the command interface used by the driver, and the transport engine.
+// The HCA, with its object tables, the command interface that the driver uses, and the transport engine.
 //
-// One lock protects everything (`lock()`). Commands take it themselves, and block on nothing else. A thread that posts
-// or polls advances the engine itself (`doorbell`, `progress`); the engine's thread (progress/engine_thread.h) does so
-// when no thread polls.
+// One lock protects everything (`lock()`). Commands take the lock themselves, and block on nothing else. A thread that
+// posts or polls advances the engine itself (`doorbell`, `progress`); the engine's thread (progress/engine_thread.h)
+// does so when no thread polls.
 #pragma once
 #include <array>
 #include <memory>
@@ -41,10 +41,10 @@ class Engine final : public PacketSink, public HcaCommands {
 
   EngineLock& lock();
   const EngineOptions& options() const;
-  // Bits of QpAttributes::extensions supported by this build: all, or none.
+  // The bits of QpAttributes::extensions that this build supports: all, or none.
   static uint32_t extensions();
 
-  // The HCA's slot: the high 8 bits of every QPN. Set once, before the first QP.
+  // Sets the HCA's slot, the high 8 bits of every QPN; once, before the first QP.
   void setSlot(uint32_t slot);
 
   // ── Soft kernels. Detaching destroys everything that the kernel owns: QPs go to ERROR, and their stored DREQs are
@@ -55,15 +55,16 @@ class Engine final : public PacketSink, public HcaCommands {
   KernelId anyKernel();                     // lock held; 0: none
 
   // ── Memory that the process offers to the HCA. Registrations and rings must lie within these ranges.
-  // Ranges may overlap; each is dropped by its id. Dropping a range invalidates the regions registered in it.
+  // Ranges may overlap, and each is dropped by its id. Dropping a range invalidates the regions registered in it.
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
   void unpinRange(uint64_t id);
-  // The allocate() memory that contains this part of a pinned range, or null.
+  // Returns the allocate() memory that contains this part of a pinned range, or null.
   std::shared_ptr<const SharedRange> sharedAt(uint64_t address, uint64_t length);
-  // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
+  // Rings are zeroed and 64-byte aligned. They are kept alive by their ids and by the objects that use them.
   Status allocateRing(uint64_t bytes, uint64_t* address);
   void releaseRing(uint64_t address);
-  // Keeps the memory of the ring at this address alive beyond releaseRing(); null: no such ring.
+  // Returns a reference that keeps the ring at this address alive beyond releaseRing(), or null if there is no such
+  // ring.
   std::shared_ptr<void> ringMemory(uint64_t address);
 
   // ── Commands that every HCA has.
@@ -91,8 +92,8 @@ class Engine final : public PacketSink, public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // The interface stays in the group while a QP of this process is attached there. kInvalidDeviceState: already
-  // attached; for other statuses see Link::joinGroup.
+  // The interface stays in the group while a QP of this process is attached there. Fails with kInvalidDeviceState if
+  // the QP is already attached; for other statuses see Link::joinGroup.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
   Status detachMulticast(Handle qp, const Gid& group,
                          uint32_t interface) override;  // kInvalidParameter: not attached
@@ -100,36 +101,38 @@ class Engine final : public PacketSink, public HcaCommands {
   // ── Commands that only the software HCA has.
   // A region for FAST_REGISTER requests of at most `mostBytes`.
   Status allocateMr(Handle pd, uint64_t mostBytes, uint32_t* lkey);
-  // P_Key tables, one for each port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
+  // P_Key tables, one for each port. A new table holds 0xFFFF. `gids`: the port's addresses, for MADs.
   Status createPkeyTable(Owner kernel, Handle* table);
   Status setPkeyTable(Handle table, std::vector<uint16_t> pkeys, std::vector<Gid> gids);
   Status queryPkeyTable(Owner kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
   Status destroyPkeyTable(Handle table);
-  // Lock held: whether a MAD for this address may be passed to the kernel. Counts those that may not.
+  // With the lock held: returns whether a MAD for this address may be passed to the kernel, and counts those that may
+  // not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // The DREQ to be sent if the kernel dies without disconnecting. Set when the connection is established; from then on
-  // an idle connection is probed.
+  // Stores the DREQ to be sent if the kernel dies without disconnecting. Called when the connection is established;
+  // from then on it is probed when idle.
   Status setDreqOnExit(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // Requests one event once `count` entries (1 to the CQ's size) have been written, including those that armCq() would
-  // count. It comes earlier together with one that armCq() requested.
+  // count. If an event that armCq() requested is due earlier, it serves this request as well.
   Status armCqBatch(Handle cq, uint32_t count);
-  // An event without a waiter is kept for the next waiter of a matching type. Waiter and arm of one notification may
-  // come in either order.
+  // An event without a waiter is kept for the next waiter of a matching type. The waiter and the arm of a notification
+  // may come in either order.
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);  // kInvalidHandle: not waiting (or has fired)
 
   // ── Speed path.
   void doorbell(Handle qp);  // new send WQEs, or receives where abi::kQpReceiveBell requests it
-  // Executes an operation in memory that the peer has published, at once and without a request (DirectAccess::access).
+  // Executes an operation in memory that the peer has published, immediately and without a request
+  // (DirectAccess::access).
   DirectResult direct(Handle qp, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
                       uint32_t rkey);
-  // The file with memory that the peer allows others to map (DirectAccess::view); Mapping::openView() maps it.
+  // Returns the file of memory that the peer allows others to map (DirectAccess::view), for Mapping::openView().
   DirectResult view(Handle qp, uint64_t length, uint64_t remote, uint32_t rkey, FilePart* part);
-  // A poll by a program's thread: one step if the lock is free. True: there was progress. Marks the thread as polling;
-  // after long polling without result it yields to other threads.
+  // Polls for a program's thread: takes one step if the lock is free, and returns whether there was progress. Marks the
+  // thread as polling. After polling for long without result, the thread yields to others.
   bool progress();
-  // Call before such a poll, for a program that waits for completions of this queue: see PollHint.
+  // To be called before such a poll of a program that waits for completions of this queue; see PollHint.
   bool shouldPoll(Handle cq);
 
   // ── Steps for owners of progress: the engine's thread, and a thread of the program that waits
@@ -139,12 +142,12 @@ class Engine final : public PacketSink, public HcaCommands {
   bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
   uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
   ProgressOwner& owner();               // of progress
-  // `wake` is called (lock held or not) when the engine's thread must run earlier than nextDeadline() returned, or a
-  // waiter arrived.
+  // `wake` is called (lock held or not) when the engine's thread must run earlier than at the time that nextDeadline()
+  // returned, or when a waiter has arrived.
   void setWake(void (*wake)(void*), void* argument);
   void wakeThread();
-  // Lock held: packets that this thread has for the engine, outside of a step. The resulting work is finished, or left
-  // to the engine's thread.
+  // With the lock held: passes packets of this thread to the engine, outside of a step. The resulting work is finished,
+  // or left to the engine's thread.
   void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
 
   // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders earlier stores by every thread
@@ -156,19 +159,19 @@ class Engine final : public PacketSink, public HcaCommands {
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
   void onWireLost() override;
-  // The thread that advances the engine has failed. Lock held.
+  // Called with the lock held when the thread that advances the engine has failed.
   void onThreadFailed(int error);
   void onLocalPair(LocalPair& pair) override;
-  // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
+  // Receives QP1 traffic in place of a QP; set by the GSI (gsi.h).
   using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);
   void setGsi(GsiHandler handler, void* argument);
 
   // ── Counters: parallel arrays in a stable order, named as in `rdma statistic` where that has them.
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();
-  // For at most this many objects of each kind.
+  // Statistics of at most this many objects of each kind.
   Statistics statistics(uint32_t most);
-  // Number of live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
+  // Returns the number of live objects of a kind, for leak tests: pd, mr, mw, cq, qp, ring, range.
   std::array<uint32_t, 7> objectCounts();
   uint32_t srqCount();
   uint32_t ahCount();

@@ -12,7 +12,7 @@ struct Engine::Impl {
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// The lock, for longer than a poll holds it.
+// The lock, for callers that hold it longer than a poll does.
 inline std::unique_lock<EngineLock> lockOf(Transport& t) {
   std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock);
   if (lock.owns_lock()) return lock;
@@ -22,7 +22,7 @@ inline std::unique_lock<EngineLock> lockOf(Transport& t) {
   return lock;
 }
 
-// The lock for a command. QPs that fail during the command are in ERROR before others can see them.
+// The lock for a command. QPs that fail during the command reach ERROR before other threads can see them.
 class Command {
  public:
   explicit Command(Transport& t) : t_(t), lock_(lockOf(t)) {}
@@ -31,8 +31,8 @@ class Command {
     if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
-  // Called before withdrawn direct access ends: waits for peers that are inside through it (wait_for_peers.cc). Others
-  // may take the lock meanwhile, so everything must be looked up again.
+  // Waits for peers that are inside through withdrawn records, before that access ends (wait_for_peers.cc). Other
+  // threads may take the lock meanwhile, so everything must be looked up again.
   void letPeersLeave();
 
  private:

@@ -17,9 +17,10 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Starts writing to a new file at `path`, whose %p becomes the process id; "" stops. The same path again has no
-  // effect. An existing file is never overwritten: the first free name of x.pcapng, x-2.pcapng, … is used. Returns 0 or
-  // an errno: EEXIST if all kMostFiles names are taken. For the path in force, the errno that ended its capture.
+  // Starts writing to a new file at `path`, in which %p stands for the process id; "" stops the capture. Passing the
+  // same path again has no effect. An existing file is never overwritten: the first free name of x.pcapng, x-2.pcapng,
+  // … is used. Returns 0 or an errno, EEXIST if all kMostFiles names are taken. For the path in force, returns the
+  // errno that ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return file_.valid(); }
@@ -27,11 +28,12 @@ class Capture {
   // `bth`: BTH to ICRC, `length` bytes.
   void write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
              uint32_t length);
-  // When flush() is due (by Clock::now); UINT64_MAX if nothing is buffered. `now`: when the oldest byte was written.
+  // Returns when flush() is due (by Clock::now), or UINT64_MAX if nothing is buffered. `now`: when the oldest byte was
+  // written.
   uint64_t flushDue() const { return flushDue_; }
   void scheduleFlush(uint64_t now);
   void flush();
-  // The errno that ended the capture, or 0.
+  // Returns the errno that ended the capture, or 0.
   int error() const { return error_; }
 
  private:

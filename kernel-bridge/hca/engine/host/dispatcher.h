@@ -1,5 +1,5 @@
-// Polls descriptors according to their schedule (progress/poll_schedule.h) and passes events to their handlers. Called
-// by Host::poll() and related functions, with the engine's lock held.
+// Polls descriptors according to a schedule (progress/poll_schedule.h) and passes events to their handlers. It is
+// called by Host::poll() and related functions, with the engine's lock held.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace nd {
 
 class Dispatcher {
  public:
-  // `handler`: handles the frames of other processes.
+  // `handler` handles the frames of other processes.
   Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, UdpPortClaim& claim,
              Inbound& inbound, RdmaPorts& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler,
              void* argument);
@@ -22,14 +22,14 @@ class Dispatcher {
   PollSchedule schedule;
   // Returns the number of packets received. `now`: 0 without pairs.
   uint32_t poll(uint32_t budget, uint64_t now);
-  // Polls the busiest socket further after an empty poll; stops when `wanted` is not 0.
+  // Continues to poll the busiest socket after an empty poll, until `wanted` is not 0.
   void pollBusiest(uint32_t budget, const std::atomic<uint32_t>& wanted);
 
-  // Host::fallAsleep()
+  // See Host::fallAsleep().
   bool fallAsleep(Sleeper& sleeper);
   Sleepers sleepers;
 
-  // When onTime() is due; UINT64_MAX if never.
+  // Returns when onTime() is due, or UINT64_MAX if never.
   uint64_t deadline() const { return resumeDue_; }
   void onTime(uint64_t now) {
     if (resumeDue_ <= now) resume();

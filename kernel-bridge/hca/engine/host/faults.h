@@ -1,5 +1,5 @@
-// A seeded fault layer: decides the fate of each packet that is about to be sent. The same seed and the same sequence
-// of packets give the same faults.
+// A seeded fault layer, which decides the fate of each packet that is about to be sent. The same seed and the same
+// sequence of packets give the same faults.
 #pragma once
 #include <array>
 
@@ -28,9 +28,9 @@ class Faults {
     uint64_t bit = 0;      // corrupt: this bit, modulo the packet's length
     uint32_t holdFor = 0;  // reorder: number of packets that overtake it, 1..4
   };
-  static constexpr uint64_t kMaxHoldNs = 1'000'000;  // an overtaken packet is sent after this time at the latest
+  static constexpr uint64_t kMaxHoldNs = 1'000'000;  // maximum delay of an overtaken packet
 
-  // Options equal to those in force have no effect: they restart neither the sequence nor the counts.
+  // Options equal to those in force have no effect. They restart neither the sequence nor the counts.
   void configure(const FaultOptions& options);
   bool active() const { return active_; }
   // `bytes`: from the BTH on. Draws the same number of random values for every packet.

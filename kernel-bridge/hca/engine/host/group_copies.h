@@ -1,10 +1,11 @@
 // Recently received datagrams to groups, so that none is delivered twice. Each process of a host gets its own copy from
-// the OS. It may get another copy from a process that is not a member but received one nevertheless
-// (WireReceiver::onUnaccepted), or that had left the group when it read its copy. Either copy may come first.
+// the OS. It may get a second copy from another process: from one that is not a member but received the datagram
+// nevertheless (WireReceiver::onUnaccepted), or from one that had left the group before it read its copy. Either copy
+// may come first.
 //
 // Datagrams are equal if source, destination, length, BTH, DETH and the start of the payload are. These include source
-// QPN and PSN, which a sender uses once in 2^24 datagrams. A restarted program may begin with the same datagrams: after
-// kRecentNs they count as new. If more than kRecent datagrams arrive within that time, some may be delivered twice.
+// QPN and PSN, which a sender uses once in 2^24 datagrams. A restarted program may begin with the same datagrams, which
+// count as new after kRecentNs. If more than kRecent datagrams arrive within that time, some may be delivered twice.
 // Requires the engine's lock.
 #pragma once
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace nd {
 
 class GroupCopies {
  public:
-  // `bth`: BTH to pad. False: drop it, because it has already been received by the other path.
+  // `bth`: BTH to pad. Returns false if the datagram has already been received on the other path and must be dropped.
   bool takesOwn(const PacketMeta& meta, const uint8_t* bth, uint32_t length, uint64_t now) {
     const Copy copy = copyOf(meta, bth, length, now);
     Copy& known = recent_[copy.identity % kRecent];
@@ -41,7 +42,7 @@ class GroupCopies {
   struct Copy {
     uint64_t at = 0;
     uint32_t source = 0, destination = 0, length = 0, identity = 0;
-    bool handed = false;  // passed on by another process
+    bool handed = false;  // forwarded by another process
     bool isAlso(const Copy& later) const {
       return identity == later.identity && length == later.length && source == later.source &&
              destination == later.destination && later.at - at < kRecentNs;

@@ -1,8 +1,8 @@
 // QP1: finds the soft kernel, in this process or another, to which a CM message is addressed.
 //
 // A connection request names a service id, which is owned by a port claim. Every other message names the CM id of the
-// side it is sent to, and that id identifies the process and kernel. A message without an owner goes to any kernel of
-// this process; its CM sends the standard response (REJ 8 to a REQ, DREP to a DREQ).
+// side to which it is sent, and that id identifies the process and the kernel. A message without an owner goes to any
+// kernel of this process, whose CM sends the standard response (REJ 8 to a REQ, DREP to a DREQ).
 #pragma once
 #include <utility>
 
@@ -22,10 +22,10 @@ class Gsi {
 
   // A packet for QP1, from BTH to the end without ICRC. The engine's lock is held.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // The same, passed on by another process: this process is the last stop.
+  // Handles such a packet forwarded by another process. This process does not forward it again.
   void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // Whether a message was dropped since the last call because no descriptor was available to pass it on. In that case
-  // nothing shows whether it has an addressee.
+  // Returns whether a message was dropped since the last call because no descriptor was available to forward it. It is
+  // then unknown whether the message has an addressee.
   bool takeLacked() { return std::exchange(lacked_, false); }
 
  private:

@@ -1,6 +1,6 @@
-// This HCA's place on the host: its slot, the RoCEv2 sockets shared with the host's other processes, the connections
-// between their slots, RDMA port claims, and QP1 (GSI) traffic. A process with several HCAs counts as several
-// processes, here and in the layers below.
+// This HCA's part of the host: its slot, the RoCEv2 sockets that it shares with the host's other processes, the
+// connections between their slots, RDMA port claims, and QP1 (GSI) traffic. A process with several HCAs counts as
+// several processes, here and in the layers below.
 //
 // Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
 //          the OS releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
@@ -32,62 +32,64 @@ namespace nd {
 
 // Faults of outgoing packets.
 struct FaultOptions : FaultRates {
-  std::array<uint32_t, 32> dropMadCount{};  // by (attribute id − 0x10): drop the first n of that CM message
+  std::array<uint32_t, 32> dropMadCount{};  // by (attribute id − 0x10): number of that CM message to drop
 };
 
 struct HostOptions : LinkOptions {
   FaultOptions faults;
 };
 
-// Locking: the Link functions, configure(), join() and nextDeadline() require the engine's lock; start(), stop(),
-// sendMad(), claimPort() and openWire() take it themselves; all others may be called from any thread, with or without
+// Locking: the Link functions, configure(), join() and nextDeadline() require the engine's lock. start(), stop(),
+// sendMad(), claimPort() and openWire() take it themselves. All others may be called from any thread, with or without
 // it.
 class Host final : public Link {
  public:
   explicit Host(const Clock& clock);
   ~Host() override;
 
-  // Claims a slot; with kExact or LinkChoice::kWire it also opens the wire. kAccessDenied: kExact without the privilege
-  // to open a raw socket. kNotSupported: kExact where the OS has no such socket, or with LinkChoice::kLocal.
+  // Claims a slot; with kExact or LinkChoice::kWire, also opens the wire. kExact fails with kAccessDenied without the
+  // privilege to open a raw socket, and with kNotSupported if the OS has no such socket or under LinkChoice::kLocal.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);  // faults and capture may change later (lock held)
   // Applies the options of a further kernel (lock held). Its faults and capture take effect; if it requests none, those
-  // in force remain. False, without effect: it requests LinkChoice::kLocal where that is not in force, or kWire where
-  // kLocal is.
+  // in force remain. Returns false, without effect, if it requests LinkChoice::kLocal while another choice is in force,
+  // or kWire while kLocal is.
   bool join(const HostOptions& options);
   uint32_t slot() const;
-  // How this process announces its links to other processes of this host, as HostLink of the connection manager.
+  // Returns how this process announces its links to other processes of this host, as a HostLink of the connection
+  // manager.
   enum class Links : uint8_t { kFree, kSeen, kWire, kLocal };
   Links links() const;
   bool wireReady() const;
-  // kUnused: nothing has needed the wire yet; kHeld: it could not be opened, or was given up; see wireProblem().
+  // kUnused: nothing has needed the wire yet. kHeld: it could not be opened, or was released; see wireProblem().
   enum class WireState : uint8_t { kNever, kUnused, kOpen, kHeld };
   WireState wireState() const;
-  // Searches for the holder of the port, which takes a while: do not call with the engine's lock held.
+  // Searches for the holder of the port. This takes a while, so do not call it with the engine's lock held.
   std::string wireProblem() const;
 
   // Becomes readable when poll() has something to do.
   Descriptor pollFd() const;
-  // When poll() has something to do without that (ns); UINT64_MAX if never.
+  // Returns when poll() has something to do although the descriptor is not readable (ns), or UINT64_MAX if never.
   uint64_t nextDeadline() const;
 
   // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for RC,
   // 0x0111 for UD. `port` 0 requests a free one (49152–65535); the granted port is returned. A null address claims all
-  // addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait at most a second for another
-  // process's reply (then the port counts as taken: a stopped process keeps its ports). An address other than loopback,
-  // and all addresses, need the wire: see openWire().
+  // addresses. claimPort() fails with kAddressAlreadyExists if the port is taken, and with kTooManyAddresses if none is
+  // free. It may wait up to a second for another process's reply. Without a reply the port counts as taken, because a
+  // stopped process keeps its ports. All addresses other than loopback need the wire; see openWire().
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  // From now on other processes pass on requests for that port. A port requested by number is open at once.
+  // From now on other processes forward requests for that port. A port claimed by number is open from the start.
   Status openPort(uint32_t claim);
   void releasePort(uint32_t claim);
-  void releaseKernel(KernelId kernel);  // all claims of a kernel that has ended
+  void releaseKernel(KernelId kernel);  // releases all claims of a kernel that has ended
 
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   uint32_t commIdBase(KernelId kernel) const;  // slot << 24 | kernel << 18
-  // Sends at once. kInvalidParameter: not a P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
-  // an address of this host. kNetworkUnreachable, kHostUnreachable: no route to the destination. kNotSupported: as
-  // openWire(). A packet lost on the way counts as a success.
+  // Sends a MAD immediately. Fails with kInvalidParameter if the P_Key is invalid (its low 15 bits are zero), with
+  // kInvalidAddress if the path's source is not an address of this host, with kNetworkUnreachable or kHostUnreachable
+  // if there is no route to the destination, and with kNotSupported as openWire() does. A packet lost on the way counts
+  // as a success.
   Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
 
   // ── Link
@@ -110,10 +112,10 @@ class Host final : public Link {
   void settleDirect() override;
   bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;
-  // Call before a thread waits for pollFd(): from then on peers on the local link make it readable. False: there is
-  // work now.
+  // Must be called before a thread waits for pollFd(). From then on peers on the local link make it readable. Returns
+  // false if there is work already.
   bool fallAsleep(Sleeper& sleeper);
-  // Call before a sleeper is destroyed, once it no longer waits.
+  // Must be called before a sleeper is destroyed, once it no longer waits.
   void forget(Sleeper& sleeper);
   // Chooses the descriptors that the next poll() checks.
   void pollNext(PollScope next);
@@ -121,7 +123,7 @@ class Host final : public Link {
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 
-  // The reply to the event `observed`; no bytes: none.
+  // Replies to the event `observed`. No bytes: this process gives no report.
   void replyToObserver(uint32_t number, const void* text, uint64_t bytes);
 
   static const std::vector<const char*>& counterNames();

@@ -7,7 +7,8 @@
 
 namespace nd {
 
-// Packets that the sockets' buffers can hold. A drain stops after this many, since any further ones came later.
+// Number of packets that the sockets' buffers can hold. Draining stops after this many, since any others have arrived
+// later.
 constexpr uint32_t kMostDrained = 16384;
 
 struct HostParts {

@@ -1,6 +1,6 @@
-// Every received packet passes through here, whichever link it used: its length is checked, it is counted and shown to
-// the capture, and it is passed to the transport. Called by the UDP receivers, the local delivery and the local link
-// in a step of the host, with the engine's lock held.
+// Every received packet passes through here, whichever link it used. Its length is checked; it is then counted,
+// captured, and passed to the transport. The UDP receivers, the local delivery and the local link call it in a step of
+// the host, with the engine's lock held.
 #pragma once
 #include "base/host_counters.h"
 #include "host/packet_tap.h"
@@ -11,7 +11,7 @@ class Intake final : public PacketSink {
  public:
   Intake(HostCounters& counters, PacketTap& tap) : counters_(counters), tap_(tap) {}
 
-  // The transport accepts packets during its lifetime.
+  // The transport accepts packets while this object exists.
   class Step {
    public:
     Step(Intake& intake, PacketSink& sink) : intake_(intake) { intake_.sink_ = &sink; }
@@ -22,7 +22,7 @@ class Intake final : public PacketSink {
   };
   PacketSink& sink() { return *sink_; }
 
-  // Whether a packet may have this length, BTH to pad. If not, counts it in `counter`.
+  // Returns whether a packet may have this length from BTH to pad, and counts it in `counter` if not.
   bool checkLength(uint32_t length, HostCounter counter) {
     if (isPacketLength(length)) return true;
     counters_.add(counter);
@@ -34,17 +34,18 @@ class Intake final : public PacketSink {
     return checkLength(whole - kIcrcBytes, HostCounter::kWireRxShort);
   }
 
-  // A packet followed by its ICRC, which has been verified.
+  // Accepts a packet followed by its ICRC, which has been verified.
   void takeChecked(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
     tap_.received(meta, headers, bth, length, true);
     sink_->onPacket(meta, bth, length);
   }
-  // The same for a small packet on the single-packet fast path, without a capture. False: not handled and not counted.
+  // Does the same for a small packet on the single-packet fast path, while there is no capture. Returns false if it was
+  // neither handled nor counted.
   bool takeSingle(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
     return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }
 
-  // Packets that bypass the wire have no ICRC: those of this or another process of the host.
+  // Packets of processes of this host that bypass the wire have no ICRC.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPacket(meta, bth, length);

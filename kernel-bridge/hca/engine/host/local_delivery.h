@@ -1,7 +1,7 @@
-// Packets that bypass the wire: those of this process to itself, and those from and to other processes of this host
-// over the connections between their slots. Also reports the end of such a process. Owns the queue to itself, and the
-// messages that wait until the sockets are empty. Host::send() passes outgoing packets, poll() and the frames of other
-// processes incoming ones; with the engine's lock held.
+// Delivers packets that bypass the wire: those of this process to itself, and those from and to other processes of this
+// host over the connections between their slots. It also reports the end of such a process. It owns the queue of this
+// process to itself, and the messages that wait until the sockets are empty. Outgoing packets come from Host::send(),
+// incoming ones from poll() and the frames of other processes. Requires the engine's lock.
 #pragma once
 #include <deque>
 #include <vector>
@@ -23,10 +23,10 @@ class LocalDelivery final : public PacketTap::Carrier {
   // ── Out
   // Whether a packet that the wire could carry is delivered locally.
   bool prefers(const Path& path, const OutPacket& packet);
-  // `length`: as checkedLength(). False: no such address here.
+  // `length`: as from checkedLength(). Returns false if this host has no such address.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
   void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
-  // Packets sent between these two calls are delivered at once, without waking the engine's thread, if nothing was
+  // Packets sent between these two calls are delivered immediately, without waking the engine's thread, if nothing was
   // queued before.
   void beginNow() { now_ = queue_.empty(); }
   void endNow(Engine& engine);
@@ -34,7 +34,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   // ── In; all within a step of the intake.
   // A packet passed on by another process.
   void onFrame(const Frame& frame, FrameOrigin& origin);
-  // An event on the connection to this slot.
+  // Handles an event on the connection to this slot.
   void onOutbound(uint32_t slot, uint32_t kinds);
   bool queued() const { return !queue_.empty(); }
   uint32_t deliverQueue(uint32_t budget);
@@ -44,10 +44,10 @@ class LocalDelivery final : public PacketTap::Carrier {
 
  private:
   static constexpr uint32_t kMostQueued = 4096;  // packets
-  // A message passed on by another process, or a departure. It bypassed the wire and may end connections, while packets
-  // sent before it may still be in the sockets: those are delivered first. Never kept from one poll to the next.
+  // A message forwarded by another process, or a departure. It bypassed the wire and may end connections. Packets sent
+  // before it may still be in the sockets, and are delivered first. It is never kept from one poll to the next.
   struct Deferred {
-    std::vector<uint8_t> frame;  // empty: a departure
+    std::vector<uint8_t> frame;  // empty for a departure
     uint32_t slot = 0;
     bool orderly = false;
   };
@@ -63,10 +63,10 @@ class LocalDelivery final : public PacketTap::Carrier {
   RawReceiver& raw_;
   WireReceiver& receiver4_;
   WireReceiver& receiver6_;
-  UniqueFd wake_;                           // readable: the queue must be delivered
+  UniqueFd wake_;                           // readable while the queue must be delivered
   bool rung_ = false;                       // whether wake_ is readable
   bool now_ = false;                        // between beginNow() and endNow()
-  bool localLink_ = false;                  // option: MADs for this host bypass the wire
+  bool localLink_ = false;                  // an option: MADs for this host bypass the wire
   std::deque<std::vector<uint8_t>> queue_;  // frames
   std::deque<Deferred> deferred_;
 };

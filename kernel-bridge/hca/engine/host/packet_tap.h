@@ -1,6 +1,6 @@
-// Sees every incoming and outgoing packet: writes it to the capture, and injects faults into outgoing ones. Owns
-// capture and faults, and the packet that faults hold back. The intake passes incoming packets; the wire senders and
-// the local delivery pass outgoing ones through it. Requires the engine's lock.
+// Writes every incoming and outgoing packet to the capture, and injects faults into outgoing ones. It owns the capture,
+// the faults, and the packet that a fault holds back. Incoming packets come from the intake, outgoing ones from the
+// wire senders and the local delivery. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -17,7 +17,7 @@ class PacketTap {
   // Sends the packets that the tap lets pass.
   class Carrier {
    public:
-    // The bytes, from BTH to pad or, with `hasIcrc`, to ICRC, must not be changed.
+    // The bytes extend from BTH to pad, or to the ICRC with `hasIcrc`. They must not be changed.
     virtual void carry(const Path& path, const uint8_t* bytes, uint32_t length) = 0;
     const bool hasIcrc;
 
@@ -28,18 +28,19 @@ class PacketTap {
 
   PacketTap(const Clock& clock, HostCounters& counters) : clock_(clock), counters_(counters) {}
 
-  // Host::configure() and Host::join().
+  // See Host::configure() and Host::join().
   void configure(const HostOptions& options);
   void join(const HostOptions& options);
   void close();
 
-  // Whether packets need nothing but their ICRC: one word, kept up to date by whatever switches capture or faults.
+  // Returns whether packets need nothing but their ICRC. The answer is one word, kept up to date by whatever switches
+  // capture or faults.
   bool idle() const { return uses_ == 0; }
   bool captures() const { return (uses_ & kCaptures) != 0; }
   bool injects() const { return (uses_ & kInjects) != 0; }
 
-  // A packet that was received, or is sent without faults: BTH to pad, `length` bytes. `hasIcrc`: its ICRC follows;
-  // otherwise it is computed for the capture.
+  // Captures a packet that was received, or is sent without faults: `length` bytes from BTH to pad. `hasIcrc`: its ICRC
+  // follows; otherwise it is computed.
   void received(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool hasIcrc) {
     if (captures())
       record(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit, meta.flowLabel}, bth, length,
@@ -50,17 +51,17 @@ class PacketTap {
       record(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bth, length,
              hasIcrc);
   }
-  // An outgoing packet: dropped, changed, duplicated or held back as the faults decide, captured, and sent. The bytes,
-  // up to the ICRC if the carrier has one, belong to the carrier and may be changed.
+  // Drops, changes, duplicates or holds back an outgoing packet as the faults decide, captures it, and sends it. The
+  // bytes, up to the ICRC if the carrier has one, belong to the carrier and may be changed.
   void pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_t length);
 
-  // When onTime() is due; UINT64_MAX if never.
+  // Returns when onTime() is due, or UINT64_MAX if never.
   uint64_t deadline() const { return std::min(held_.due, capture_.flushDue()); }
   void onTime(uint64_t now, PacketSink& sink);
 
  private:
   enum Use : uint32_t { kCaptures = 1, kInjects = 2 };
-  // A packet that others overtake.
+  // A packet that is held back so that others overtake it.
   struct Held {
     uint32_t packetsToGo = 0;  // 0: none is held
     uint64_t due = UINT64_MAX;

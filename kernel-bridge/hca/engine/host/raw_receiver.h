@@ -1,6 +1,6 @@
-// Exact ICRCs on IPv4 (raw_wire.h): receives this process's packets through a raw socket, and decides whether packets
-// from elsewhere are verified to be intact. Owned by the IPv4 wire receiver; the local delivery queries it about
-// packets passed on by other processes. Requires the engine's lock.
+// Exact ICRCs on IPv4 (raw_wire.h). Receives this process's packets through a raw socket, and decides whether packets
+// from other sources are verified to be intact. The IPv4 wire receiver owns it, and the local delivery queries it about
+// packets forwarded by other processes. Requires the engine's lock.
 #pragma once
 #include "host/host_parts.h"
 #include "udp/raw_wire.h"
@@ -11,7 +11,7 @@ class RawReceiver {
  public:
   explicit RawReceiver(const HostParts& parts) : parts_(parts), raw_(parts.counters) {}
 
-  // As for RawWire; also watched.
+  // Opens the socket as RawWire does, and also watches it.
   int open(uint32_t receiveBufferBytes) { return raw_.open(receiveBufferBytes); }
   int divide(Descriptor udp);
   void close() { raw_.close(); }
@@ -19,11 +19,11 @@ class RawReceiver {
 
   // Returns the number of packets, including those that only serve as witnesses.
   uint32_t receive(uint32_t budget);
-  // Whether a packet from another source is verified to be intact. Packets sent by this host are; of all others the raw
-  // socket has received a copy, before the UDP sockets. Counts those that are not verified.
+  // Returns whether a packet from another source is verified to be intact, and counts those that are not. Packets sent
+  // by this host always are. The raw socket has received a copy of every other packet, before the UDP sockets did.
   bool vouchesFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // Whether the raw socket has its own copy of a packet passed on by another process (`strayed`: it came from the
-  // wire): a packet for a queue pair from another host, or from this host's reliable connections.
+  // Returns whether the raw socket has its own copy of a packet forwarded by another process. This is so for packets to
+  // a queue pair from another host, or from this host's reliable connections. `strayed`: the packet came from the wire.
   bool hasOwnCopy(const PacketMeta& meta, const uint8_t* bth, bool strayed);
 
  private:

@@ -1,8 +1,8 @@
-// Receives the packets of one address family: on the port 4791 socket, on sockets connected to single peers
-// (peer_socket.h) and, for exact ICRCs, on a raw one. Checks each packet and passes it to the intake, or to the process
-// of this host that it is addressed to. Owns the peer sockets and the steering. The dispatcher calls receive() when a
-// socket is readable; the local delivery calls drainPort() and drainPeers() before a message that may end a connection.
-// Requires the engine's lock.
+// Receives the packets of one address family on the port 4791 socket, on sockets connected to single peers
+// (peer_socket.h) and, for exact ICRCs, on a raw socket. It checks each packet and passes it to the intake, or to the
+// process of this host to which it is addressed. It owns the peer sockets and the steering. The dispatcher calls
+// receive() when a socket is readable. The local delivery calls drainPort() and drainPeers() before a message that may
+// end a connection. Requires the engine's lock.
 #pragma once
 #include <utility>
 #include <vector>
@@ -22,35 +22,36 @@ class WireReceiver final : public PortSocket {
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
   int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const override;
-  // The raw socket is already open, or not needed.
+  // Called once the raw socket is open, or if it is not needed.
   int open(DatagramSocket bound, uint32_t receiveBufferBytes) override;
   int openBeside() override { return udp_.openBeside(family_); }
   void close() override;
   bool sends() const override { return udp_.isOpen(); }
   bool hears() const override { return udp_.hears(); }
   bool wasProbedByOther() override { return std::exchange(probedByOther_, false); }
-  // The same was done by another process of this dialect.
+  // Called when another process of this dialect has done the same.
   void onProbedByOther() { probedByOther_ = true; }
 
   void announceGroups(Descriptor owner) override;
-  // From another process, on a connection with this number; see Addresses.
+  // Handles a frame of another process, received on a connection with this number; see Addresses.
   void onGroup(uint32_t member, const Frame& frame);
   void onMemberEnded(uint32_t member) { parts_.addresses.leaveAllFor(member, udp_, family_); }
 
-  // Receives on the current socket. Returns the number of packets, including dropped ones.
+  // Receives on the current socket. Returns the number of packets, including those dropped.
   uint32_t receive(uint32_t budget);
-  // The peer socket of this index, or the port's own, is readable and becomes the current one. False: it was already.
+  // Makes the peer socket of this index, or the port's own, the current socket, because it is readable. Returns false
+  // if it was already current.
   static constexpr uint32_t kPortSocket = UINT32_MAX;
   static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it belongs to IPv6
   bool turnTo(uint32_t peer);
 
-  // Receives what the port's socket holds now, and nothing that arrives later: a flood would never end.
+  // Receives what the port's socket holds now, but nothing that arrives later, since a flood would never end.
   uint32_t drainPort();
   // Receives everything in the peer sockets, so that a message that may end connections does not overtake their
   // packets.
   uint32_t drainPeers();
 
-  // For the steering: another process has replied to a probe, and when onTime() is due.
+  // For the steering: handles another process's reply to a probe, and returns when onTime() is due.
   void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
   uint64_t deadline() const { return probedByOther_ ? 0 : steering_.deadline(); }
   void onTime(uint64_t now) { steering_.onTime(now); }
@@ -74,7 +75,7 @@ class WireReceiver final : public PortSocket {
   uint32_t openPeer();
   uint32_t takeEarly();
 
-  // ── All sockets. `by`: null: the port's socket.
+  // ── All sockets. `by` is null for the port's socket.
   uint32_t take(const Datagram& datagram, PeerSocket* by);
   void onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted);
   bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);

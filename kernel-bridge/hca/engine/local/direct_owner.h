@@ -1,12 +1,13 @@
-// The owner's side of direct access: its published table, and the end of peers' access to its memory.
+// The owner's side of direct access: it publishes a table, and ends peers' access to its memory.
 //
 // Guarantee: once a key or queue pair has been withdrawn and settle() has returned true, no peer writes through it any
-// more, and no READ through it succeeds. A peer announces that it is inside, and where, then reads the table; the owner
-// withdraws, then reads the announcements (direct_table.h). settle() never waits: a peer that is inside through a
-// withdrawn record is evicted. Its access then does not count, and the few pages it accesses become private to the
-// owner. A caller that can wait therefore does so first, without the lock, while occupied() reports a peer inside.
+// more, and no READ through it succeeds. A peer first announces that it is inside, and where, and then reads the table.
+// The owner first withdraws a record, and then reads the announcements (direct_table.h). settle() never waits. A peer
+// that is inside through a withdrawn record is evicted: its access does not count, and the few pages that it accesses
+// become private to the owner. A caller that can wait therefore does so first, without the lock, while occupied()
+// reports a peer inside.
 //
-// One for each HCA, not for each process. All functions require the engine's lock.
+// There is one for each HCA, not for each process. All functions require the engine's lock.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -32,8 +33,8 @@ struct DirectWithdrawn {
 class DirectOwner {
  public:
   static constexpr uint64_t kEvictionTimeoutNs =
-      50'000'000;  // for a peer inside; copying a piece takes a few microseconds
-  // How often settle() checks another peer that accesses an evicted peer's file: an atomic operation has finished by
+      50'000'000;  // the wait for a peer inside; copying a piece takes a few microseconds
+  // How often settle() checks another peer that accesses an evicted peer's file. An atomic operation has finished by
   // then.
   static constexpr uint32_t kChecks = 1024;
 
@@ -45,19 +46,19 @@ class DirectOwner {
   uint64_t evictionTimeoutNs() const { return evictionTimeoutNs_; }
   void setEvictionTimeoutNs(uint64_t ns) { evictionTimeoutNs_ = ns; }
 
-  // False: the OS does not support publishing.
+  // Returns false if the OS does not support publishing.
   bool create();
   bool created() const { return table() != nullptr; }
-  // To be passed to peers.
+  // Returns the descriptor to be passed to peers.
   Descriptor fd() const { return fd_.get(); }
 
-  // The content of a record; DirectKey.
+  // Returns the content of a record; see DirectKey.
   struct Key {
     uint32_t key, access, pd, qpn;
     uint64_t address, length, shift;
   };
-  // The index of the record, for its withdrawal. 0: not published, because the memory is not from allocate() (`range`),
-  // the table is full, another HCA has published the memory, or it has been reclaimed.
+  // Returns the index of the record, for its withdrawal. Returns 0 if the key was not published, because the memory is
+  // not from allocate() (`range`), the table is full, another HCA has published the memory, or it has been reclaimed.
   uint32_t publish(const Key& key, const SharedRange* range);
   void withdraw(uint32_t key, uint32_t place);
   struct Qp {
@@ -68,7 +69,7 @@ class DirectOwner {
   void withdrawQp(uint32_t qpn);
 
   using Withdrawn = DirectWithdrawn;
-  // The withdrawals since the last settle(), which does not check them unless they are passed back.
+  // Returns the withdrawals since the last settle(), which does not check them unless they are passed back.
   std::vector<Withdrawn> takeWithdrawn() { return std::exchange(withdrawn_, {}); }
   void giveBack(const std::vector<Withdrawn>& withdrawn) {
     withdrawn_.insert(withdrawn_.end(), withdrawn.begin(), withdrawn.end());
@@ -78,11 +79,11 @@ class DirectOwner {
   bool occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const;
   enum class Settled : uint8_t { kQuiet, kReclaimed, kNoMemory };
   // Ends peers' access through withdrawn records. kReclaimed: some memory is private to the owner from now on, and
-  // peers must be notified. kNoMemory: pages of an evicted peer could not be moved. Each later settle() retries.
+  // peers must be notified. kNoMemory: pages of an evicted peer could not be moved; each later settle() tries again.
   Settled settle(LocalPair* const* pairs, size_t count);
-  // Whether an evicted peer may still write to this memory.
+  // Returns whether an evicted peer may still write to this memory.
   bool unsafe(const SharedRange& range) const;
-  // The memory of this file while keys of it are published, or null. `writable`: peers may write to some of it.
+  // Returns the memory of this file while keys of it are published, or null. `writable`: peers may write to some of it.
   const SharedRange* rangeOf(uint32_t file, bool* writable) const;
 
  private:

@@ -1,6 +1,6 @@
-// The accessing side of direct access: a peer's published table, its memory mapped here, and the announcement that this
-// side is inside (direct_table.h). One for each pair; all functions require the engine's lock. Published data is
-// checked, and never trusted.
+// The accessing side of direct access: a peer's published table, its memory mapped in this process, and the
+// announcement that this side is inside (direct_table.h). There is one for each pair, and all functions require the
+// engine's lock. Published data is never trusted without a check.
 #pragma once
 #include <vector>
 
@@ -32,29 +32,30 @@ class DirectPeer {
   };
 
   void attach(DirectAccessRecord* access) { access_ = access; }
-  // False: it is not a table, or its size could change.
+  // Returns false if it is not a table, or if its size could change.
   bool open(Descriptor table);
   bool ready() const { return pages_.get() != nullptr; }
   void close();
 
-  // Starts an access and returns the address of the request's memory in this process; leave() must follow. Null: the
-  // peer has to decide, or its memory is not mapped yet.
+  // Starts an access and returns the address of the request's memory in this process; leave() must follow. Returns null
+  // if the peer has to decide, or if its memory is not mapped yet.
   uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
-  // False: the peer has withdrawn the memory in the meantime, so the access does not count.
+  // Returns false if the peer has withdrawn the memory in the meantime, so that the access does not count.
   bool leave() { return DirectInUse::leave(&access_->inUse, entered_); }
 
-  // The file that contains the request's memory, to be mapped outside `maps`, for longer than the peer allows access to
-  // it. Without a descriptor: refused, or being requested from the peer.
+  // Returns the file that contains the request's memory. The caller maps it outside `maps`, for longer than the peer
+  // allows access to it. Returns no descriptor if the request is refused, or while the file is being requested from the
+  // peer.
   FilePart view(const Request& request, LocalMaps& maps, Refusal* why);
   bool wantsDescriptor(uint32_t file) const;
-  // The right that a queue pair must have for it.
+  // Returns the right that a queue pair must have for it.
   static uint32_t rightOfQp(uint32_t right) { return right == abi::kAccessRemoteView ? abi::kAccessRemoteRead : right; }
 
   // Whether files must be requested; send(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
   template <typename Send>
   void sendAll(Send send);
-  // The peer has freed the memory, or offered it.
+  // Called when the peer has freed the memory, or offered it.
   void forgetWish(uint32_t file);
 
  private:

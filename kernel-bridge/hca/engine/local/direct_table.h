@@ -1,9 +1,9 @@
 // The key table that an HCA publishes for direct access: the keys of its memory, and its queue pairs. Peers on this
-// host can read it; only the HCA can write it. A peer makes the responder's checks against the table, then performs the
-// access itself (direct_peer.h) in allocate() memory that it has mapped.
+// host can read it, but only the HCA can write it. A peer makes the responder's checks against the table, then performs
+// the access itself (direct_peer.h) in allocate() memory that it has mapped.
 //
-// Only its owner publishes and withdraws a record. The record's sequence number is odd while it changes; readers check
-// it before and after.
+// Only its owner publishes and withdraws a record. A record's sequence number is odd while the record changes, and
+// readers check it before and after.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -32,8 +32,8 @@ struct DirectQp {
 
 struct DirectTable {
   static constexpr uint32_t kMagic = 0x4E444B31;
-  // A key is stored at the slot given by the low bits of its index, or in one of those that follow; if all are taken,
-  // it is not published.
+  // A key is stored in the slot given by the low bits of its index, or in one of the next slots. If all of these are
+  // taken, the key is not published.
   static constexpr uint32_t kKeys = 1u << 14, kPlaces = 8, kQps = 1u << 16;
   static constexpr uint32_t placeOf(uint32_t key, uint32_t n) { return ((key >> 8) + n) % kKeys; }
   alignas(64) uint32_t magic;
@@ -41,8 +41,8 @@ struct DirectTable {
   DirectQp qps[kQps];  // by the low bits of the QPN
 };
 
-// The words of a record. Accesses before a store, or after a load, are not reordered across it, so the sequence number
-// covers all of them.
+// The words of a record. Earlier accesses are not reordered after a store, nor later ones before a load, so the
+// sequence number covers all of them.
 template <typename Word>
 Word directLoad(const Word& word) {
   return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
@@ -61,7 +61,7 @@ void directChange(Record& record, Change change) {
   directStore(record.sequence, before + 2);
 }
 
-// Reads a record. False: it is being changed.
+// Reads a record. Returns false if it is being changed.
 template <typename Record, typename Read>
 bool directRead(const Record& record, Read read) {
   const uint32_t before = directLoad(record.sequence);
@@ -70,22 +70,23 @@ bool directRead(const Record& record, Read read) {
   return directLoad(record.sequence) == before;
 }
 
-// The in-use flag announces that one side accesses the other's memory. It has the file in the low half, a state,
-// and an access count, so that no two accesses have the same value. The accessing side writes it; the owner only
+// The in-use flag announces that one side accesses the other's memory. It consists of the file in the low half, a
+// state, and an access count, so that no two accesses have the same value. The accessing side writes it; the owner only
 // changes it from kInside to kEvicted, after it has waited long enough.
 struct DirectInUse {
   static constexpr uint64_t kInside = 1ull << 32, kEvicted = 1ull << 33, kNextAccess = 1ull << 34;
   static uint32_t file(uint64_t inUse) { return static_cast<uint32_t>(inUse); }
   static bool inside(uint64_t inUse) { return (inUse & (kInside | kEvicted)) == kInside; }
 
-  // Accessing side: from now on the owner waits, and earlier withdrawals are visible. The exchange is the fence between
-  // the flag and reading the table; the owner has one between the table and the flag.
+  // For the accessing side: from now on the owner waits, and earlier withdrawals are visible. The exchange is the fence
+  // between setting the flag and reading the table. The owner has a fence between changing the table and reading the
+  // flag.
   static uint64_t enter(uint64_t* inUse, uint64_t last, uint32_t file) {
     const uint64_t now = ((last & ~(kNextAccess - 1)) + kNextAccess) | kInside | file;
     __atomic_exchange_n(inUse, now, __ATOMIC_SEQ_CST);
     return now;
   }
-  // Accessing side. False: the owner has withdrawn the pages, and the access does not count.
+  // For the accessing side. Returns false if the owner has withdrawn the pages, so that the access does not count.
   static bool leave(uint64_t* inUse, uint64_t entered) {
     uint64_t expected = entered;
     if (__atomic_compare_exchange_n(inUse, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -94,7 +95,7 @@ struct DirectInUse {
     return false;
   }
   static uint64_t load(const uint64_t* inUse) { return __atomic_load_n(inUse, __ATOMIC_ACQUIRE); }
-  // Owner. False: the accessing side has left by itself.
+  // For the owner. Returns false if the accessing side has left by itself.
   static bool evict(uint64_t* inUse, uint64_t seen) {
     return __atomic_compare_exchange_n(inUse, &seen, seen | kEvicted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
@@ -115,14 +116,14 @@ struct DirectAccessRecord {
     uint32_t bytes, key, qpn;
     uint32_t file() const { return DirectInUse::file(inUse); }
   };
-  // Accessing side, before DirectInUse::enter().
+  // For the accessing side, before DirectInUse::enter().
   void announce(uint64_t at, uint32_t length, uint32_t by, uint32_t queuePair) {
     directStore(address, at);
     directStore(bytes, length);
     directStore(key, by);
     directStore(qpn, queuePair);
   }
-  // Owner. False: the peer is not inside, or has just ended the access that was read.
+  // For the owner. Returns false if the peer is not inside, or has just ended the access that was read.
   bool read(Seen* seen) const {
     seen->inUse = DirectInUse::load(&inUse);
     if (!DirectInUse::inside(seen->inUse)) return false;

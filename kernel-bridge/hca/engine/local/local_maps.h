@@ -1,5 +1,5 @@
-// allocate() memory shared between two processes of a host: the ranges that this process has offered to a peer, and the
-// peer's ranges that it has mapped for reading, so that the peer's payload is copied like any other memory.
+// allocate() memory shared between two processes of a host. This process offers ranges to a peer, and maps the peer's
+// ranges for reading, so that the peer's payload is copied like any other memory.
 //
 // An offer consists of a number, an address range and the file. A number is not reused while the pair exists, so a
 // packet that names it never refers to other memory. All functions require the engine's lock.
@@ -13,8 +13,8 @@
 
 namespace nd {
 
-// A memory range, the body of the kMemory* frames. A reply has only slot, number and `mapped`; an end the number and
-// the file; a request for a file (kMemoryRequest) the file and `mapped`.
+// A memory range, the body of the kMemory* frames. A reply sets only slot, number and `mapped`. An end sets the number
+// and the file, and a request for a file (kMemoryRequest) the file and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
@@ -27,14 +27,14 @@ struct LocalMemory {
 class LocalOffers {
  public:
   static constexpr uint32_t kMost = 128;
-  // The number under which the peer has mapped it; 0: not mapped. The first call queues an offer.
+  // Returns the number under which the peer has mapped the memory, or 0 if it has not. The first call queues an offer.
   uint32_t numberOf(const SharedRange& range);
-  // Queues an offer that the peer has requested. False: too many offers.
+  // Queues an offer that the peer has requested. Returns false if there are too many offers.
   bool offer(const SharedRange& range, bool writable);
   void onReply(uint32_t number, bool mapped);
-  // Whether there are offers or ends to send.
+  // Returns whether there are offers or ends to send.
   bool news() const { return news_; }
-  // Finds memory that was freed or reclaimed. The peer must be notified of it.
+  // Finds memory that was freed or reclaimed, of which the peer must be notified.
   void sweep();
   // Sends all offers and ends: send(memory, fd), with kNoDescriptor for an end. If it returns false, no more can be
   // sent now. `direct`: the peer may write to some of it.
@@ -68,20 +68,21 @@ class LocalMaps {
   LocalMaps& operator=(const LocalMaps&) = delete;
   ~LocalMaps() { clear(); }
 
-  // False: too much memory, or a file that could change: one that can shrink, or that lacks some of its pages.
-  // `direct`: it may also be a file that others write to, and an offer may replace an earlier one of the same memory.
+  // Returns false if there is too much memory, or if the file could change because it can shrink or lacks some of its
+  // pages. `direct`: the file may also be one to which others write, and an offer may replace an earlier one of the
+  // same memory.
   bool add(const LocalMemory& memory, Descriptor fd, bool direct);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();
   // Keeps the descriptor of the file that was added under this number, for one view of it.
   void keep(uint32_t number, UniqueFd fd);
-  // That memory of the peer as a part of its published file. Without a descriptor: none has been kept since the last
-  // call, or not all of it is mapped.
+  // Returns the given memory of the peer as a part of its published file. Returns no descriptor if none has been kept
+  // since the last call, or if not all of the memory is mapped.
   FilePart takeFile(uint32_t file, uint64_t address, uint64_t length);
-  // The address of that memory of the peer in this process; null: not, or not entirely, mapped.
+  // Returns the address of the given memory of the peer in this process, or null if it is not entirely mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
-  // The same for a published file. `write`: mapped for writing.
+  // Does the same for a published file. `write`: it must be mapped for writing.
   uint8_t* findFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
     if (lastFile_ >= maps_.size() || maps_[lastFile_].file != file) return searchFile(file, address, length, write);
     const Map& map = maps_[lastFile_];

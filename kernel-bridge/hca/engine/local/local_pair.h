@@ -1,9 +1,9 @@
-// The local link between this process and one process of the same host (or itself): it carries the packets of
-// connections between the two. The transport is that of the wire, but a packet has no UDP header and no ICRC, and
-// segments are larger. Payload in memory that the peer has mapped is sent by reference: the owner of the destination
-// copies it, once, out of that mapping.
+// The local link between this process and one process of the same host (or itself), which carries the packets of
+// connections between the two. The transport is that of the wire, but packets have no UDP header and no ICRC, and
+// segments are larger. Payload in memory that the peer has mapped is sent by reference. The owner of the destination
+// then copies it only once, out of that mapping.
 //
-// All functions require the engine's lock. Data written by the peer is read once and checked; an invalid entry breaks
+// All functions require the engine's lock. Data written by the peer is read once and checked. An invalid entry breaks
 // only this pair.
 #pragma once
 #include <memory>
@@ -20,14 +20,15 @@
 
 namespace nd {
 
-// The shared memory of a pair of processes. One creates and seals it and sends its descriptor; the other checks it.
+// The shared memory of a pair of processes. One process creates and seals it, and sends its descriptor. The other
+// checks it.
 class LocalMapping {
  public:
-  // Creates a segment for two processes; `fd` is for the other one. False: out of resources.
+  // Creates a segment for two processes; `fd` is for the other process. Returns false without resources.
   bool create(UniqueFd* fd);
-  // Private memory of the same layout, for queue pairs within one process.
+  // Creates private memory of the same layout, for queue pairs within one process.
   bool createPrivate() { return mapping_.createPrivate(sizeof(LocalSegment)); }
-  // Maps the segment of another process. False: it might not stay mapped, or is not a segment.
+  // Maps the segment of another process. Returns false if it is not a segment, or might not stay mapped.
   bool open(Descriptor fd);
   void unmap() { mapping_.unmap(); }
   LocalSegment* get() const { return static_cast<LocalSegment*>(mapping_.get()); }
@@ -77,8 +78,8 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
-// A small message carried by the ring. The words are those read from the entry, once; the payload is where the peer may
-// change it: after the header, or in the bulk area.
+// A small message carried by the ring. Its words were read once from the entry. Its payload is after the header or in
+// the bulk area, where the peer may still change it.
 struct LocalSmall : SmallMessage {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
   static constexpr uint32_t kMostBytes = (64u << 10) - 1;
@@ -134,11 +135,11 @@ class LocalPair {
 
   // ── Out
   bool up() const { return state == State::kUp; }
-  // Whether an entry with this much payload fits now. False: call wantSpace(), and retry at onLocalSpace().
+  // Returns whether an entry with this much payload fits now. If not, call wantSpace() and retry at onLocalSpace().
   bool ready(uint32_t payload, bool reference);
-  // Sends a packet, after ready(); a reference has at most kMaxPieces.
+  // Sends a packet, after ready(). A payload by reference has at most kMaxPieces pieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
-  // The same for a LocalSmall.
+  // Does the same for a LocalSmall.
   void putSend(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
                const uint8_t* payload, uint32_t length) {
     putSmall(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
@@ -151,7 +152,7 @@ class LocalPair {
     putSmall(header, payload, length);
   }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
-  // Whether the peer has all this memory mapped. Unknown memory is offered to the peer.
+  // Returns whether the peer has all of this memory mapped. Unknown memory is offered to the peer.
   bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
   void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
   uint32_t position() const { return producer_.position(); }
@@ -160,24 +161,25 @@ class LocalPair {
   void wantSpace();
   void resume();  // no queue pair waits for space any more
   bool hasSpace() { return ready(kMtu, false); }
-  // Whether a queue pair should leave the remaining space to others.
+  // Returns whether a queue pair should leave the remaining space to others.
   bool crowded() { return !up() || producer_.crowded(); }
-  // Call after a step. Wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the
-  // peer waits for room, otherwise in large amounts; with `all`, when this side has nothing else to do, always.
+  // Must be called after a step. Wakes the peer if it sleeps and there are new entries. Publishes consumed space
+  // immediately if the peer waits for room, otherwise only in large amounts. `all`: publishes it in any case, because
+  // this side has nothing else to do.
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
   // ── Direct access (direct_owner.h)
   // Whether both sides publish their keys; known once the pair is up.
   bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
-  // The peer's current access to this side's memory, or null.
+  // Returns the peer's current access to this side's memory, or null.
   DirectAccessRecord* remoteAccess() { return up() ? &peer_->remoteAccess : nullptr; }
   ProcessId process() const { return process_; }
 
   // ── In
   bool pending() const { return up() && consumer_.ready(); }
   bool broken() const { return broken_ || producer_.broken(); }
-  // Takes entries until `budget` or the bytes per step are used up. Returns their number.
+  // Takes entries until `budget` or the bytes per step are used up, and returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
   // Copies a packet's payload to destinations of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
@@ -217,7 +219,7 @@ class LocalPair {
   bool takeOne(PacketSink& sink);
   bool takeReference(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
-  // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet: this side
+  // If the response to a READ would queue behind this many unread entries, the peer need not be woken yet. This side
   // returns for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (readsAdded_ && consumer_.peek(kBacklog) == nullptr); }

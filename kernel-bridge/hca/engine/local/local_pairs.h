@@ -1,9 +1,9 @@
 // Sets up and owns the local links to other processes of this host.
 //
-// The set-up uses the connections between slots: the process with the lower slot creates the segment and offers it with
-// an event for each side; the other accepts, or refuses with a reason. A process that has refused once always refuses,
-// so that both sides use the same link for all connections of the pair: none → asking → up | refused. An unanswered
-// offer is withdrawn by a word in the segment, which only one of the two can change.
+// The set-up uses the connections between slots. The process with the lower slot creates the segment and offers it,
+// with an event for each side. The other accepts, or refuses with a reason. A process that has refused once always
+// refuses, so that both sides use the same link for all connections of the pair: none → asking → up | refused. An
+// unanswered offer is withdrawn by a word in the segment that only one of the two can change.
 #pragma once
 #include <array>
 #include <memory>
@@ -28,43 +28,44 @@ class LocalPairs {
   LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness)
       : counters_(counters), slots_(slots), readiness_(readiness) {}
 
-  // `enabled`: false refuses every pair. `direct`: peers may access allocate() memory themselves. The slot is already
-  // claimed.
+  // Every pair is refused unless `enabled`. `direct`: peers may access allocate() memory themselves. The slot must
+  // already be claimed.
   void start(bool enabled, bool direct);
   void stop();
-  // From now on no further pair comes up, because the packets must be visible (capture, faults).
+  // From now on no further pair comes up, because packets must be visible to capture or faults.
   void refuseMore(bool refuse) { refuses_ = refuse; }
 
-  // The pair with this slot, set up if necessary. Null: refused.
+  // Returns the pair with this slot, setting it up if necessary, or null if it is refused.
   std::shared_ptr<LocalPair> pairWith(uint32_t slot, uint64_t now);
   void onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink);
-  // The process has ended: its memory is no longer accessed.
+  // Called when the process has ended. Its memory is no longer accessed.
   void forget(uint32_t slot);
 
   bool any() const { return !up_.empty(); }
   bool pending() const;
-  // Polls the rings, progress::kRingPolls times or until `wanted` ≠ 0. True: there are entries.
+  // Polls the rings progress::kRingPolls times, or until `wanted` ≠ 0. Returns whether there are entries.
   bool spin(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
   uint32_t receive(PacketSink& sink, uint32_t budget);
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
-  // The key table that this HCA publishes for direct access, or null. After withdrawing from it, call settle().
+  // Returns the key table that this HCA publishes for direct access, or null. Call settle() after withdrawing from it.
   DirectOwner* directOwner() { return owner_.created() ? &owner_ : nullptr; }
   void settle();
   bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
     return owner_.occupied(up_.data(), up_.size(), withdrawn);
   }
-  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread next
-  // falls asleep: a polling thread may find it first, and must not consume the wake-up of a sleeper, because the peer
-  // signals only once.
+  // Called when a descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a
+  // thread next falls asleep. A polling thread may find it first, but must not consume the wake-up of a sleeper,
+  // because the peer signals only once.
   void rang(uint32_t slot);
   bool anyRang() const { return !rang_.empty(); }
-  // Before a thread sleeps: requests one signal from each peer. Polling threads do not cancel that, because they do not
-  // end the sleep. False: there are entries already. `others`: another thread is already asleep.
+  // Called before a thread sleeps: requests one signal from each peer. Polling threads do not cancel the request,
+  // because they do not end the sleep. Returns false if there are entries already. `others`: another thread is already
+  // asleep.
   bool fallAsleep(bool others);
-  // Whether pairs have come up since the last call.
+  // Returns whether pairs have come up since the last call.
   bool grown() { return std::exchange(grown_, false); }
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now, PacketSink& sink);

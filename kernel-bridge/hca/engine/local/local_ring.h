@@ -1,5 +1,5 @@
-// The shared memory of two processes of a host, and the lock-free queues in it: one single-producer single-consumer
-// ring for each direction.
+// The shared memory of two processes of a host, with two lock-free queues: one single-producer single-consumer ring for
+// each direction.
 //
 // A ring has cache-line slots and a bulk area. An entry takes 1 to 4 slots. Each slot begins with its sequence number,
 // the entry's position plus one, so a small message needs one cache line and no counter. Payload that does not fit goes
@@ -29,7 +29,8 @@ struct LocalRing {
 
   static constexpr uint32_t slotsFor(uint32_t bytes) { return (bytes + kSlotBody - 1) / kSlotBody; }
   static constexpr uint32_t unitsFor(uint32_t bytes) { return (bytes + kBulkUnit - 1) / kBulkUnit; }
-  // The bulk payload of an entry does not wrap: the start of a payload of `units` at or after `position`.
+  // Returns the start of a payload of `units` at or after `position`. The bulk payload of an entry does not wrap
+  // around.
   static constexpr uint32_t bulkStart(uint32_t position, uint32_t units) {
     const uint32_t at = position % kBulkUnits;
     return at + units > kBulkUnits ? position + (kBulkUnits - at) : position;
@@ -65,32 +66,32 @@ class LocalProducer {
     consumed_ = consumed;
     position_ = bulk_ = freeSlots_ = freeUnits_ = 0;
   }
-  // Whether there is room for an entry of this many slots and bulk units (at most half of the area). False: not now, or
-  // the peer's counter is invalid.
+  // Returns whether there is room for an entry of this many slots and bulk units (at most half of the area). Also false
+  // if the peer's counter is invalid.
   bool room(uint32_t slots, uint32_t units) { return (fits(slots, units)) || (refresh() && fits(slots, units)); }
-  // Whether more than half of the slots are in use, according to the consumer's published position.
+  // Returns whether more than half of the slots are in use, according to the consumer's published position.
   bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
-  // Whether everything before `position` has been consumed.
+  // Returns whether everything before `position` has been consumed.
   bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
   bool broken() const { return broken_; }
   uint32_t position() const { return position_; }
-  // An entry will be written soon: prefetches its line, which a polling consumer holds.
+  // Prefetches the line of an entry that will be written soon, because a polling consumer holds it.
   void prepare() { fetch(position_); }
 
-  // The address of the next entry's payload in the bulk area, which must have room.
+  // Returns the address of the next entry's payload in the bulk area, which must have room.
   uint8_t* bulk(uint32_t bytes) {
     const uint32_t units = LocalRing::unitsFor(bytes), start = LocalRing::bulkStart(bulk_, units);
     bulk_ = start + units;
     return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
   }
-  // The next slot's body, for a single-slot entry; publish() follows.
+  // Returns the next slot's body, for a single-slot entry; publish() must follow.
   uint8_t* body() { return slot(position_).body; }
   void publish() {
     __atomic_store_n(&slot(position_).sequence, position_ + 1, __ATOMIC_RELEASE);
     position_++;
     ahead();
   }
-  // An entry of any size up to kEntryBytes.
+  // Writes an entry of any size up to kEntryBytes.
   void write(const uint8_t* bytes, uint32_t length) {
     const uint32_t slots = LocalRing::slotsFor(length);
     for (uint32_t i = slots; i-- > 0;) {  // the first slot's number publishes the entry
@@ -102,7 +103,7 @@ class LocalProducer {
     position_ += slots;
     ahead();
   }
-  // An entry of a header followed by payload, together at most as long as for write().
+  // Writes an entry that consists of a header and payload, together at most as long as for write().
   template <typename Header>
   void write(const Header& header, const uint8_t* payload, uint32_t length) {
     constexpr uint32_t beside = LocalRing::kSlotBody - sizeof header;
@@ -122,7 +123,7 @@ class LocalProducer {
   }
 
  private:
-  // A slot's line is in the consumer's cache; prefetching early overlaps several transfers.
+  // A slot's line is in the consumer's cache. Early prefetching lets several transfers overlap.
   void ahead() {
     fetch(position_ + kAhead);
     fetch(position_ + kAhead + 1);
@@ -143,7 +144,7 @@ class LocalProducer {
   bool refresh() {
     const uint64_t now = __atomic_load_n(consumed_, __ATOMIC_ACQUIRE);
     const uint32_t slots = uint32_t(now), units = uint32_t(now >> 32);
-    // The consumer's position must advance, and not pass what was written.
+    // The consumer's position must advance, but not beyond what was written.
     if (slots - freeSlots_ > position_ - freeSlots_ || units - freeUnits_ > bulk_ - freeUnits_) broken_ = true;
     if (broken_) return false;
     freeSlots_ = slots;
@@ -167,25 +168,25 @@ class LocalConsumer {
     position_ = bulk_ = published_ = publishedBulk_ = 0;
   }
   bool ready() const { return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1; }
-  // Copies a slot of the next entry. False: it is missing, which is valid only for the first slot.
+  // Copies a slot of the next entry. Returns false if it is missing, which is valid only for the first slot.
   bool copy(uint32_t index, uint8_t to[LocalRing::kSlotBody]) const {
     const LocalRing::Slot& s = slot(position_ + index);
     if (__atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) != position_ + index + 1) return false;
     std::memcpy(to, s.body, LocalRing::kSlotBody);
     return true;
   }
-  // A slot of the next entry, which the peer may change at any time; null: missing.
+  // Returns a slot of the next entry, which the peer may change at any time, or null if it is missing.
   const LocalRing::Slot* peek(uint32_t index) const {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
-  // Prefetches later entries while this one is processed. Useful only if many arrive: if they arrive one by one, the
-  // producer holds the lines that it will write next.
+  // Prefetches later entries while this one is processed. This is useful only if many arrive together. If they arrive
+  // one by one, the producer holds the lines that it will write next.
   void fetch() const {
     __builtin_prefetch(&slot(position_ + kAhead));
     __builtin_prefetch(&slot(position_ + kAhead + 1));
   }
-  // The address of the next entry's payload, which may change at any time.
+  // Returns the address of the next entry's payload, which may change at any time.
   const uint8_t* bulk(uint32_t bytes) const {
     const uint32_t start = LocalRing::bulkStart(bulk_, LocalRing::unitsFor(bytes));
     return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
@@ -197,7 +198,7 @@ class LocalConsumer {
       bulk_ = LocalRing::bulkStart(bulk_, units) + units;
     }
   }
-  // Publishes consumed room to the producer. False: nothing new.
+  // Publishes consumed room to the producer. Returns false if there is none.
   bool publish() {
     if (published_ == position_) return false;
     published_ = position_;
@@ -206,8 +207,7 @@ class LocalConsumer {
     return true;
   }
   uint32_t unpublished() const { return position_ - published_; }
-  // Whether enough was consumed that the producer should be notified: a quarter of the slots, or an eighth of the bulk
-  // area.
+  // Returns whether enough was consumed to notify the producer: a quarter of the slots, or an eighth of the bulk area.
   bool publishDue() const {
     return unpublished() >= LocalRing::kSlots / 4 || bulk_ - publishedBulk_ >= LocalRing::kBulkUnits / 8;
   }

@@ -12,20 +12,20 @@ struct Completion {
   uint32_t pkeyIndex = 0;
 };
 
-// Counters of entries that saturate instead of wrapping: how many entries ago something happened.
+// How many entries ago something happened. The counters saturate instead of wrapping.
 inline void saturatingIncrement(uint32_t& n) {
   if (n != UINT32_MAX) n++;
 }
 
 struct Cq {
-  // Adopts a ring (from creation or resize). The counters in its header are set.
+  // Adopts the ring of a new or resized queue, and sets the counters in its header.
   void attach(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount, uint32_t producerNow,
               uint32_t consumerNow);
-  // False: the queue is full and has failed. Defined in the header, so that a completion is written to the ring
-  // directly: for a structure in between, the compiler would clear it with a string instruction, which is slower than
-  // everything else here.
+  // Returns false if the queue is full and has therefore failed. Defined in the header so that a completion is written
+  // directly to the ring. The compiler would clear a temporary structure with a string instruction, which is slower
+  // than everything else here.
   bool write(const Completion& completion);
-  // Moves the entries not yet taken to another ring. kBufferOverflow: they do not fit.
+  // Moves the entries not yet taken to another ring. Fails with kBufferOverflow if they do not fit.
   Status resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount);
   // Requests one event for the next entry, or the next solicited one.
   void arm(bool solicitedOnly);
@@ -35,16 +35,16 @@ struct Cq {
   bool fits(uint32_t count) const { return count <= entries_; }
   void addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink);
   bool removeWaiter(const NotifySink* sink);
-  // From now on every event goes to the listener and none is kept; a kept event is delivered now.
+  // From this call on, every event goes to the listener and none is kept. A kept event is delivered immediately.
   void listen(std::shared_ptr<NotifySink> sink);
-  // For an HCA that learns of an event before it knows the entries: whether an event is due for any next entry, or only
-  // for a solicited one.
+  // Returns whether an event is due for any next entry, or only for a solicited one. For an HCA that learns of an event
+  // before it knows the entries.
   bool wantsAny() const { return armed_ == Arm::kAny || batchLeft_ != 0; }
-  // A solicited entry is among those written last.
+  // One of the entries written last is solicited.
   void solicitedCame();
   void notifyAll(Status status);  // all waiters, of every type
   void die();
-  // Number of entries that the consumer reports as taken, modulo 2^32.
+  // Returns the number of entries that the consumer reports as taken, modulo 2^32.
   uint32_t taken() const { return loadWord(words_ + abi::kCqConsumer); }
 
   KernelId kernel = 0;
@@ -72,14 +72,14 @@ struct Cq {
   uint32_t entries_ = 0, producer_ = 0;
   Arm armed_ = Arm::kNone;
   uint32_t batchLeft_ = 0;  // entries left until the event of armBatch(); 0: not armed
-  // A notification consists of one arm and one waiter, which arrive independently and in either order: arms whose
-  // waiters have yet to come, and waiters whose arms have.
+  // A notification needs one arm and one waiter, which arrive independently and in either order. These count the arms
+  // whose waiters are missing, and the waiters whose arms are.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;
   uint32_t usedAhead_ = 0;                // number of the oldest arms ahead that an event has used up
   uint32_t solicitedAhead_ = 0;           // number of arms ahead for solicited entries
   uint32_t unannounced_ = 0;              // entries written since the last event
   uint32_t sinceSolicited_ = UINT32_MAX;  // entries written after the last solicited one
-  // An event for waiters that had not arrived yet: for how many of them.
+  // Number of waiters, not arrived yet, for which an event is kept.
   uint32_t kept_ = 0;
   bool keptSolicited_ = false;
   uint32_t sinceKept_ = 0;
@@ -88,7 +88,7 @@ struct Cq {
 };
 
 inline uint32_t Cq::untaken() const {
-  // A consumer counter ahead of the producer is invalid; it is treated as a full queue.
+  // A consumer counter ahead of the producer is invalid, and is treated as a full queue.
   const uint32_t n = producer_ - taken();
   return n <= entries_ ? n : entries_;
 }

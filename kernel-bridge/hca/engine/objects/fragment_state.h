@@ -1,5 +1,5 @@
-// State of a connection whose path drops large packets (transport/extensions/fragments.h). Allocated on first
-// suspicion.
+// State of a connection whose path drops large packets (transport/extensions/fragments.h). It is allocated when that is
+// first suspected.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,8 +17,8 @@ struct FragmentPath {
   uint32_t lostProbes = 0;  // in a row
 };
 
-// Receiver: the parts of a packet received so far, in any order. Missing parts may arrive when the packet is
-// retransmitted.
+// Receiver: the parts of a packet received so far, in any order. Missing parts may arrive with a retransmission of the
+// packet.
 struct FragmentAssembly {
   static constexpr uint32_t kUnit = 256;  // fragments start at multiples of this
   uint8_t kind = 0;                       // of the packet, as given in its fragments

@@ -19,7 +19,7 @@ struct Pd {
   uint32_t users = 0;  // regions, windows and queue pairs
 };
 
-// Zeroed memory shared with the poster. Lives until both its id and its last user have released it.
+// Zeroed memory shared with the poster. It exists until both its id and its last user have released it.
 struct Ring {
   explicit Ring(std::shared_ptr<std::atomic<uint32_t>> live);
   ~Ring();
@@ -33,8 +33,8 @@ struct Ring {
 
 struct PinnedRange;
 
-// A memory region, or a type 2B memory window. `address` is the start of the range that the key covers: the caller's
-// own addresses, or zero-based.
+// A memory region, or a type 2B memory window. `address` is the start of the range that the key covers, either as an
+// address of the caller or zero-based.
 struct MemoryKey {
   uint32_t key = 0;  // 24 random index bits, 8 key bits
   bool window = false;
@@ -49,9 +49,9 @@ struct MemoryKey {
   uint32_t windows = 0;  // bound to it
   PinnedRange* range = nullptr;
   size_t rangePlace = 0;  // in range->regions
-  // Region allocated for fast registration
+  // Region that was allocated for fast registration
   bool fast = false;
-  bool registered = false;  // by FAST_REGISTER; until it is invalidated, whether or not its range is still pinned
+  bool registered = false;  // by FAST_REGISTER, until invalidated, whether or not its range is still pinned
   uint64_t mostBytes = 0;
   // Window
   Handle handle = 0;
@@ -66,7 +66,7 @@ struct PinnedRange {
   std::vector<MemoryKey*> regions;
 };
 
-// The last used key, so that a stream does not look it up for every packet.
+// The last used key, cached so that a stream does not look it up for every packet.
 struct KeyCache {
   uint32_t key = 0;
   uint64_t epoch = 0;
@@ -79,23 +79,24 @@ class Memory {
   ~Memory();
 
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
-  // The result may be the last reference, and freeing the memory takes time: drop it without the lock.
+  // The result may be the last reference, and freeing the memory takes time, so drop it without the lock.
   std::shared_ptr<const SharedRange> unpinRange(uint64_t id);
-  // The allocate() memory that contains a pinned range with all of this, or null. It stays while the range is pinned.
-  // For a key no search is needed: MemoryKey::range->shared.
+  // Returns the allocate() memory of a pinned range that contains all of this, or null. The memory stays while the
+  // range is pinned. For a key no search is needed: see MemoryKey::range->shared.
   const SharedRange* sharedAt(uint64_t address, uint64_t length) const;
 
   std::shared_ptr<Ring> makeRing(uint64_t bytes);  // call without the lock; null: out of memory
   void addRing(const std::shared_ptr<Ring>& ring);
   void releaseRing(uint64_t address);
-  // The ring allocation that contains all of it, or null.
+  // Returns the ring allocation that contains all of it, or null.
   std::shared_ptr<Ring> ringAt(uint64_t address, uint64_t bytes) const;
 
   Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
-  // Allocates a region for FAST_REGISTER, of at most `mostBytes`. Until then its key grants nothing.
+  // Allocates a region of at most `mostBytes` for FAST_REGISTER. Until that is executed, its key grants nothing.
   Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
-  // For an allocated region, `lkey` may have any low byte. kNoMemory: a peer that does not respond is inside it by
-  // direct access, and no memory is left to reclaim it; the region stays, and the call may be retried.
+  // For an allocated region, `lkey` may have any low byte. Fails with kNoMemory if a peer that does not respond is
+  // accessing the region directly and no memory is left to reclaim it. The region then stays, and the call may be
+  // retried.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);
@@ -107,44 +108,44 @@ class Memory {
     uint64_t address = 0, length = 0;
   };
   bool bind(Qp& qp, const BindRequest& request);
-  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only valid while
+  // Gives an allocated region the memory of another one, and its key a new low byte (IBA 1 §10.6.6). Allowed only while
   // the region is invalid.
   struct FastRegisterRequest {
     uint32_t nextKey = 0, lkey = 0, access = 0;
     uint64_t address = 0, length = 0;
   };
   bool fastRegister(Qp& qp, const FastRegisterRequest& request);
-  // Ends the binding of a window, or the registration of an allocated region. The caller is this side, or the peer,
-  // which can only reach regions with remote rights.
+  // Ends the binding of a window, or the registration of an allocated region. The caller acts for this side, or for the
+  // peer, which can only reach regions with remote rights.
   enum class By { kOwner, kPeer };
   bool invalidate(Qp& qp, uint32_t key, By by);
   void unbindAll(Qp& qp);
-  // Whether this is, or was, the key of a window.
+  // Returns whether this is, or was, the key of a window.
   bool isWindow(uint32_t key) const;
 
-  // For direct access by peers: no peer enters through these keys, which end next, any more. A caller that can wait
-  // first lets peers inside leave; otherwise they are evicted.
+  // For direct access by peers. From now on no peer enters through these keys, which are about to end. A caller that
+  // can wait lets peers that are inside leave first; otherwise they are evicted.
   void retireRegion(const Pd& pd, uint32_t lkey);
   void retireWindow(Handle mw);
   void retireRange(uint64_t id);
   void retireWindowsOf(const Qp& qp);
   void retireKernel(KernelId kernel);
-  // The same for LOCAL_INVALIDATE.
+  // Does the same for LOCAL_INVALIDATE.
   void retireKey(const Qp& qp, uint32_t key);
 
-  // Peers may be copying from memory that was referenced to them: from now on such copies do not count. Peers that
-  // access it directly through a withdrawn key are evicted. Called whenever a key is invalidated.
+  // Called whenever a key is invalidated. Peers may be copying from memory to which packets refer; from now on such
+  // copies do not count. Peers that access the memory directly through a withdrawn key are evicted.
   void revoke();
   uint64_t revocations() const { return revocations_; }
 
-  // The memory behind a local SGE, or null: unknown key, another PD, out of bounds, or no local write access. length >
-  // 0.
+  // Returns the memory of a local SGE. Returns null if the key is unknown or belongs to another PD, the range is out of
+  // bounds, or local write access is missing. length > 0.
   uint8_t* local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t address, uint64_t length, bool write) const;
-  // The memory that a peer may access through this QP with this right, or null. length > 0.
+  // Returns the memory that a peer may access through this QP with this right, or null. length > 0.
   uint8_t* remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t address, uint64_t length,
                   uint32_t right) const;
 
-  // The allocate() memory that contains a key's memory, or null. It stays while the key is valid.
+  // Returns the allocate() memory that contains a key's memory, or null. It stays while the key is valid.
   const SharedRange* sharedOf(KeyCache& cache, uint32_t key) const;
 
   template <typename F>

@@ -20,12 +20,12 @@ struct QpAttributes : QpAttributeWords {
   Path path;
 };
 
-// The attributes that each step of connecting a queue pair applies: those to INIT, RTR and RTS.
+// The attributes that each step of connecting a queue pair applies: the steps to INIT, RTR and RTS.
 using ConnectMasks = std::array<uint32_t, 3>;
 
 namespace extensions {
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kLostResponses | kLongPackets;
-// Payload bytes of a full packet; 0: the path MTU, as in the standard.
+// Returns the payload of a full packet in bytes; 0 means the path MTU, as in the standard.
 constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
 constexpr bool isValid(uint32_t word) {
   const uint32_t bytes = word >> kPacketBytesShift, bits = word & ((1u << kPacketBytesShift) - 1);
@@ -35,7 +35,7 @@ constexpr bool isValid(uint32_t word) {
 }
 }  // namespace extensions
 
-// Packets dropped at the QPs and addresses of a P_Key table.
+// Numbers of packets dropped at the QPs and addresses of a P_Key table.
 struct PkeyViolations {
   uint64_t badPkeys = 0, badQkeys = 0;
 };

@@ -2,29 +2,29 @@
 // peers that accept long windows (extensions::kLongWindow). Created when the window is first full; most connections
 // never need it.
 //
-// Sources: growth is CUBIC's (RFC 9438), including its TCP-friendly region. The limit on it, the end of the startup
-// phase and the probe for the minimum round-trip time are those of BBR's model (draft-ietf-ccwg-bbr): twice the
+// Sources: the window grows as in CUBIC (RFC 9438), including its TCP-friendly region. The limit on it, the end of the
+// startup phase and the probe for the minimum round-trip time are those of BBR's model (draft-ietf-ccwg-bbr): twice the
 // bandwidth-delay product, which keeps queues short. A loss counts only if there is a queue, or if many packets are
-// lost; a loss of one in a hundred on an empty path does not.
+// lost; losing one packet in a hundred on an empty path does not.
 #pragma once
 #include <cstdint>
 
 namespace nd {
 
 struct PathModel {
-  // End of the current round: when the packets sent last have been acknowledged.
+  // The current round ends when the packets sent last have been acknowledged.
   uint32_t roundEnd = 0;
   uint64_t roundStart = 0;           // 0: no round is running
   uint32_t delivered = 0, lost = 0;  // PSNs in this round
   bool limited = false;              // whether the window was full in this round
-  // The largest bandwidth of recent rounds, in PSNs per 2^32 ns: of the current few and of those before.
+  // The largest bandwidth of the current few rounds, and of the few before, in PSNs per 2^32 ns.
   uint64_t bandwidth = 0, bandwidthBefore = 0;
   uint32_t rounds = 0;
-  // Startup ends when the bandwidth has stopped growing for some rounds.
+  // Startup ends when the bandwidth has not grown for some rounds.
   bool started = false;
   uint64_t reached = 0;
   uint32_t stagnant = 0;
-  // Minimum round-trip time, renewed by draining the path when it is old.
+  // Minimum round-trip time. When it is old, it is measured again with the path drained.
   uint64_t leastAt = 0, leastDrained = 0;
   uint32_t draining = 0, windowBefore = 0;  // rounds left
   // CUBIC: the window before the last loss, the start of its curve, and the TCP-friendly window.
@@ -36,7 +36,7 @@ struct PathModel {
   bool woken = false;  // woken by that timer, perhaps late
 
   uint64_t largestBandwidth() const { return bandwidth > bandwidthBefore ? bandwidth : bandwidthBefore; }
-  // Number of PSNs that fill the path without a queue.
+  // Returns the number of PSNs that fill the path without a queue.
   uint64_t filling(uint64_t leastRoundTrip) const { return (largestBandwidth() * leastRoundTrip) >> 32; }
 };
 

@@ -14,7 +14,7 @@ struct PkeyTable {
   std::vector<uint16_t> entries{wire::kDefaultPkey};
   std::vector<Gid> gids;
   PkeyViolations violations;
-  // 0, which never matches, if the table has no such entry any more.
+  // Returns 0, which never matches, if the table no longer has such an entry.
   uint16_t at(uint32_t index) const { return index < entries.size() ? entries[index] : uint16_t(0); }
 };
 

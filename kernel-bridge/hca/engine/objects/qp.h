@@ -1,4 +1,4 @@
-// A queue pair: its attributes, its marks, and the state of its requester and responder.
+// A queue pair with its attributes, its marks, and the state of its requester and responder.
 #pragma once
 #include <memory>
 #include <vector>
@@ -22,25 +22,25 @@ enum Mark : uint32_t {
   // Of both sides
   kClosed = 1u << 0,       // not RC, or in a state that does not receive
   kFailing = 1u << 1,      // one of its CQs has overrun; it goes to ERROR when the current packet or command is done
-  kPairPending = 1u << 2,  // the local link to its peer is being set up or refused; nothing is sent until then
+  kPairPending = 1u << 2,  // nothing is sent until the local link to its peer is up or refused
   kUnheard = 1u << 3,      // no packet of the peer has been received yet
   // Of the responder: the kind of the partly received message, as the flag bits of its packets
   kInSend = wire::kSend,
   kInWrite = wire::kWrite,
   kNakSent = 1u << 6,     // a NAK or RNR NAK was sent for the expected PSN: later packets are dropped silently
   kNakPending = 1u << 7,  // a NAK has to be sent,
-  kNakFatal = 1u << 8,    // after which the queue pair fails
+  kNakFatal = 1u << 8,    // and then the queue pair fails
   kPullFailed = 1u << 9,  // local link: the peer must be notified that a payload by reference could not be copied
   kCnpPending = 1u << 10,
   kAckDeferred = 1u << 22,    // queued for the next step, with an ACK
   kKeeps = 1u << 26,          // keeps packets behind a gap
-  kAwaitsReceive = 1u << 23,  // a message found no receive; the next one posted is announced (rnr.h)
+  kAwaitsReceive = 1u << 23,  // a message found no receive; posting one is announced (rnr.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
   kScheduled = 1u << 12,   // in the run queue
   kStalled = 1u << 13,     // waits for room in the pair's ring
-  kUnfinished = 1u << 14,  // a request has begun or is half sent, or packets are being retransmitted (settleRequester)
-  kKeepAlive = 1u << 15,   // a keep-alive has `keepAlivePsn`
+  kUnfinished = 1u << 14,  // a request was begun or partly sent, or packets are being retransmitted (settleRequester)
+  kKeepAlive = 1u << 15,   // a keep-alive is in flight, with `keepAlivePsn`
   kRequestingAck = 1u << 16,  // the oldest packet was retransmitted only to request an ACK
   kProbing = 1u << 17,        // only the oldest packet is retransmitted until a response arrives
   kAwaited = 1u << 18,        // something waits until everything sent has been acknowledged
@@ -59,7 +59,7 @@ constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard
 constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive |
                                  kRequestingAck | kProbing | kAwaited | kRnrWait;
 constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
-// With any of these, a doorbell would leave other work undone and takes the slow path.
+// With any of these, a doorbell takes the slow path, since the fast one would leave other work undone.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive |
                                         kRequestingAck | kRnrWait | kRingOnly | kNarrowed | kRecovering | kResponseGap;
@@ -69,13 +69,13 @@ constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnh
 struct SendEntry : SendWqe {
   uint32_t packets, firstPsn;
   uint32_t chunk;   // PSNs per READ request
-  uint32_t status;  // not 0: the WQE cannot be executed, and fails when all earlier ones are done
+  uint32_t status;  // not 0: the WQE cannot be executed; it fails when all earlier ones are done
   bool done;        // local, and executed
-  // PSNs of a READ from a packet to the end of its READ request.
+  // Returns the number of PSNs of a READ from a packet to the end of its READ request.
   uint32_t leftOfRequest(uint32_t packet) const { return std::min(chunk - (packet & (chunk - 1)), packets - packet); }
 };
 
-// A position in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
+// A position in a scatter/gather list. Message offset `offset` is byte `within` of SGE `index`.
 struct SgeCursor {
   uint32_t offset = 0, index = 0, within = 0;
 };
@@ -104,16 +104,16 @@ struct SendState : RingPlace {
   uint64_t ackStart = 0;       // when the ACK timer started
   bool ackStartStale = false;  // it actually started later: the timer, already set, is restarted when it next expires
   uint64_t rnrUntil = 0;       // with kRnrWait
-  uint64_t rnrSince = 0;       // with rnrRetries: when the first of these RNR NAKs arrived,
+  uint64_t rnrSince = 0;       // with rnrRetries: when the first RNR NAK of these arrived,
   uint32_t refused = 0;        // and the PSN that they refuse
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
-  // Congestion: PSNs that may be in flight, number acknowledged towards the next increase, share of marked intervals (a
-  // new connection assumes the worst, as with DCTCP and DCQCN).
+  // Congestion: the number of PSNs that may be in flight, the number acknowledged towards the next increase, and the
+  // share of marked intervals. A new connection assumes the worst share, as with DCTCP and DCQCN.
   static constexpr uint32_t kAlphaOne = 1024;
   uint32_t window = 0, credit = 0, alpha = kAlphaOne;
   uint64_t congestedAt = 0;
-  // Round-trip time: one request at a time is timed (RFC 6298).
+  // Round-trip time, measured for one request at a time (RFC 6298).
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
@@ -121,15 +121,15 @@ struct SendState : RingPlace {
   uint32_t probes = 0;                            // for this `una`
   std::unique_ptr<Scoreboard> board;              // with kRecovering: of the packets in flight
   std::unique_ptr<ResponseScoreboard> responses;  // with kResponseGap
-  // With kRingOnly: until this PSN is acknowledged, or always.
+  // kRingOnly applies until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
   bool referred = false;    // packets have referenced this side's memory
-  uint64_t leaveUntil = 0;  // until when an invalidation at the head waits for peers that are inside; 0: it does not
+  uint64_t leaveUntil = 0;  // time until which an invalidation at the head waits for peers inside; 0: it does not
   uint32_t directWqe = 0, directDone = 0;  // a request of which this many bytes have been copied directly
   uint32_t lastPosition = 0;               // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
-  // Nothing in flight has AckReq.
+  // Returns whether nothing in flight has AckReq.
   bool withoutAckRequest() const { return psn != una && wire::psnDiff(ackRequestEnd, una) <= 0; }
 };
 
@@ -157,7 +157,8 @@ struct ResponseJob {
   bool partial = false;  // it ends before its request does
 };
 
-// Fixed capacity, set with the QP's depth. Allocated with the first item: most connections never need it.
+// A queue of fixed capacity, set with the QP's depth. It is allocated with the first item, because most connections
+// never need it.
 template <typename T>
 class Fifo {
  public:
@@ -221,7 +222,7 @@ struct ReceiveState : RingPlace {
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────
 struct Srq;
-// The WQE that a QP has taken from its SRQ, as it was when the message began.
+// A copy of the WQE that a QP has taken from its SRQ, made when the message began.
 struct SharedReceive {
   bool held = false;
   uint32_t wqe = 0, sgeCount = 0;
@@ -269,7 +270,7 @@ struct Qp {
   uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
 
   // Connection
-  uint32_t mtu = 0;  // payload bytes of a full packet; any multiple of 4
+  uint32_t mtu = 0;  // payload of a full packet in bytes; a multiple of 4
   Path route;        // attributes.path, as used by packets
   uint64_t cnpSentAt = 0;
   bool peerLocal = false;
@@ -279,7 +280,7 @@ struct Qp {
   Qp* nextStalled = nullptr;
   std::unique_ptr<FragmentPath> fragments;         // once large packets are suspected to vanish
   std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's packets
-  uint64_t goneAt = 0;  // not 0: the peer's process has ended in order, and its DREQ may still arrive until then
+  uint64_t goneAt = 0;  // not 0: the peer's process has ended in order; its DREQ may still arrive until this time
   std::unique_ptr<DreqOnExit> dreqOnExit;
 
   uint32_t marks = kUnheard | kClosed | kNotRts | kNotDirect;
@@ -307,7 +308,7 @@ struct Qp {
   const uint32_t* receiveWqe(uint32_t wqe) const {
     return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
   }
-  // The scatter list of the receive for the next message; lkeys belong to the queue's PD.
+  // Returns the scatter list of the receive for the next message. Its lkeys belong to the queue's PD.
   SgeList nextReceive() const {
     return srq ? SgeList{shared.sges.data(), shared.sgeCount} : parseReceive(receiveWqe(rs.head));
   }
@@ -316,21 +317,21 @@ struct Qp {
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
   bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
-  // Whether the peer is ready: a packet of it has arrived, or connection management has stored the connection's last
-  // message. Before that, a passive side waits in RTS for a peer that may not accept packets yet.
+  // Returns whether the peer is ready: a packet of it has arrived, or connection management has stored the connection's
+  // last message. Until then a passive side waits in RTS, because the peer may not accept packets yet.
   bool connected() const { return !has(kUnheard) || dreqOnExit; }
   WqeLimits sendLimits() const {
     return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth};
   }
   // Short messages need no division.
   uint32_t packetsFor(uint32_t length) const { return length <= mtu ? 1 : (length - 1) / mtu + 1; }
-  // wire::kSend or kWrite while a message is partly received, otherwise 0.
+  // Returns wire::kSend or kWrite while a message is partly received, otherwise 0.
   uint32_t openKind() const { return marks & (kInSend | kInWrite); }
   void openMessage(uint32_t flags) {
     clear(kInSend | kInWrite);
     set(flags & (kInSend | kInWrite));
   }
-  // Called after its counters have moved other than by whole messages.
+  // Must be called after its counters have moved other than by whole messages.
   void settleRequester() { put(kUnfinished, rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn); }
   void setState(uint32_t state) {
     attributes.state = state;

@@ -1,5 +1,5 @@
-// A queue of queue pairs, linked through the queue pairs themselves, so nothing is allocated. A queue pair is in it at
-// most once, as its mark shows.
+// A queue of queue pairs, linked through the queue pairs themselves, so nothing is allocated. A queue pair is in the
+// queue at most once, which its mark shows.
 #pragma once
 #include "objects/qp.h"
 
@@ -20,7 +20,7 @@ class QpLine {
     (last_ ? last_->*kNext : first_) = &qp;
     last_ = &qp;
   }
-  // Moves it to the front, wherever it is.
+  // Moves a queue pair to the front, wherever it is.
   void pushFront(Qp& qp) {
     remove(qp);
     qp.set(kMark);

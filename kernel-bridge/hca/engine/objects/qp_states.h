@@ -7,21 +7,21 @@ namespace nd {
 
 struct Transition {
   uint32_t from, to;
-  // By QP type, in the order RC, UC, UD: required bits, and optional bits.
+  // Required bits, and optional bits, by QP type in the order RC, UC, UD.
   struct Masks {
     bool possible;
     uint32_t required, optional;
   } masks[3];
 };
-// Null: no such transition for this type. Any state may change to RESET and ERROR.
+// Returns null if this type has no such transition. Any state may change to RESET and ERROR.
 const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
-// kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
+// Returns kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
 Status checkModify(const HcaLimits& limits, uint32_t type, uint32_t state, uint32_t mask,
                    const QpAttributes& attributes, uint32_t* target);
-// Copies the values that the mask names; the state is set by the caller.
+// Copies the values that the mask names. The caller sets the state.
 void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
 
-// Operations that a state allows.
+// The operations that a state allows.
 struct StateRules {
   bool receivesRequests, receivesResponses, beginsWork, continuesWork;
 };

@@ -1,5 +1,5 @@
-// Loss records of both peers of a connection that recover selectively (extensions::kRecovery). Allocated on the first
-// loss.
+// Loss records of the two sides of a connection with selective recovery (extensions::kRecovery). They are allocated on
+// the first loss.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct PsnRange {
   uint32_t first, last;
 };
 
-// One bit for each PSN of a window, whose size is a power of two of at least 64.
+// One bit for each PSN of a window. The window's size is a power of two of at least 64.
 class PsnBits {
  public:
   uint32_t size() const { return static_cast<uint32_t>(words_.size()) * 64; }
@@ -27,7 +27,7 @@ class PsnBits {
     const uint64_t bit = 1ull << (psn % 64);
     word = on ? word | bit : word & ~bit;
   }
-  // Distance from `psn` to the first bit that equals `on`, at most `most`.
+  // Returns the distance from `psn` to the first bit that equals `on`, at most `most`.
   uint32_t next(uint32_t psn, bool on, uint32_t most) const {
     for (uint32_t n = 0; n < most;) {
       const uint32_t i = at(psn + n);
@@ -43,8 +43,8 @@ class PsnBits {
   std::vector<uint64_t> words_;
 };
 
-// The responder's packets behind a gap, as copies. They are executed in order, as if they had just arrived. That
-// preserves the order of memory changes, on which programs that poll memory rely.
+// Copies of the packets that the responder keeps behind a gap. They are executed in order, as if they had just arrived.
+// This preserves the order of memory changes, on which programs that poll memory rely.
 class KeptPackets {
  public:
   static constexpr uint32_t kMostAhead = 1u << 16;  // PSNs
@@ -56,14 +56,14 @@ class KeptPackets {
   ~KeptPackets() { *total_ -= bytes_; }
 
   uint32_t count() const { return count_; }
-  // Includes the table, which a single packet far ahead makes large.
+  // Includes the table, which a single packet far ahead can make large.
   uint64_t bytes() const { return bytes_; }
-  // Additional bytes for one more packet, this far ahead of the expected one.
+  // Returns how many bytes one more packet would add, this far ahead of the expected one.
   uint64_t costOf(uint32_t ahead, uint32_t length) const {
     return length + kEachBytes + (ahead < capacity() ? 0 : uint64_t(sizeFor(ahead) - capacity()) * kSlotBytes);
   }
   bool has(uint32_t psn) const { return capacity() != 0 && at(psn).bytes && at(psn).psn == psn; }
-  // A packet that is not kept yet, less than kMostAhead after `expected`.
+  // Keeps a packet that is not kept yet and less than kMostAhead after `expected`.
   void put(uint32_t expected, uint32_t psn, const uint8_t* bth, uint32_t length) {
     advance(expected);
     const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, expected));
@@ -77,7 +77,7 @@ class KeptPackets {
     there_.put(psn, true);
     count_++;
   }
-  // The expected packet, or null.
+  // Returns the expected packet, or null.
   std::unique_ptr<uint8_t[]> take(uint32_t expected, uint32_t* length) {
     advance(expected);
     if (!has(expected)) return nullptr;
@@ -87,7 +87,7 @@ class KeptPackets {
     remove(&slot);
     return bytes;
   }
-  // The kept ranges from `expected` on, in order, at most `most` of them.
+  // Stores the kept ranges from `expected` on, in order, at most `most` of them.
   uint32_t ranges(uint32_t expected, PsnRange* out, uint32_t most) {
     advance(expected);
     uint32_t n = 0;
@@ -126,7 +126,7 @@ class KeptPackets {
     count_--;
     add(-(uint64_t(slot->length) + kEachBytes));
   }
-  // Drops packets of the peer whose PSNs an earlier request has also taken.
+  // Drops packets of the peer whose PSNs an earlier request also uses.
   void advance(uint32_t expected) {
     const uint32_t passed = std::min((expected - base_) & wire::kPsnMask, capacity());
     for (uint32_t n = 0; count_ != 0 && n < passed; n++) {
@@ -160,11 +160,11 @@ struct LossMark {
   uint32_t end = 0;
 };
 
-// The requester's view of the peer's packets. For each PSN in flight: whether the peer keeps it, or it was
-// retransmitted when the newest PSN had the noted value.
+// What the requester knows of the packets at the peer. For each PSN in flight it records whether the peer keeps it, or
+// that it was retransmitted when the newest PSN had the noted value.
 class Scoreboard {
  public:
-  // Number of later packets that may overtake one that is not lost (RFC 6675's DupThresh).
+  // Number of later packets that may overtake one that is not lost (DupThresh of RFC 6675).
   static constexpr uint32_t kReordering = 3;
 
   uint32_t kept = 0;      // PSNs
@@ -195,7 +195,7 @@ class Scoreboard {
     again.push_back({psn, newest});
   }
   bool wasSentAgain(const Again& a) const { return noted(a.psn) == (kSent | a.newest); }
-  // The PSN has been acknowledged. True: the peer had reported it as kept.
+  // Records that the PSN has been acknowledged. Returns whether the peer had reported it as kept.
   bool forget(uint32_t psn) {
     if (!covers(psn)) return false;
     const bool was = isKept(psn);
@@ -214,7 +214,7 @@ class Scoreboard {
   // Later PSNs reuse the slots of earlier ones.
   bool covers(uint32_t psn) const { return !marks_.empty() && wire::psnDiff(psn, top_) < 0; }
   uint32_t noted(uint32_t psn) const { return covers(psn) ? marks_[psn & (marks_.size() - 1)] : 0; }
-  // For a PSN that has a slot.
+  // Only for a PSN that has a slot.
   void mark(uint32_t psn, uint32_t as) {
     uint32_t& now = marks_[psn & (marks_.size() - 1)];
     kept += (as == kKept) - (now == kKept);
@@ -243,14 +243,14 @@ class Scoreboard {
   uint32_t top_ = 0;             // one past the highest PSN noted
 };
 
-// The requester's view of the responses to its READs and ATOMICs, from the first missing one on: later ones that have
-// arrived, as copies, and the re-requests.
+// What the requester knows of the responses to its READs and ATOMICs from the first missing one on: copies of later
+// ones that have arrived, and the re-requests.
 class ResponseScoreboard {
  public:
   static constexpr size_t kMostReRequests = 1024;  // outstanding re-requests; the peer accepts no more
 
-  // A re-request of PSNs from `first` on, made when `newest` was the next new PSN. `position`: number of re-requests
-  // before it.
+  // A re-request of PSNs from `first` on, made when `newest` was the next new PSN. `position` is the number of
+  // re-requests before it.
   struct ReRequest {
     uint32_t first, count, newest, position;
     bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
@@ -282,7 +282,7 @@ class ResponseScoreboard {
     position += count;
     extend(wire::psnAdd(psn, count));
   }
-  // The newest re-request for a PSN, skipping the first `passed` of them; null: none.
+  // Returns the newest re-request for a PSN, skipping the first `passed` of them, or null if there is none.
   const ReRequest* reRequestFor(uint32_t psn, size_t passed = 0) const {
     for (size_t i = reRequests.size(); i > passed; i--)
       if (reRequests[i - 1].has(psn)) return &reRequests[i - 1];

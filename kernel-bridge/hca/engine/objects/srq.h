@@ -1,4 +1,4 @@
-// A shared receive queue (IBA 1 §10.2.9): several queue pairs take receives from it.
+// A shared receive queue (IBA 1 §10.2.9), from which several queue pairs take receives.
 #pragma once
 #include "objects/qp_line.h"
 

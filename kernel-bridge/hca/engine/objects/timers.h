@@ -1,5 +1,5 @@
-// When to check a queue pair again. A timer is not postponed when work progresses: it fires too early and is set again.
-// So the data path almost never touches the heap.
+// When to check a queue pair again. A timer is not postponed when work progresses. It fires too early and is set again,
+// so the data path almost never touches the heap.
 #pragma once
 #include <vector>
 #include "objects/qp.h"
@@ -16,7 +16,7 @@ class TimerHeap {
     if (n > heap_.capacity()) heap_.reserve(n * 2);  // so that set() on the data path never allocates
   }
 
-  // Advances the timer; a time later than the current one is ignored.
+  // Makes the timer fire earlier; a time later than the current one is ignored.
   void set(Qp& qp, uint64_t due) {
     if (qp.timerPlace == kNone) {
       qp.timerDue = due;

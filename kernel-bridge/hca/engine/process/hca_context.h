@@ -1,6 +1,6 @@
-// An HCA of this process: its host, its engine and the engine's thread. Each isolate of the program that opens a device
-// has its own context, with its own slot, sockets, objects and lock. Two contexts of a process share none of these, and
-// communicate as two processes do.
+// An HCA of this process, with its host, its engine and the engine's thread. Each isolate of the program that opens a
+// device has its own context, with its own slot, sockets, objects and lock. Two contexts of a process share none of
+// these. They communicate as two processes do.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -16,22 +16,22 @@ namespace nd {
 class HcaContext {
  public:
   HcaContext() = default;
-  // Ends it, in any state: peers get a goodbye, and the slot is released. engine() and host() must no longer be used.
-  // If the engine's thread does not end within half a second, or another thread holds the engine, the next context or
-  // the end of the process completes this.
+  // Ends the context in any state: peers get a goodbye, and the slot is released. engine() and host() must no longer be
+  // used. If the engine's thread does not end within half a second, or another thread holds the engine, the next
+  // context or the end of the process completes this.
   ~HcaContext();
   HcaContext(const HcaContext&) = delete;
   HcaContext& operator=(const HcaContext&) = delete;
 
   // Starts on the first call; later calls only call Host::join(). `problem` explains a failure.
   Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
-  // Null before start() has succeeded. Any thread.
+  // Returns null before start() has succeeded. Any thread.
   Engine* engine() const { return engine_.load(std::memory_order_acquire); }
   // Only after start().
   Host& host();
   ProgressEngine& progress();  // for threads that wait (progress/waiting_thread.h)
 
-  // Ends all contexts of this process, which is about to end, as ~HcaContext does.
+  // Ends all contexts of this process as ~HcaContext does, because the process is about to end.
   static void endAll();
 
   struct Parts;

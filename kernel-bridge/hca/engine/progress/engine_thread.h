@@ -1,4 +1,4 @@
-// The engine's own thread: owns progress when no thread of the application does.
+// The engine's own thread, which owns progress when no thread of the application does.
 //
 // It sleeps in the OS until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
 // another thread owns progress, it leaves the sockets to that thread and sleeps until that ownership has ended
@@ -22,30 +22,30 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts the thread. False: out of resources.
+  // Starts the thread. Returns false without resources.
   bool start();
   // Requests the thread to end as soon as possible.
   void requestStop();
-  // Ends the thread and waits for at most `timeoutMs`; 0: without limit. False: it is still running.
+  // Ends the thread and waits for at most `timeoutMs`; 0 means without limit. Returns false if it is still running.
   bool stop(uint32_t timeoutMs);
 
-  // ProgressEngine::setWake: there is an earlier deadline than the thread knows of, or a caller waits.
+  // For ProgressEngine::setWake: there is an earlier deadline than the thread knows of, or a caller waits.
   static void wake(void* self);
 
  private:
   static void main(void* self);
   void run();
   void signalWake();
-  // Waits for the wake-up descriptor and `other`, until `deadline`. True: `other` is readable.
+  // Waits for the wake-up descriptor and `other`, until `deadline`. Returns whether `other` is readable.
   bool sleep(Descriptor other, uint64_t deadline);
   // Ends the thread, and notifies the kernels.
   void fail(int error);
   Turn nextTurn(uint64_t mark, uint32_t claim, uint64_t now);
-  // Sleeps until `time`; while other threads own progress, until the last of them has been away for that long. At most
-  // until `deadline`.
+  // Sleeps until `time`, or, while other threads own progress, until the last of them has been away for that long; at
+  // most until `deadline`.
   void yieldUntil(uint64_t time, uint64_t deadline);
-  // At `now`, when the thread that last polled or has the claim is late: whether it only waits for a CPU, and continues
-  // as soon as it gets one.
+  // Called at `now`, when the thread that last polled or has the claim is late. Returns whether it only waits for a
+  // CPU, and will continue as soon as it gets one.
   bool isPreempted(uint64_t mark, uint32_t claim, uint64_t now);
   void serve(uint64_t mark);
 
@@ -60,8 +60,8 @@ class EngineThread {
   std::atomic<uint64_t> wakeMark_{0};   // the poller's mark at the last wake-up
 
   // ── Of the thread itself
-  // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer
-  // mark means that polling continues, and that the poller handles the cause of the wake-up.
+  // The poller's mark at the last wake-up. It is ignored, however recent it is, because the poller now waits. A newer
+  // mark means that polling continues and that the poller handles the cause of the wake-up.
   uint64_t ignoredMark_ = 0;
   uint32_t passedClaim_ = 0;        // the last one to which this thread has yielded
   bool readable_ = false;           // whether the host's descriptor was readable when the thread last slept

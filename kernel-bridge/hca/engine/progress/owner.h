@@ -1,18 +1,18 @@
-// Which thread owns progress, that is, serves sockets and timers: threads that poll, a waiting thread of the program
-// that sleeps on the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time.
-// owner_table.h has the states.
+// Decides which thread owns progress, that is, serves sockets and timers. It is a thread that polls, a waiting thread
+// of the program that sleeps on the descriptors itself (waiting_thread.h), or, if neither serves them in time, the
+// engine's thread. owner_table.h has the states.
 //
 // Each poll sets a mark, the time of the poll. The engine's thread leaves the sockets to others while the newest mark
-// is valid, and sleeps until its alarm, which is set to the end of that time. Polling postpones the alarm, twice in
-// that time. So the thread does not wake while others poll, and takes over when the last mark is kMarkNs old.
+// is valid, and sleeps until its alarm, which is set to the end of that time. Polling postpones the alarm twice in that
+// time. The thread therefore does not wake while others poll, and takes over when the last mark is kMarkNs old.
 //
 // With scarce CPUs, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
-// engine's thread would take a CPU from others each time, and serve what that thread is about to serve. So marks are
-// valid for longer there, up to kMostMarkNs.
+// engine's thread would then take a CPU from others each time, only to serve what that thread is about to serve. So
+// marks are valid for longer on such a host, up to kMostMarkNs.
 //
-// All accesses are relaxed, except to the claim and the number of served threads: a mark that is seen late costs a
-// wake-up, never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that a mark has
-// caused.
+// All accesses are relaxed, except those to the claim and to the number of served threads. A mark that is seen late
+// costs a wake-up, but never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that a
+// mark has caused.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ class ProgressOwner {
  public:
   explicit ProgressOwner(const Clock& clock) : clock_(clock) {}
 
-  // Any thread, at `now`: it polls, and will return.
+  // Called by any thread at `now`: it polls, and will poll again.
   void poll(uint64_t now) {
     mark(now);
     postpone(now);
@@ -42,14 +42,14 @@ class ProgressOwner {
   void postpone(uint64_t now) {
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }
-  // Both of them, now.
+  // Does both, with the current time.
   void poll() { poll(clock_.recent()); }
   void mark() { mark(clock_.recent()); }
   void postpone() { postpone(clock_.recent()); }
   uint64_t marked() const { return mark_.load(std::memory_order_relaxed); }
 
-  // ── A thread that waits. The claim is a number that identifies its present sleep; 0: no thread has it.
-  // False: another thread has the claim.
+  // ── A thread that waits. The claim is a number that identifies the thread's present sleep; 0: no thread has it.
+  // Returns false if another thread has the claim.
   bool takeClaim() {
     uint32_t none = 0;
     return claim_.compare_exchange_strong(none, nextClaim());
@@ -76,12 +76,12 @@ class ProgressOwner {
   uint64_t markNs() const { return markNs_.load(std::memory_order_relaxed); }
   void trustLonger() { markNs_.store(std::min(2 * markNs(), progress::kMostMarkNs), std::memory_order_relaxed); }
   void trustLess() { markNs_.store(progress::kMarkNs, std::memory_order_relaxed); }
-  // The last thread noted as polling or waiting; 0: none.
+  // Returns the last thread noted as polling or waiting, or 0 if there is none.
   ThreadId thread() const { return thread_.load(std::memory_order_relaxed); }
 
  private:
   void renew(uint64_t now) {
-    // Only one of several concurrent callers, and none if the engine's thread has just woken.
+    // Only one of several concurrent callers sets the alarm, and none if the engine's thread has just woken.
     uint64_t due = renewDue_.load(std::memory_order_relaxed);
     const uint64_t valid = markNs();
     if (now < due || !renewDue_.compare_exchange_strong(due, now + valid / 2, std::memory_order_relaxed)) return;

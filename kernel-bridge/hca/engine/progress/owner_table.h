@@ -27,7 +27,7 @@ enum class WaitEvent : uint8_t {
   kTaken,  // the same without the claim: another thread has it, or had it when this wait began
   kEmpty,  // the first poll has not found the event
   kSleep,  // nothing is left to do
-  kSpent,  // there is always more to do: kStepsBeforeSleep
+  kSpent,  // more is left to do after kStepsBeforeSleep steps
   kLeave,  // the event has occurred, or the wait is over
 };
 enum WaitAction : uint8_t {

@@ -1,22 +1,22 @@
-// The thread of an event loop parks here for a moment, waiting for its next task, before it returns to its loop.
+// Lets the thread of an event loop park for a moment, waiting for its next task, before it returns to its loop.
 #pragma once
 #include "platform/wait_word.h"
 
 namespace nd {
 
-// Another thread with a task unparks the thread by the task's token; if that returns false, the loop itself must be
-// woken. Any number of threads may unpark, one parks.
+// Another thread with a task unparks the thread by the task's token. If that returns false, the loop itself must be
+// woken. Any number of threads may unpark, but only one parks.
 //
 // No task is lost. A thread parks by a compare-exchange from kAway, and checks once more after that; an unparking
-// thread changes the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is
-// about to park, so that it does not.
+// thread changes the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken in the word, which keeps
+// a thread that is about to park from doing so.
 class Parking {
  public:
-  // A new token for unpark(); the loop's thread.
+  // Returns a new token for unpark(). For the loop's thread.
   int32_t newToken() { return nextToken_++; }
 
-  // Waits until `look` returns true, at most for this time or until it is unparked; returns the last result of `look`.
-  // Does not wait if the loop was woken since the thread was last there.
+  // Waits until `look` returns true, at most for this time, or until the thread is unparked. Returns the last result of
+  // `look`. Does not wait if the loop was woken since the thread last ran it.
   template <typename Ready>
   bool park(int32_t token, int64_t microseconds, Ready ready) {
     int32_t word = kAway;
@@ -37,12 +37,12 @@ class Parking {
   // once more after end(), so another thread that unparks or notifies meanwhile need not wake the loop.
   void begin(int32_t token) { busy_.store(token); }
   void end() { busy_.store(kAway); }
-  // Whether another thread has notified since the last call.
+  // Returns whether another thread has notified since the last call.
   bool notified() { return notified_.load() && notified_.exchange(false); }
   // From now on the thread calls notified() whenever it checks for tasks.
   void acceptNotifications() { accepts_.store(true); }
 
-  // True: the thread is busy with this token, or was parked with it, and checks again now.
+  // Returns true if the thread is busy with this token, or was parked with it, and therefore checks again.
   bool unpark(int32_t token) {
     const bool busy = busy_.load() == token;
     if (!word_.compare_exchange_strong(token, kUnparked)) return busy;
@@ -50,7 +50,7 @@ class Parking {
     return true;
   }
 
-  // For tasks other than the one it waits for. True: the thread is busy, and will see it.
+  // For tasks other than the one for which the thread waits. Returns true if the thread is busy and will see the task.
   bool notify() {
     if (!accepts_.load() || busy_.load() == kAway) return false;
     notified_.store(true);
@@ -60,8 +60,9 @@ class Parking {
     return true;
   }
 
-  // After the loop was woken: a parked thread returns to it. With `remember` a busy one also does, as soon as it finds
-  // no more tasks. Its own tasks need not be remembered, because it checks for them before it parks.
+  // Called after the loop was woken. A parked thread returns to the loop. With `remember`, a busy thread also does so
+  // as soon as it finds no more tasks. Tasks of the thread's own token need not be remembered, because it checks for
+  // them before it parks.
   void wokeLoop(bool remember) {
     int32_t word = word_.load();
     while (word >= kFirst || (remember && word != kWoken)) {

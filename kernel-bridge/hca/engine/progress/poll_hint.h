@@ -1,6 +1,6 @@
-// Whether a program that waits for completions between iterations of its event loop should poll once more, or request a
-// notification (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has
-// recently paid off.
+// Advises a program that waits for completions between iterations of its event loop whether to poll once more or to
+// request a notification (IND2CompletionQueue.shouldPoll). Polling is advised for as long as a sleep and its wake-up
+// would take, if it has recently paid off.
 #pragma once
 #include "progress/spin_and_sleep_times.h"
 #include "progress/spin_payoff.h"
@@ -10,8 +10,8 @@ namespace nd {
 // The hint of one completion queue.
 class PollHint {
  public:
-  // Call before a poll, at `now`. `taken`: completions that the program has taken so far. False: the next poll is the
-  // last one of this wait, so the next call begins another.
+  // Must be called before a poll, at `now`. `taken`: number of completions that the program has taken so far. Returns
+  // false if the next poll is the last one of this wait; the next call then begins another wait.
   bool shouldPoll(uint32_t taken, uint64_t now) {
     if (spins_ && taken == taken_) {
       if (last_ < end_) {
@@ -24,7 +24,7 @@ class PollHint {
       spins_ = false;
       return false;
     }
-    // The result of the first poll of a wait does not count: it was there before.
+    // The result of the first poll of a wait does not count, because it was there before.
     if (spins_ && again_) spin_.found(gap_);
     spins_ = spin_.pays();
     again_ = false;

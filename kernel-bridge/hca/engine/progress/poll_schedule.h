@@ -1,5 +1,6 @@
-// Which descriptors a poll checks, and when: first the socket that last delivered packets, then all of them by one
-// system call; while the local link is up, none for some microseconds after an empty poll. Requires the engine's lock.
+// Decides which descriptors a poll checks, and when. A poll checks first the socket that last delivered packets, and
+// then all of them by one system call. While the local link is up, it checks none for some microseconds after an empty
+// poll. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace nd {
 
-// Scope of the next poll.
+// The scope of the next poll.
 enum class PollScope : uint8_t {
   kBusiest,  // the sockets, however busy the local link is; the busiest of them first
   kAll,      // all descriptors
@@ -24,7 +25,8 @@ class PollSchedule {
   }
   bool due(uint64_t now) const { return now >= due_; }
 
-  // ── A poll: beginsWithBusiest(), if true one of the busiest socket, allDue() with its result, ends().
+  // ── The calls of a poll: beginsWithBusiest(); if it returns true, a poll of the busiest socket; allDue() with its
+  // result; ends().
   bool beginsWithBusiest() { return !std::exchange(all_, false) && !crowded_; }
   bool allDue(uint32_t found) {
     if (found != 0 && ++pollsOfOne_ < progress::kPollsOfOne) return false;
@@ -37,7 +39,7 @@ class PollSchedule {
     gap_ = found != 0 ? 0 : std::min(2 * gap_ + progress::kFirstGapNs, progress::kLongestGapNs);
     due_ = now + gap_;
   }
-  // All descriptors were polled, and this many sockets were readable: several are served round-robin.
+  // Called when all descriptors were polled and this many sockets were readable. Several are served round-robin.
   void sawSockets(uint32_t count) { crowded_ = count > 1; }
 
   // ── Further polls of the busiest socket after an empty poll; more of them while only that socket delivers.

@@ -3,7 +3,7 @@
 //   hold(); pollNext(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is
 //   readable.
 //
-// Nothing sleeps or waits while holding the lock of hold(). A thread that has slept begins a new round.
+// No thread sleeps or waits while it holds the lock of hold(). A thread that has slept begins a new round.
 #pragma once
 #include <mutex>
 
@@ -23,13 +23,13 @@ class ProgressEngine {
   // Readable when there is something to do.
   virtual Descriptor descriptor() const = 0;
   virtual uint64_t now() const = 0;  // at most a microsecond off
-  virtual void wakeThread() = 0;     // EngineThread::wake(). Takes the lock
-  // `wake`: called when the engine's thread must run earlier than nextDeadline() has returned, or a waiter arrived.
-  // Takes the lock.
+  virtual void wakeThread() = 0;     // see EngineThread::wake(); takes the lock
+  // `wake` is called when the engine's thread must run earlier than at the time that nextDeadline() returned, or when a
+  // waiter has arrived. Takes the lock.
   virtual void setWake(void (*wake)(void*), void* argument) = 0;
 
   virtual EngineLock& lock() = 0;
-  // The lock, for longer than a poll: polling threads yield to it.
+  // Takes the lock for longer than a poll. Polling threads yield to the caller.
   virtual std::unique_lock<EngineLock> hold() = 0;
   virtual bool contended() const = 0;  // a thread waits in hold(): release the lock soon
 
@@ -37,7 +37,7 @@ class ProgressEngine {
   virtual void pollNext(PollScope next) = 0;  // what the next step polls
   virtual bool step(Stepper stepper) = 0;     // true: there may be more to do
   virtual uint64_t nextDeadline() = 0;        // when the next step is due (ns), or UINT64_MAX
-  // From now on peers on the local link make descriptor() readable. False: there is work now.
+  // From now on peers on the local link make descriptor() readable. Returns false if there is work already.
   virtual bool fallAsleep(Sleeper& sleeper) = 0;
   virtual void forget(Sleeper& sleeper) = 0;  // before it is destroyed
   virtual void fail(int error) = 0;           // the engine's thread has failed

@@ -1,6 +1,6 @@
-// The threads that may sleep on the host's descriptors. A peer on the local link signals once. Another thread may
-// handle the event that woke one of them before that one has seen that its descriptor was readable: it is then woken
-// through this list.
+// The threads that may sleep on the host's descriptors. A peer on the local link signals only once. The signal that is
+// meant to wake a sleeper may be consumed by another thread before the sleeper has seen that its descriptor was
+// readable. The sleeper is then woken through this list.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@ struct Sleeper {
   std::atomic<bool> asleep{false};  // the thread clears it when it wakes up
 };
 
-// With the engine's lock held.
+// Requires the engine's lock.
 class Sleepers {
  public:
   void add(Sleeper& sleeper) {

@@ -6,47 +6,48 @@ namespace nd::progress {
 
 // ── Who owns progress (owner.h, engine_thread.h)
 
-// How long a poll keeps the engine's thread away: several times the work of a program between two consecutive polls,
-// and short compared to every timer of the transport. Deferred ACKs and ACK timeouts build on it
+// How long a poll keeps the engine's thread away. This is several times the work of a program between two consecutive
+// polls, and short compared to every timer of the transport. Deferred ACKs and ACK timeouts depend on it
 // (Context::kDeferredAckNs).
 constexpr uint64_t kMarkNs = 1'000'000;
-// Its maximum where CPUs are scarce: two turns of a scheduler with time slices of 3 to 4 ms.
+// Maximum of that time where CPUs are scarce: two turns of a scheduler with time slices of 3 to 4 ms.
 constexpr uint64_t kMostMarkNs = 8 * kMarkNs;
 // How long the engine's thread waits for a thread that is runnable but has no CPU. A thread that has not run for that
 // long may not run soon.
 constexpr uint64_t kPreemptedNs = 64'000'000;
-// Steps of the engine's thread before it releases the lock in any case, and how often it then yields to waiting
-// threads.
+// Number of steps after which the engine's thread releases the lock in any case, and how often it then yields to
+// waiting threads.
 constexpr uint32_t kStepsPerTurn = 16;
 constexpr uint32_t kYieldsPerTurn = 100;
 
 // ── A thread that polls (busy_poll.h)
 
-// A thread that has polled without result for this long yields its CPU to others, which may include the thread it waits
-// for.
+// A thread that has polled without result for this long yields its CPU to others, perhaps to the very thread for which
+// it waits.
 constexpr uint64_t kYieldAfterNs = 50'000;
-// Polls further apart are not a wait: the program does other work in between.
+// Polls further apart than this are not a wait, because the program does other work in between.
 constexpr uint64_t kOtherWorkNs = 20'000;
-// Polls closer together than this have no other work in between: each may poll on for a moment.
+// Polls closer together than this have no other work in between, so each may poll on for a moment.
 constexpr uint64_t kBusyGapNs = 2'000;
-// Rounds over the rings of the local link in one poll by a thread that does nothing else: half a microsecond.
+// Number of rounds over the rings of the local link in one poll by a thread that does nothing else; they take half a
+// microsecond.
 constexpr uint32_t kRingPolls = 256;
 
 // ── A thread that waits for an event (waiting_thread.h, poll_hint.h, spin_payoff.h)
 
-// How long it polls before it sleeps: about the cost of a sleep and its wake-up, so polling without result at most
-// doubles that.
+// How long it polls before it sleeps: about the cost of a sleep and its wake-up, so that polling without result at most
+// doubles that cost.
 constexpr uint64_t kSpinNs = 20'000;
-// The same for a program that polls between iterations of its event loop: its sleep also costs a notification.
+// The same time for a program that polls between iterations of its event loop, whose sleep also costs a notification.
 constexpr uint64_t kLoopSpinNs = 50'000;
-// A longer time between two polls of a spin was used by another thread: longer than any step, and shorter than a
-// scheduler's time slice.
+// If the time between two polls of a spin is longer, another thread has used it. The limit is longer than any step, and
+// shorter than a scheduler's time slice.
 constexpr uint64_t kPreemptionNs = 200'000;
 // Maximum number of sleeps without a spin after repeated failures.
 constexpr uint32_t kMostSkips = 64;
-// Within one wait only the rings of the local link are polled for this long; then the sockets are polled too.
+// In a wait, only the rings of the local link are polled for this long; then the sockets are polled as well.
 constexpr uint64_t kRingsAloneNs = 50'000;
-// Steps before it sleeps. A busier host is left to the engine's thread.
+// Number of steps before it sleeps. A busier host is left to the engine's thread.
 constexpr uint32_t kStepsBeforeSleep = 8;
 // How often a thread that is blocked in native code checks whether V8 has to stop it.
 constexpr int64_t kStopCheckMs = 50;
@@ -59,7 +60,7 @@ constexpr int64_t kParkMicroseconds = 10'000;
 
 // ── Which descriptors a poll checks (poll_schedule.h)
 
-// Polls of the busiest socket alone, before all descriptors are polled.
+// Number of polls of the busiest socket alone, before all descriptors are polled.
 constexpr uint32_t kPollsOfOne = 4;
 // Maximum number of further polls of it in one step of a thread that has polled without result.
 constexpr uint32_t kMostRepeats = 7;

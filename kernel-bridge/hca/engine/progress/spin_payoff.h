@@ -1,5 +1,6 @@
-// Adaptive spinning: whether a thread polls for a moment before it sleeps. A sleep and its wake-up cost as much as that
-// moment, so spinning pays if the next event usually comes at once. After failures it is tried less and less often.
+// Adaptive spinning: decides whether a thread polls for a moment before it sleeps. A sleep and its wake-up take as long
+// as that moment, so spinning pays off if the next event usually comes within it. After failures it is tried less and
+// less often.
 #pragma once
 #include <algorithm>
 
@@ -9,14 +10,14 @@ namespace nd {
 
 class SpinPayoff {
  public:
-  // Call before a sleep: whether to spin. If so, found() or failed() follows.
+  // Must be called before a sleep. Returns whether to spin; if so, found() or failed() must follow.
   bool pays() {
     if (skips_ == 0) return true;
     skips_--;
     return false;
   }
-  // The event came `ns` after the previous poll. If another thread had the CPU meanwhile, spinning does not get the
-  // credit: the CPU was needed, and a sleep would have released it at once.
+  // Called when the event came `ns` after the previous poll. If another thread had the CPU meanwhile, the event does
+  // not count as a success of spinning, because the CPU was needed and a sleep would have released it immediately.
   void found(uint64_t ns) {
     if (ns > progress::kPreemptionNs) return failed();
     next_ = 1;

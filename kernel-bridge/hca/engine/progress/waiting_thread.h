@@ -1,17 +1,17 @@
-// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, instead
-// of the engine's thread first, and it processes the packet. owner_table.h has its states.
+// A thread of the program that waits for completions and meanwhile owns progress. A packet wakes it directly, instead
+// of the engine's thread first, and it processes the packet itself. owner_table.h has its states.
 //
-// One thread at a time has the claim. The engine's thread does not rely on it: while no thread polls, it sleeps on the
-// same descriptors and wakes together with the waiting thread. It then yields to that thread, once for each claim, for
-// as long as a mark is valid.
+// One thread at a time has the claim. The engine's thread does not rely on that thread. While no thread polls, it
+// sleeps on the same descriptors and wakes together with the waiting thread. It then yields to that thread for as long
+// as a mark is valid, but only once for each claim.
 //
-// No event is lost on the way to sleep. A peer's packet that arrives before fallAsleep() is found by it, or by the step
-// before; a later one makes the descriptor readable, because fallAsleep() has requested that from the peers under the
-// lock. An event delivered by another thread (NotifySink), and a signal that it has consumed (`wake`), make the
-// thread's own descriptor readable, whether it is already asleep or not.
+// No event is lost on the way to sleep. A packet that arrives before fallAsleep() is found by fallAsleep() or by the
+// preceding step. A later one makes the descriptor readable, because fallAsleep() has requested that from the peers
+// under the lock. An event delivered by another thread (NotifySink), and a signal that it has consumed (`wake`), make
+// the thread's own descriptor readable, whether it is already asleep or not.
 //
-// If peers have rings, the thread polls these first, which needs no system call, and everything else when that is due
-// or before it sleeps. While it sleeps, its descriptor covers everything.
+// If peers have rings, the thread polls these first, which needs no system call. It polls everything else when that is
+// due, and before it sleeps. While it sleeps, its descriptor covers everything.
 #pragma once
 #include <utility>
 
@@ -29,14 +29,14 @@ class WaitingThread {
     kSleep,   // sleep until descriptor() is readable or `wake` is called, then enter again or leave
     kServed,  // other threads serve the host: sleep until the event, then leave
   };
-  // `wake` ends the thread's sleep; called from any thread with the engine's lock held.
+  // `wake` ends the thread's sleep. It is called from any thread with the engine's lock held.
   WaitingThread(ProgressEngine& engine, void (*wake)(void* self), void* self);
   ~WaitingThread();
   WaitingThread(const WaitingThread&) = delete;
   WaitingThread& operator=(const WaitingThread&) = delete;
 
-  // Call before the thread sleeps: serves the host until `done` returns true. After a few steps the rest is left to the
-  // engine's thread. `sleeps`: the thread will really sleep, and spins first if that has recently paid off.
+  // Must be called before the thread sleeps. Serves the host until `done` returns true. After a few steps the rest is
+  // left to the engine's thread. `sleeps`: the thread will really sleep, and spins first if that has recently paid off.
   template <typename Done>
   Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kServed;
@@ -51,7 +51,7 @@ class WaitingThread {
     on(WaitEvent::kSpent);
     return Entry::kServed;
   }
-  // After sleeping, and after kDone: the thread now does something else. No effect without enter().
+  // Must be called after sleeping, and after kDone: the thread now does something else. Has no effect without enter().
   void leave() { on(WaitEvent::kLeave); }
   Descriptor descriptor() const { return engine_.descriptor(); }
   WaitState state() const { return state_; }

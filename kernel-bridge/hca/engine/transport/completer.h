@@ -11,11 +11,11 @@ class Completer : public Role {
 
   void onResponse(Qp& qp, const Packet& p);
   void onAcknowledged(Qp& qp, uint32_t psn);  // everything up to this PSN
-  // The peer could not copy the payload of our packets from this PSN on. `lasting`: a retry would also fail.
+  // The peer could not copy the payload of our packets from this PSN on. `lasting`: another attempt would fail as well.
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting);
   // Completes the oldest request.
   void completeHead(Qp& qp);
-  // Completes local work (bind, invalidate) that is done and has become the oldest.
+  // Completes local work (bind, invalidate) that has been executed and is now the oldest.
   void retireLocal(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
   bool advance(Qp& qp, uint32_t limit);        // false: a READ or ATOMIC without its response blocks it

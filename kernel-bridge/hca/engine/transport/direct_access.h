@@ -1,13 +1,13 @@
-// Direct access: RDMA WRITEs, READs and ATOMICs that this side executes itself in the peer's allocate() memory, which
-// is mapped here, if the peer is on this host and has published its keys (local/direct_owner.h). No packet is sent, and
-// the peer's CPU is not involved.
+// Direct access: this side itself executes RDMA WRITEs, READs and ATOMICs in the peer's allocate() memory, which is
+// mapped in this process. The peer must be on this host and have published its keys (local/direct_owner.h). No packet
+// is sent, and the peer's CPU is not involved.
 //
-// A request takes this path only when no earlier one is in flight, so it is executed in order (IBA 1 §10.8.3.3), and it
-// completes at once. It has no PSN: only the two peers of a connection know PSNs, and both are instances of this
-// package. A request that the checks refuse or cannot decide is sent as packets: the peer then decides, and both sides
-// are notified.
+// A request takes this path only when no earlier one is in flight. It is therefore executed in order (IBA 1 §10.8.3.3),
+// and completes immediately. It has no PSN, because only the two peers of a connection know PSNs and both are instances
+// of this package. A request that the checks refuse or cannot decide is sent as packets. The peer then decides, and
+// both sides are notified.
 //
-// access(), which makes no request, also reaches the memory of another queue pair of this process.
+// access(), which creates no request, also reaches the memory of another queue pair of this process.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -17,26 +17,28 @@ class DirectAccess : public Role {
  public:
   using Role::Role;
 
-  // Executes requests from the head of the send queue while they are eligible. True: there are more, for another step.
+  // Executes requests from the head of the send queue while they are eligible. Returns whether more are left for
+  // another step.
   bool run(Qp& qp);
-  // Publishes what peers may do through this queue pair, after a possible change. A peer that uses a right it no longer
-  // has is evicted.
+  // Publishes what peers may do through this queue pair, after a possible change. A peer that uses a right that it no
+  // longer has is evicted.
   void publish(Qp& qp);
   void withdraw(Qp& qp);
-  // No peer enters through this queue pair, or through its windows, any more: both may end next, or be published again.
+  // From now on no peer enters through this queue pair or its windows, which are about to end or to be published again.
   void retire(Qp& qp, bool windows);
   void retireKernel(KernelId kernel);
-  // LOCAL_INVALIDATE is next: whether peers that are inside through the key have had time to leave.
+  // Called when LOCAL_INVALIDATE is next. Returns whether peers that are inside through the key have had time to leave.
   bool mayInvalidate(Qp& qp, uint32_t key);
   // Determines whether the queue pair's peer can be accessed directly, after its pair has changed.
   static void settle(Qp& qp);
-  // Executes an operation with bytes of this process, at most DirectAccessRecord::kMostBytes, immediately: before
-  // requests in flight. It is not a work request, so nothing completes. Rights and bounds are checked for `whole`
-  // bytes, which begin with these.
+  // Executes an operation with at most DirectAccessRecord::kMostBytes bytes of this process. It is executed
+  // immediately, before requests in flight. It is not a work request, so nothing completes. Rights and bounds are
+  // checked for `whole` bytes, of which these are the first.
   DirectResult access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                       uint64_t remote, uint32_t rkey);
-  // The file that contains such memory, to be mapped without the lock. This process can then read it for as long as it
-  // likes, so the key must allow views. kDone with no descriptor: this process has none left.
+  // Returns the file that contains such memory, to be mapped without the lock. This process can then read it for as
+  // long as it likes, so the key must allow views. kDone without a descriptor means that this process has no free
+  // descriptor.
   DirectResult view(Qp& qp, uint64_t remote, uint32_t rkey, uint64_t length, FilePart* part);
 
  private:

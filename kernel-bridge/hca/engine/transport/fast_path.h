@@ -1,4 +1,4 @@
-// The fast path: SENDs and RDMA WRITEs of one packet, and their acknowledgements, on both links.
+// The fast path for SENDs and RDMA WRITEs of one packet and for their acknowledgements, on both links.
 //
 // It bypasses requester, responder and completer for connections in the plain state, as their `marks` (qp.h) show. Each
 // function checks everything first and changes nothing until it is certain; if it returns false, the slow path handles
@@ -12,13 +12,13 @@ class FastPath : public Role {
  public:
   using Role::Role;
 
-  // A doorbell. True: everything posted has been sent. False: continue on the slow path; some messages may have been
-  // sent.
+  // Handles a doorbell. Returns true if everything posted has been sent. Otherwise the slow path has to continue; some
+  // messages may have been sent.
   bool ring(Qp& qp);
   // Sends the next requests in the queue over the local link, up to the first that is not small. Returns their number.
   uint32_t send(Qp& qp);
 
-  // ── Received packets. False: nothing was done.
+  // ── Received packets. If a function returns false, it has done nothing.
   bool onSinglePacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   bool onLocalSmall(LocalPair& pair, const LocalSmall& m);
 

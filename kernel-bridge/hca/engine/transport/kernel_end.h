@@ -1,4 +1,5 @@
-// The end of a kernel, with its process or Worker: notifies the peers of its queue pairs, and destroys all its objects.
+// Handles the end of a kernel, which ends with its process or Worker. Notifies the peers of its queue pairs, and
+// destroys all its objects.
 #pragma once
 #include "transport/scheduler.h"
 

@@ -1,4 +1,4 @@
-// How a queue pair's packets travel: the choice of the link, its free room, and sending.
+// Carries a queue pair's packets: chooses the link, waits for room on it, and sends.
 //
 // The link is the wire or the local pair with the peer's process (local_pair.h), chosen when the peer is known. While
 // the pair is being set up, the queue pair sends nothing.
@@ -24,28 +24,29 @@ class Links : public Role {
   void choose(Qp& qp);
   void settle(Qp& qp);  // the pair is up, or refused
   void setMtu(Qp& qp);
-  // The queue pair's packets are discarded: memory they reference no longer belongs to them.
+  // Called when the queue pair's packets are discarded. The memory to which they refer no longer belongs to them.
   void leave(Qp& qp);
 
   // ── Room on the local link. Without room, the queue pair waits in line.
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   bool hasRoomToRespond(Qp& qp);
   void onSpace(LocalPair& pair);
-  // Whether the rest of a message is sent by reference. `mapped` reports whether the peer has the memory mapped.
+  // Returns whether the rest of a message is sent by reference. `mapped` reports whether the peer has the memory
+  // mapped.
   template <typename Mapped>
   static bool usesReference(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
 
   // ── Sending. The packet to be sent is built in `out`.
-  // Begins it with a BTH and no payload; extension headers follow at the returned address.
+  // Begins it with a BTH and no payload. Extension headers follow at the returned address.
   uint8_t* begin(const wire::Bth& bth);
-  // The same for a response or request of a connection.
+  // Does the same for a response or request of a connection.
   uint8_t* begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest = false, bool solicited = false);
   void transmit(Qp& qp, const Path& path);  // with the queue pair's P_Key
   OutPacket out;
 
   // ── Receiving
-  // Copies the payload to its destinations, in order. kWcSuccess, or Context::kUnpulled: the peer must resend it
-  // through the ring; `pullLasting`: because a retry would also fail.
+  // Copies the payload to its destinations, in order. Returns kWcSuccess, or Context::kUnpulled if the peer must resend
+  // it through the ring. `pullLasting`: another attempt would fail as well.
   uint32_t copyPayload(const Packet& p, const Piece* places, uint32_t count);
   bool pullLasting = false;
 

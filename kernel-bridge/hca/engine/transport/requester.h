@@ -1,6 +1,6 @@
 // The requester: turns send WQEs into request packets, and retransmits them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7;
-// roce-wire §2.1–2.3, §2.5). requester.cc sends new packets, retransmission.cc retransmits and keeps the timers;
-// keep_alive.cc is for idle connections.
+// roce-wire §2.1–2.3, §2.5). requester.cc sends new packets, retransmission.cc retransmits and keeps the timers, and
+// keep_alive.cc handles idle connections.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -10,33 +10,36 @@ class Requester : public Role {
  public:
   using Role::Role;
 
-  // Sends packets that the queue pair may send now, at most `budget`. True: there are more.
+  // Sends at most `budget` packets that the queue pair may send now. Returns whether there are more.
   bool request(Qp& qp, uint32_t& budget);
   // Sends the packet of a request at the position of `rq`; for a READ, one for at most this many PSNs.
   void sendOne(Qp& qp, SendEntry& e, uint32_t most);
   // A packet of one request, built in links.out, is sent.
   void sent(Qp& qp, uint32_t span, const Path& path);
-  // Fills links.out with payload of the next request. False: `e.status` gives the reason.
+  // Fills links.out with payload of the next request. Returns false if that fails; `e.status` gives the reason.
   bool gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length);
-  // Whether the next request's payload, which the ring could carry, is better sent by reference. It has one SGE.
+  // Returns whether the next request's payload, which the ring could carry, is better sent by reference. It has one
+  // SGE.
   bool mayReferToSource(Qp& qp, const SendEntry& e);
 
   // ── retransmission.cc
-  // How long an ACK may take; 0: without limit.
+  // Returns how long an ACK may take; 0 means without limit.
   static uint64_t ackTimeout(const Qp& qp);
   void startAckTimer(Qp& qp);
-  // The requester's part of a timer that has fired. Returns the time of the next; UINT64_MAX: never.
+  // Does the requester's part of the work for a timer that has fired. Returns the time of the next timer, or
+  // UINT64_MAX.
   uint64_t onTimer(Qp& qp);
   void goBack(Qp& qp) { goBack(qp, qp.rq.una); }  // retransmits everything from the oldest packet on
   void repeatRefused(Qp& qp);                     // the RNR wait is over
   // Retransmits from the oldest packet on, with payload in the ring until everything now in flight is acknowledged.
   void carryInRing(Qp& qp, bool lasting);
-  // Whether an idle connection probes its peer. On the local link the OS reports a peer's end, and nothing is lost.
+  // Returns whether an idle connection probes its peer. On the local link it need not, since the OS reports a peer's
+  // end and nothing is lost.
   static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up(); }
 
  private:
-  // A round of request(). A state is the kind of work that is next; its function handles it and returns the next state.
-  // The last three end the round.
+  // The states of a round of request(). A state is the kind of work that is next. Its function handles the work and
+  // returns the next state. The last three states end the round.
   enum class State : uint8_t {
     kKeepAlive,
     kUnread,   // a WQE that has not been parsed
@@ -45,7 +48,7 @@ class Requester : public Role {
     kPacket,   // a packet of a request
     kIdle,     // nothing that may be sent; whatever it waits for schedules the queue pair
     kMore,     // more to be sent in the next step
-    kFailed,   // nothing: a request has failed, and the queue pair or its send queue with it
+    kFailed,   // nothing, because a request has failed and with it the queue pair or its send queue
   };
   struct Round {
     uint32_t& budget;   // packets

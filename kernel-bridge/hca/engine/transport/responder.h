@@ -1,5 +1,5 @@
 // The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). responder.cc executes new requests,
-// duplicate_requests.cc answers duplicates. The responses, below, are in responses.cc.
+// and duplicate_requests.cc answers duplicates. The responses, declared below, are in responses.cc.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -18,8 +18,8 @@ class Responder : public Role {
   // Stores the payload at a message offset of the receive. Returns 0, a WV_WC_STATUS, or Context::kUnpulled.
   uint32_t scatterToReceive(Qp& qp, uint32_t offset, const Packet& p);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
-  // Refuses a request that cannot be executed. It sends a NAK, after which the queue pair fails. On an unreliable one
-  // only the message is lost.
+  // Refuses a request that cannot be executed. It sends a NAK, after which the queue pair fails. On an unreliable queue
+  // pair only the message is lost.
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
 
   // ── duplicate_requests.cc
@@ -47,14 +47,14 @@ class Responses : public Role {
  public:
   using Role::Role;
 
-  // Sends responses, at most `budget` packets. True: there are more.
+  // Sends responses in at most `budget` packets. Returns whether there are more.
   bool respond(Qp& qp, uint32_t& budget);
   // Schedules an ACK. `awaited`: the peer waits for it.
   void scheduleAck(Qp& qp, bool awaited);
   void acknowledge(Qp& qp);
   // Called before a queue pair ends, so that the peer neither retransmits accepted packets nor counts them as lost.
   void acknowledgeLast(Qp& qp);
-  // The ACK carried by another packet on the local link, as stored in LocalEntry; 0: none.
+  // Returns the ACK carried by another packet on the local link, as stored in LocalEntry, or 0 if there is none.
   uint32_t carriedAck(Qp& qp);
   void sendCongestionNotification(Qp& qp);
 

@@ -1,5 +1,5 @@
-// Messages that find no receive (RNR, IBA 1 §9.7.5.2.8): the wait requested from their sender, how this side learns of
-// a receive posted later, and how the sender is notified before its wait is over.
+// Handles messages that find no receive (RNR, IBA 1 §9.7.5.2.8). It requests a wait from their sender, detects a
+// receive that is posted later, and notifies the sender before its wait is over.
 //
 // Posting a receive needs no call, except while the ring's header requests a doorbell (kQpReceiveBell,
 // kSrqReceiveBell). A waiting message sets that request. A second RNR NAK for the same PSN, with the shortest timer,
@@ -15,7 +15,7 @@ class Rnr : public Role {
   using Role::Role;
 
   bool hasReceive(Qp& qp);
-  bool awaitReceive(Qp& qp);            // true: there is one after all
+  bool awaitReceive(Qp& qp);            // true: a receive is available after all
   void endWait(Qp& qp);                 // the message has its receive
   void endAwaiting(Qp& qp);             // no doorbell is needed any more
   void leave(Qp& qp);                   // the queue pair ends

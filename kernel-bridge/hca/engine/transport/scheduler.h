@@ -1,8 +1,9 @@
-// Which queue pair runs next, and when: the run queue, the queue pairs that wait for room in a pair's ring, deferred
-// ACKs, and timers.
+// Decides which queue pair runs next, and when. It has the run queue, the queue pairs that wait for room in a pair's
+// ring, deferred ACKs, and timers.
 //
-// Work is done in rounds. A queue pair with something to send is in the run queue; a step gives each a share of packets
-// and re-queues it if it has more, so that no queue pair, and no peer's large READ, holds the lock or starves others.
+// Work is done in rounds. A queue pair with something to send is in the run queue. A step gives each queue pair a share
+// of packets and re-queues it if it has more. So no queue pair, and no peer's large READ, holds the lock for long or
+// starves others.
 #pragma once
 #include "objects/context.h"
 
@@ -18,8 +19,8 @@ class Scheduler {
   void schedule(Qp& qp) { running.push(qp); }
   bool idle() const { return running.empty(); }
 
-  // ── Deferred ACKs. While `deferring`, ACKs wait for the next step, so that a response of the program can carry them;
-  // `exceptAwaited`: except those that the peer waits for.
+  // ── Deferred ACKs. While `deferring`, ACKs wait for the next step, so that a reply of the program can carry them.
+  // `exceptAwaited`: those that the peer waits for are not deferred.
   bool deferring = false, exceptAwaited = false;
   void deferAck(Qp& qp) { deferred.push(qp); }
   void cancelDeferred(Qp& qp) { deferred.remove(qp); }
@@ -46,7 +47,7 @@ class Scheduler {
   void wakeNow() {
     if (wake) wake(wakeArgument);
   }
-  // When the next step is due, which the thread knows from now on; UINT64_MAX: never.
+  // Returns when the next step is due, or UINT64_MAX if never. The thread knows this time from now on.
   uint64_t announceDeadline() { return announced_ = running.empty() && deferred.empty() ? c_.timers.earliest() : 0; }
 
   QpLine<&Qp::nextScheduled, kScheduled> running;

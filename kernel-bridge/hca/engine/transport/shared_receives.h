@@ -1,4 +1,4 @@
-// Receives of shared receive queues (IBA 1 §10.2.9; networkdirect §6.12): queue pairs take them as messages arrive.
+// Receives of shared receive queues, which queue pairs take as messages arrive (IBA 1 §10.2.9; networkdirect §6.12).
 #pragma once
 #include "transport/scheduler.h"
 

@@ -23,7 +23,7 @@
 #include "transport/responder.h"
 #include "transport/shared_receives.h"
 #include "transport/ud.h"
-// The flag, and leaving out the sources in extensions/, is all that is needed to build the standard alone
+// To build the standard alone, it is enough to set this flag and to leave out the sources in extensions/
 // (docs/internals/wire.md).
 #ifdef ND_WITHOUT_EXTENSIONS
 #include "transport/extensions/none.h"
@@ -40,19 +40,19 @@ struct Transport final : public PacketSink {
   Transport(Link& link, const Clock& clock, const EngineOptions& options);
   ~Transport() override;
 
-  // ── Steps. True: something moved.
+  // ── Steps. They return whether there was progress.
   bool step(uint64_t time, Stepper stepper);
-  // A step that checks only the local link, for a thread that polls. `waits`: if nothing has arrived, it polls on for a
-  // moment.
+  // Takes a step that checks only the local link, for a thread that polls. `waits`: continues to poll for a moment if
+  // nothing has arrived.
   bool stepLocal(bool waits);
-  // Whether a step would do nothing else.
+  // Returns whether a step would do nothing else.
   bool quiet(uint64_t time) const {
     return scheduler.idle() && scheduler.deferred.empty() && context.timers.earliest() > time &&
            context.link.quiet(time);
   }
-  // Whether work is left that no packet or timer triggers.
+  // Returns whether work is left that no packet or timer will trigger.
   bool hasWork() const { return !scheduler.idle() || context.link.selfPending(); }
-  // One round of a queue pair. True: there is more.
+  // Runs one round of a queue pair. Returns whether there is more to do.
   bool run(Qp& qp, uint32_t share);
 
   // ── PacketSink

@@ -1,4 +1,4 @@
-// Unreliable datagrams (IBA 1 §9.8.3; roce-wire §4): sending, receiving, multicast groups.
+// Unreliable datagrams (IBA 1 §9.8.3; roce-wire §4): sending, receiving, and multicast groups.
 #pragma once
 #include <map>
 #include <vector>

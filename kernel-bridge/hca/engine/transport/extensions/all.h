@@ -1,4 +1,4 @@
-// The roles that support long distances between two instances of this package.
+// Includes the roles that support long distances between two instances of this package.
 #pragma once
 #include "transport/extensions/lost_responses.h"
 #include "transport/extensions/fragments.h"

@@ -1,16 +1,17 @@
 // Recovery of lost responses to READs and ATOMICs, between two peers that have agreed on it
-// (extensions::kLostResponses, which needs kRecovery): the requester keeps responses that follow a gap and re-requests
-// exactly the missing ones; the responder continues with what it has to send. Towards all other peers the requester
-// goes back, and no packet of this extension is sent.
+// (extensions::kLostResponses, which needs kRecovery). The requester keeps responses that follow a gap and re-requests
+// exactly the missing ones. The responder continues with what it has to send. Towards all other peers the requester
+// goes back to the first missing response, and no packet of this extension is sent.
 //
 // A selective re-request is a request with the PSN of the first missing response and, for a READ, the address and
-// length of a part. It has the solicited-event bit set, which a READ or ATOMIC never has, and its response has AckReq
-// set, which standard responses never have: so the requester can identify responses to re-requests. Repeated responses
-// are sent before others, and in the order of the re-requests. Responses not sent yet for the first time are not
+// length of a part. Its solicited-event bit is set, which no other READ or ATOMIC sets. Its response has AckReq set,
+// which standard responses never have, so the requester can identify responses to re-requests. Repeated responses are
+// sent before others, in the order of the re-requests. A response that has not yet been sent for the first time is not
 // repeated.
 //
-// So there are two orders, and in each a response is lost when three later ones have arrived: that of the PSNs, for
-// first transmissions, and that of the re-requests. An ACK follows all responses.
+// Responses thus arrive in two orders: first transmissions in the order of their PSNs, and repeated ones in the order
+// of the re-requests. In each order, a response counts as lost when three later ones have arrived. An ACK follows all
+// responses.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -35,14 +36,14 @@ class LostResponses : public Role {
   void onExecuted(Qp& qp, uint32_t end);  // an ACK or NAK shows that everything before `end` has been executed and
                                           // answered
   void deliver(Qp& qp);                   // the gap may be closed: processes the responses that follow
-  // Whether the request to be sent, for this many PSNs, is one that the peer may have answered.
+  // Returns whether the peer may already have answered the request to be sent, which has this many PSNs.
   bool isReRequest(Qp& qp, uint32_t span);
-  // Re-requests lost responses, within the budget. False: there are more.
+  // Re-requests lost responses, within the budget. Returns false if there are more.
   bool reRequest(Qp& qp, uint32_t& budget);
-  // Re-requests the oldest missing response. False: it does not belong to a READ or ATOMIC.
+  // Re-requests the oldest missing response. Returns false if it does not belong to a READ or ATOMIC.
   bool probe(Qp& qp);
-  // Everything is retransmitted from a PSN on. Kept responses stay. Returns the number of earlier requests that wait
-  // for responses.
+  // Called when everything from a PSN on is retransmitted. Kept responses stay. Returns the number of earlier requests
+  // that wait for responses.
   uint32_t startOver(Qp& qp, uint32_t from);
 
   // ── Responder

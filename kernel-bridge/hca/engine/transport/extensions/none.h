@@ -1,4 +1,4 @@
-// Stubs for the roles of this folder, used when it is compiled out (ND_WITHOUT_EXTENSIONS): every connection then
+// Stubs for the roles of this folder, used when they are compiled out (ND_WITHOUT_EXTENSIONS). Every connection then
 // follows the standard alone.
 #pragma once
 #include "transport/scheduler.h"
