@@ -8,7 +8,7 @@ namespace nd {
 
 class Alarm {
  public:
-  // False: no descriptor is available.
+  // Returns false if no descriptor is available.
   bool open();
   Descriptor fd() const { return fd_.get(); }
   // Sets the alarm to a time of monotonicNs(). Any thread.

@@ -1,6 +1,6 @@
-// The engine's lock. A polling thread takes and releases it some million times a second, so taking it costs one locked
-// instruction, and releasing it none: a plain store, and a check for sleepers. A sleeper ensures that one of the two
-// sees the other by requesting a barrier in all threads from the OS.
+// The engine's lock. A polling thread takes and releases it about a million times a second. Taking it therefore costs
+// only one locked instruction. Releasing it costs none, only a plain store and a check for sleepers. A sleeper requests
+// a barrier in all threads from the OS, so that one of the two sees the other.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,8 +21,8 @@ class EngineLock {
     if (!barriers_.load(std::memory_order_acquire)) fence();
     if (sleepers_.load(std::memory_order_relaxed) != 0) wakeSleeper();
   }
-  // Until this is called, the releaser uses a fence. `barrier` orders every earlier access by any thread of the process
-  // before every later one by the caller. Called once.
+  // Until this is called, releasing the lock uses a fence. `barrier` orders every earlier access by any thread of the
+  // process before every later one by the caller. Must be called only once.
   void setBarrier(void (*barrier)());
 
  private:

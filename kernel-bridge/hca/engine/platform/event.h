@@ -4,13 +4,13 @@
 
 namespace nd {
 
-// Invalid: no descriptor is available.
+// Returns an invalid descriptor if none is available.
 UniqueFd makeEvent();
 void raiseEvent(Descriptor event);
 void clearEvent(Descriptor event);
 
-// Whether a descriptor from another process is such an event and never blocks. Anything else would be written to with
-// this process's rights. True where the OS cannot report it.
+// Returns whether a descriptor from another process is such an event and never blocks. Without this check, this process
+// would write with its own rights to whatever it was given. Returns true where the OS cannot report it.
 bool isEvent(Descriptor fd);
 
 }  // namespace nd

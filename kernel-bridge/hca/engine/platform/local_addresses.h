@@ -7,8 +7,8 @@ namespace nd {
 
 class LocalAddresses {
  public:
-  // Loopback addresses, and those of the interfaces. An unknown address causes them to be listed again, at most once a
-  // second, so a new address may be recognized with that much delay.
+  // Loopback addresses, and those of the interfaces. An unknown address causes the addresses to be listed again, but at
+  // most once a second. A new address may therefore be recognized with that much delay.
   bool contains(const Gid& address, const Clock& clock);
 
  private:

@@ -1,10 +1,11 @@
 // The names that processes of one user and one dialect (kDialect) use to find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
-// Abstract names have no permissions, so another user may hold one of our names. A claimant then listens at
+// Abstract names have no permissions, so another user may hold one of these names. A claimant then listens on
 // "<name>~<random>" instead. Others find that in the list of sockets that the OS reports with their owners. A claimant
-// binds first and reads the list afterwards, so that of two claims of one name, in any form, at least one sees the
-// other and gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
+// binds first and reads the list afterwards. Of two claims of one name, in any form, at least one therefore sees the
+// other and gives way. So a name has at most one owner among the user's processes, whatever others bind or release
+// meanwhile.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -16,28 +17,29 @@
 
 namespace nd {
 
-// Starts the suffix of a name whose usual form another user holds.
+// Begins the suffix of a name whose usual form another user holds.
 constexpr char kBesides = '~';
 
-// The OS name for a claim, if no other user holds it.
+// Returns the OS name for a claim, if no other user holds it.
 std::string ownName(const std::string& what);
-// The prefix of this user's names in all dialects, followed by `what`.
+// Returns the prefix of this user's names in all dialects, followed by `what`.
 std::string userName(const std::string& what);
 
 class LocalNames {
  public:
-  // Listens there. Returns 0, EADDRINUSE if another process of this user has the name or is claiming it, or another
-  // errno. `others`: all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
+  // Claims the name and listens on it. Returns 0, EADDRINUSE if another process of this user has the name or is
+  // claiming it, or another errno. `others`: all other names of this user's processes under the prefix `listed` of
+  // `what`, as seen afterwards.
   int claim(const std::string& what, const std::string& listed, UniqueFd* listener, std::vector<std::string>* others);
   int claim(const std::string& what, UniqueFd* listener) {
     std::vector<std::string> others;
     return claim(what, what, listener, &others);
   }
-  // The same without reading the list, for a name that only this process can claim.
+  // Does the same without reading the list, for a name that only this process can claim.
   int listenAt(const std::string& what, UniqueFd* listener);
 
-  // Connects to the process of this user that has the name. Returns 0, or an errno. ECONNREFUSED or EACCES:
-  // none has it (EACCES: but another user does). EAGAIN: it has too many unaccepted connections.
+  // Connects to the process of this user that has the name. Returns 0 or an errno: ECONNREFUSED if no process has it,
+  // EACCES if only another user has it, EAGAIN if the process has too many unaccepted connections.
   enum class Lookup {
     kNow,
     kUsual,   // the usual name now; variants from the recent list
@@ -45,13 +47,14 @@ class LocalNames {
   };
   int connect(const std::string& what, UniqueFd* connection, ProcessId* process, Lookup lookup = Lookup::kNow);
 
-  // The names of this user's processes, without `prefix`. Empty optional: no descriptor or memory for the query.
+  // Returns the names of this user's processes, without `prefix`, or an empty optional if descriptors or memory are
+  // exhausted.
   std::optional<std::vector<std::string>> list(const std::string& prefix);
-  // A new process has appeared: absent names may exist now.
+  // Called when a new process has appeared, since absent names may exist now.
   void forget();
 
  private:
-  // How long a list counts as recent: long enough that reading lists uses at most a tenth of the time.
+  // How long a list counts as recent. This is long enough that reading lists uses at most a tenth of the time.
   static constexpr uint64_t kReadShare = 10, kShortestNs = 1'000'000, kLongestNs = 20'000'000;
   using Listed = std::vector<LocalListener>;
   int claimBesides(const std::string& what, UniqueFd* listener, std::string* bound);

@@ -30,25 +30,26 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Creates zeroed pages that another process can map by the descriptor; their number cannot change. False: out of
-  // resources.
+  // Creates zeroed pages that another process can map by the descriptor. Their number cannot change. Returns false
+  // without resources.
   bool create(uint64_t bytes, UniqueFd* fd);
   // Creates zeroed pages private to this process.
   bool createPrivate(uint64_t bytes);
-  // Maps pages that another process has created, for reading and writing. False: the size differs, or could change.
+  // Maps pages that another process has created, for reading and writing. Returns false if the size differs or could
+  // change.
   bool open(Descriptor fd, uint64_t bytes);
-  // Creates pages that this process writes and others can only read. Pages cost no memory until they are used. False:
-  // the OS cannot guarantee that.
+  // Creates pages that this process writes and others can only read. Pages cost no memory until they are used. Returns
+  // false if the OS cannot guarantee this.
   bool createPublished(uint64_t bytes, UniqueFd* fd);
-  // Maps such pages of another process. False: as for open().
+  // Maps such pages of another process. Returns false in the same cases as open().
   bool openPublished(Descriptor fd, uint64_t bytes);
-  // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become
-  // missing.
+  // Maps pages that another process has allocated (pages.h), for reading. Also returns false if pages are missing or
+  // may become so.
   bool openForReading(Descriptor fd, uint64_t bytes);
-  // The same for pages that any holder of the descriptor may also write. `writable`: maps them for writing.
+  // Does the same for pages that any holder of the descriptor may also write. `writable`: maps them for writing.
   bool openShared(Descriptor fd, uint64_t bytes, bool writable);
-  // The same for a part, rounded out to whole pages, private to this process: it shows the file, and a page written by
-  // this process becomes its own. Costs no memory until then.
+  // Does the same for a part, rounded out to whole pages, as a private mapping. It shows the file, and a page becomes
+  // private when this process writes it. Until then it costs no memory.
   bool openView(const FilePart& part);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);
@@ -61,7 +62,7 @@ class Mapping {
  private:
   static void unmapPages(void* memory, uint64_t bytes);
   bool openWhole(Descriptor fd, uint64_t bytes, bool writable);
-  // Null: failed.
+  // Returns null on failure.
   bool take(void* memory, uint64_t bytes) {
     if (memory == nullptr) return false;
     unmap();

@@ -9,14 +9,14 @@ enum class NetworkPart : uint8_t {
   kRoutes,      // routes, and the rules that choose among routing tables
 };
 
-// Reports that something has changed, but not what: callers query the state again.
+// Reports that something has changed, but not what, so callers query the state again.
 class NetworkEvents {
  public:
-  // False: not permitted, or out of resources.
+  // Returns false if it is not permitted, or without resources.
   bool open(NetworkPart part);
   // Readable when there are messages.
   Descriptor fd() const { return fd_.get(); }
-  // Reads the messages. True: something has changed, or messages were dropped.
+  // Reads the messages. Returns whether something has changed or messages were dropped.
   bool take();
 
  private:

@@ -18,16 +18,16 @@ struct NetworkInterface {
   uint32_t index = 0;
   uint32_t mtu = 0;          // bytes of an IP packet
   bool up = false;           // enabled (IFF_UP)
-  bool running = false;      // and, for kinds of interface that have one, with a carrier (IFF_RUNNING)
+  bool running = false;      // and has a carrier, if its kind can have one (IFF_RUNNING)
   std::vector<uint8_t> mac;  // of any length, 0 for none
   std::vector<InterfaceAddress> addresses;
 };
 
-// All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears
-// meanwhile is omitted.
+// Lists all interfaces by index, with or without address and carrier. Returns 0 or an errno. An interface that
+// disappears meanwhile is omitted.
 int listInterfaces(std::vector<NetworkInterface>* out);
 bool hasInterface(uint32_t index);
-// A text that differs between hosts and network namespaces, and survives a restart where possible.
+// Returns a text that differs between hosts and between network namespaces, and survives a restart where possible.
 std::string hostIdentity();
 
 }  // namespace nd

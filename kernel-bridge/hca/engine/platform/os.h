@@ -8,41 +8,44 @@
 
 namespace nd {
 
-// Nanoseconds since an arbitrary time; monotonic.
+// Returns monotonic nanoseconds since an arbitrary time.
 uint64_t monotonicNs();
-// Nanoseconds since 1970.
+// Returns nanoseconds since 1970.
 uint64_t wallClockNs();
 
-// Unpredictable random bytes. Ends the process if none are available: predictable keys are worse than no HCA.
+// Fills a buffer with unpredictable random bytes. Ends the process if none are available, since predictable keys are
+// worse than no HCA.
 void fillRandom(void* buffer, size_t bytes);
 
 // A process of this host.
 using ProcessId = int64_t;
 ProcessId ownProcessId();
-// Whether that process has ended and no longer writes to any memory. An id that has been reused counts as alive.
+// Returns whether the process has ended and no longer writes to any memory. If its id has been reused, it counts as
+// alive.
 bool hasEnded(ProcessId process);
 
 // Lets another ready thread run.
 void yieldThread();
 
-// Every earlier access by the calling thread is seen by all threads of this process, and vice versa. Null: the OS has
-// no such barrier. The first call takes some 20 ms.
+// Returns a barrier: every earlier access by the calling thread is seen by all threads of this process, and vice versa.
+// Returns null if the OS has no such barrier. The first call takes about 20 ms.
 using Barrier = void (*)();
 Barrier barrierOfAllThreads();
 
 // Keeps this library loaded until the process ends, even if all its users release it.
 void keepLibraryLoaded();
-// Calls `end` on an orderly process exit, while its threads still run. False: the OS offers libraries no such hook; the
-// caller has to end it.
+// Calls `end` on an orderly process exit, while its threads still run. Returns false if the OS offers libraries no such
+// hook, so that the caller has to do this.
 bool atEndOfProcess(void (*end)());
-// The address of the function that the program or a library it has loaded exports by that name; null: none.
+// Returns the address of the function that the program, or a library that it has loaded, exports by that name, or null.
 void* findSymbol(const char* name);
 
-// Creates a file for this user alone. Returns 0 or an errno: EEXIST if anything has the name, even a dangling link.
+// Creates a file that only this user may access. Returns 0 or an errno: EEXIST if anything has the name, even a
+// dangling link.
 int createFile(const std::string& path, UniqueFd* file);
 int writeFile(Descriptor file, const void* bytes, size_t length);
 
-// Null: out of memory. `alignment`: a power of two. Free with freeAligned().
+// Returns null if memory is exhausted. `alignment` must be a power of two. Free the memory with freeAligned().
 void* allocateAligned(size_t alignment, size_t bytes);
 void freeAligned(void* memory);
 

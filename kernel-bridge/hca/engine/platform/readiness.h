@@ -23,11 +23,11 @@ class Readiness {
   bool valid() const { return fd_.valid(); }
   // Readable when a member is ready.
   Descriptor fd() const { return fd_.get(); }
-  // `kinds`: the events to report. A descriptor leaves the set when it is closed. False: out of resources.
+  // `kinds`: the events to report. A descriptor leaves the set when it is closed. Returns false without resources.
   bool add(Descriptor descriptor, uint32_t kinds, uint64_t tag);
   void change(Descriptor descriptor, uint32_t kinds, uint64_t tag);
-  // Call before closing a descriptor that another process also holds: the underlying object would stay in the set until
-  // that process closes it.
+  // Must be called before closing a descriptor that another process also holds. Otherwise the underlying object would
+  // stay in the set until that process closes it.
   void remove(Descriptor descriptor);
   // Returns the number of current events, at most kMostEvents.
   static constexpr uint32_t kMostEvents = 32;
@@ -38,8 +38,8 @@ class Readiness {
 };
 
 // Sleeps until one of a few descriptors is readable, or for this many nanoseconds (UINT64_MAX: without limit). May
-// return earlier. Bit i: that descriptor is readable, or no longer valid. `error`: 0, or an errno if waiting can never
-// succeed again.
+// return earlier. Bit i of the result is set if descriptor i is readable or no longer valid. `error`: 0, or an errno if
+// waiting can never succeed again.
 uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds, int* error = nullptr);
 
 }  // namespace nd

@@ -1,4 +1,4 @@
-// The routes of the OS: the source address and interface of a RoCEv2 packet to a destination.
+// The routes of the OS, which determine the source address and interface of a RoCEv2 packet to a destination.
 #pragma once
 #include "base/types.h"
 
@@ -16,9 +16,10 @@ struct Route {
   uint32_t mtu = 0;  // bytes of an IP packet, if the route has its own MTU; 0: the interface's
 };
 
-// Queries the OS, including static, policy and default routes and source address selection. kNetworkUnreachable: no
-// route from that source to the destination, or a broadcast address. kInvalidParameter: addresses of two families.
-// kInsufficientResources: no socket for the query.
+// Queries the OS, including static, policy and default routes and source address selection. Fails with
+// kNetworkUnreachable if there is no route from that source to the destination or it is a broadcast address, with
+// kInvalidParameter for addresses of different families, and with kInsufficientResources if no socket is available for
+// the query.
 Status findRoute(const RouteQuery& query, Route* out);
 
 }  // namespace nd

@@ -38,7 +38,7 @@ class UniqueFd {
   Descriptor fd_ = kNoDescriptor;
 };
 
-// A duplicate. Not valid: out of descriptors.
+// Returns a duplicate, which is not valid if descriptors are exhausted.
 UniqueFd duplicateDescriptor(Descriptor descriptor);
 
 }  // namespace nd

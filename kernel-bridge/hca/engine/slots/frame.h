@@ -1,5 +1,5 @@
 // Frames that processes of one host exchange over the sockets of their slots and ports: a short header and a body.
-// Numbers are in host byte order; both ends are on the same host.
+// Numbers are in host byte order, since both ends are on the same host.
 #pragma once
 #include "schema/numbers.h"
 #include "base/ip.h"
@@ -11,7 +11,7 @@ namespace nd {
 static_assert(kDialect <= 0xff, "frames, vendor ids and hellos have a byte for it");
 
 enum class FrameKind : uint8_t {
-  kPacket = 1,      // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
+  kPacket = 1,      // body: a RoCE packet from BTH to pad, for a QP of the receiver
   kMad = 2,         // the same for QP1: for a kernel of the receiver, which does not forward it
   kProbeReply = 3,  // body: ProbeReply (steering.h)
   kGoodbye = 4,     // no body; the last frame of a process that ends in order, on its accepted connections
@@ -22,8 +22,8 @@ enum class FrameKind : uint8_t {
   // allocate() memory for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
   kMemoryReply = 9,
-  kMemoryGone = 10,  // it was freed: unmap it
-  kStray = 11,       // as kPacket, but it came from the wire on a socket that was not the receiver's
+  kMemoryGone = 10,  // it was freed and must be unmapped
+  kStray = 11,       // as kPacket, but received from the wire on another process's socket
   // On a connection to a block's name (rdma_port_blocks.h); body: PortRequest, PortReply.
   kPortRequest = 12,
   kPortReply = 13,
@@ -37,7 +37,7 @@ enum class FrameKind : uint8_t {
   // group `destination` on the interface `scopeId`. Closing the connection leaves all groups.
   kGroupJoined = 18,
   kGroupLeft = 19,
-  // To all other processes: a process of another dialect has joined UDP 4791 (udp_port_claim.h). No body.
+  // Sent to all other processes when a process of another dialect has joined UDP 4791 (udp_port_claim.h). No body.
   kPortLost = 20,
 };
 
@@ -61,7 +61,7 @@ struct Frame {
     std::memcpy(out + 40, &meta.flowLabel, 4);
     std::memcpy(out + 44, &meta.sender, 4);
   }
-  // False: not a frame of this dialect.
+  // Returns false if it is not a frame of this dialect.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kDialect) return false;
     if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPortLost))
@@ -80,7 +80,7 @@ struct Frame {
   }
 };
 
-// As sendLocal().
+// Returns the same as sendLocal().
 inline int sendFrame(Descriptor connection, const Frame& frame, const Descriptor* passed = nullptr,
                      uint32_t passedCount = 0) {
   uint8_t header[Frame::kHeaderBytes];

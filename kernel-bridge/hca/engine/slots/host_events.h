@@ -1,4 +1,4 @@
-// Names of descriptors in the host's set (Readiness): their kind, and which one.
+// Names of descriptors in the host's set (Readiness). A name consists of the kind of descriptor and its number.
 #pragma once
 #include <cstdint>
 

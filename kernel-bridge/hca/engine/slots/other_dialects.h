@@ -1,5 +1,5 @@
-// Processes of this user on this host that run another dialect (kDialect). They own slots and ports under names of
-// their own, so they are never contacted. These lookups serve messages, and the UDP port that all share.
+// Processes of this user on this host that run another dialect (kDialect). They own slots and ports under different
+// names, so they are never contacted. These lookups are for messages, and for the UDP port that all of them share.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,11 +15,12 @@ struct OtherDialect {
   ProcessId process = 0;  // 0: not visible to this process
 };
 
-// Whether there is one.
+// Returns whether there is such a process.
 bool otherDialectsRun();
-// Each of their HCAs, by its slot.
+// Returns each of their HCAs, by its slot.
 std::vector<OtherDialect> otherDialects();
-// The process that listens at this RDMA port, by a claim of the address or of all addresses. False: none does.
+// Finds the process that listens on this RDMA port, by a claim of the address or of all addresses. Returns false if
+// none does.
 bool otherDialectAt(uint32_t service, uint16_t port, const Gid& address, OtherDialect* found);
 
 }  // namespace nd

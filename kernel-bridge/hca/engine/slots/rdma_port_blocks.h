@@ -1,6 +1,6 @@
-// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. A port handed out
-// of a block has no name of its own until a program listens on it. A process that needs such a port by number requests
-// it from the owner of the block, which never hands out a port that it has lent.
+// Free RDMA ports are claimed in blocks of 64. A block has one name (local_names.h), "ports/<service hex>/<first>". A
+// port handed out of a block has no name of its own until a program listens on it. A process that needs such a port by
+// number requests it from the owner of the block. The owner never hands out a port that it has lent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -30,8 +30,9 @@ struct PortReply {
   uint32_t port = 0;
 };
 
-// Requests a port from the owner of the block and waits for the reply; kTaken if none arrives in time. `deadline` in
-// milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the request.
+// Requests a port from the owner of the block and waits for the reply. Returns kTaken if none arrives in time.
+// `deadline` in milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the
+// request.
 PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* address, int64_t deadline,
                       int* refused);
 int64_t monotonicMs();
@@ -44,14 +45,14 @@ class RdmaPortBlocks {
 
   static bool covers(uint16_t port) { return port >= kFirstPort; }
   static uint16_t firstOf(uint16_t port) { return static_cast<uint16_t>(port - port % kPorts); }
-  // Blocks in random order: the nth from `start`.
+  // The blocks are visited from a random start: nth() returns the nth block from `start`.
   uint32_t randomStart() { return random_() % kBlocks; }
   static uint16_t nth(uint32_t start, uint32_t n) {
     return static_cast<uint16_t>(kFirstPort + (start + n) % kBlocks * kPorts);
   }
 
-  // A free port, from another block if necessary; that block's listener then belongs to the claim `id`.
-  // kTooManyAddresses: other processes have all blocks.
+  // Returns a free port, if necessary from another block, whose listener then belongs to the claim `id`. Fails with
+  // kTooManyAddresses if other processes have all blocks.
   Status take(uint32_t service, uint32_t id, uint16_t* port);
   // Marks the port as used, or afterwards as free. Ports outside these blocks are ignored.
   void use(uint32_t service, uint16_t port);
@@ -59,7 +60,7 @@ class RdmaPortBlocks {
   bool has(uint32_t service, uint16_t port) const { return blocks_.count(keyOf(service, firstOf(port))) != 0; }
   // Lends a port to another process; this process never hands it out again.
   void lend(uint32_t service, uint16_t port);
-  // The same for any free port of a block; 0: none.
+  // Lends any free port of a block, or returns 0 if there is none.
   uint16_t lendAny(uint32_t service, uint16_t first);
   Descriptor listenerOf(uint32_t id) const;  // kNoDescriptor: not the listener of a block
   void clear() { blocks_.clear(); }
@@ -83,7 +84,7 @@ class RdmaPortBlocks {
   Readiness& readiness_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;
-  uint16_t lastTaken_ = 0;  // a port of the last used block, of any service
+  uint16_t lastTaken_ = 0;  // a port of the last block used, of any service
 };
 
 }  // namespace nd

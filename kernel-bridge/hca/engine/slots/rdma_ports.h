@@ -1,5 +1,5 @@
-// RDMA ports: which process of this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and
-// which ports connections use (rdma_port_blocks.h).
+// Manages RDMA ports: which process of this host listens on a service id (by the name "port/<service>/<port>/<gid>",
+// local_names.h), and which ports connections use (rdma_port_blocks.h).
 #pragma once
 #include <map>
 #include <mutex>
@@ -16,12 +16,12 @@
 
 namespace nd {
 
-// The name of a claim in local_names.h. Null: all addresses.
+// Returns the name of a claim in local_names.h. A null address stands for all addresses.
 std::string portName(uint32_t service, uint16_t port, const Gid* address);
 
 class RdmaPorts {
  public:
-  // Total time that other processes may take to reply.
+  // The total time that other processes may take to reply.
   static constexpr int64_t kReplyMs = 1000;
 
   RdmaPorts(LocalNames& names, Readiness& readiness)
@@ -35,23 +35,23 @@ class RdmaPorts {
   std::vector<uint32_t> releaseKernel(KernelId kernel);  // returns the claims
   void releaseAll();
 
-  // The kernel of this process that listens there; a claim of the address takes precedence over one of all addresses.
-  // 0: none.
+  // Returns the kernel of this process that listens there, or 0 if none does. A claim of the address takes precedence
+  // over one of all addresses.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
   // Forwards a frame to another process's claim. The connection to the owner is kept until the owner closes it with the
   // claim. The engine's lock is held.
   enum class HandOver {
     kDone,
     kNoOwner,  // no owner, or it does not accept the frame
-    kUnsure,   // too many lookups have failed; a moment ago the port had no owner
+    kUnsure,   // the port had no owner a moment ago, and too many lookups have failed
     kLacking,  // no descriptor is left for the lookup
   };
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
   // Accepts connections of processes that forward to this claim, or query the owner of this block.
-  bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
+  bool acceptOn(uint32_t claim, Inbound& inbound);  // see Inbound::acceptFrom
   // Whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
-  // Another process requests one of this process's ports; the reply is sent on that connection.
+  // Handles another process's request for one of this process's ports. The reply is sent on that connection.
   void onRequest(const Frame& frame, Descriptor connection);
 
  private:
@@ -81,7 +81,7 @@ class RdmaPorts {
     uint64_t used = 0;
   };
   static constexpr size_t kMaxOwners = 8;
-  // Limits lookups, because each costs some system calls: a burst of this many, then one per interval.
+  // Limits lookups, because each costs some system calls. After a burst of this many, one is allowed per interval.
   class LookupRate {
    public:
     bool take(uint64_t now);
@@ -95,7 +95,7 @@ class RdmaPorts {
 
   LocalNames& names_;
   Readiness& readiness_;
-  std::mutex mutex_;  // innermost: only system calls that do not wait are executed while it is held
+  std::mutex mutex_;  // the innermost lock; only system calls that do not wait are made while it is held
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port

@@ -1,8 +1,8 @@
 // The processes of this host that use RDMA: each owns a slot and forwards packets to the others.
 //
 // A process sends on connections that it has opened and receives on those that it has accepted, so two processes have
-// one for each direction. The sender's connection also shows the end of the other process. An orderly end is announced
-// on it by a Goodbye frame, the only frame in that direction.
+// one connection for each direction. The sender's connection also shows the end of the other process. An orderly end is
+// announced on it by a Goodbye frame, the only frame in that direction.
 #pragma once
 #include <array>
 #include <deque>
@@ -20,7 +20,7 @@
 
 namespace nd {
 
-// The name of a slot in local_names.h: this prefix and its number.
+// The prefix of a slot's name in local_names.h; its number follows.
 constexpr char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot);
 
@@ -38,22 +38,22 @@ class Inbound {
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
-  // Accepts waiting connections, within limits. `claim`: the owner, if it is a port's listener. False: connections keep
-  // waiting, because no descriptor is available.
+  // Accepts waiting connections, within limits. `claim`: the owner, if it is a port's listener. Returns false if
+  // connections keep waiting because no descriptor is available.
   bool acceptFrom(Descriptor listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that has ended.
   void closeClaim(uint32_t claim);
-  // Reads at most `budget` frames from one connection. Returns their number; drops a connection that has ended.
+  // Reads at most `budget` frames from one connection and returns their number. Drops a connection that has ended.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
   bool has(uint32_t id) const { return connections_.count(id) != 0; }
-  // Before an orderly end: accepts all waiting connections, and announces the end to all.
+  // Called before an orderly end: accepts all waiting connections, and announces the end on all connections.
   void acceptAll(Descriptor listener);
   void sayGoodbye();
   void closeAll() { connections_.clear(); }
   size_t size() const { return connections_.size(); }
 
  private:
-  // At most one for each other process, and one for each of its RdmaPorts::kMaxOwners.
+  // There is at most one for each other process, and one for each of its RdmaPorts::kMaxOwners.
   static constexpr size_t kMaxConnections = 4096;
   static constexpr uint32_t kAcceptsPerEvent = 16;
   struct Connection {
@@ -78,40 +78,41 @@ class Slots {
   Slots(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
 
-  // Claims the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all
-  // slots.
+  // Claims the lowest free slot. Returns 0, EADDRINUSE if processes of this user have all slots, EMFILE, or another
+  // error.
   int claim();
   // From now on no process can connect; the slot stays taken.
   void refuse() { refuseLocal(listener_.get()); }
   void release();
-  // The slot claimed last; kMax before.
+  // Returns the slot claimed last, or kMax if none has been.
   uint32_t slot() const { return slot_; }
   Descriptor listener() const { return listener_.get(); }
-  // Slots currently owned by processes of this user, ascending.
+  // Returns the slots currently owned by processes of this user, in ascending order.
   std::vector<uint32_t> live();
-  // The same, looked up at most ten times a second.
+  // Returns the same slots, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
-  // Sends a frame, or queues it until the peer reads. Returns 0, or a (counted) errno: EMFILE or ENFILE without a
-  // descriptor, EAGAIN if the process does not read, and others if no process owns the slot.
+  // Sends a frame, or queues it until the peer reads. Returns 0 or an errno, and counts errors. The errno is EMFILE or
+  // ENFILE without a free descriptor, EAGAIN if the process does not read, and another one if no process owns the slot.
   int send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
-  // The same, to every other process of this user.
+  // Does the same for every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
-  // The owner of the slot, according to the connection that send() uses. False: none, or unreachable.
+  // Finds the owner of the slot, according to the connection that send() uses. Returns false if there is none, or it is
+  // unreachable.
   bool identify(uint32_t slot, PeerIdentity* identity);
-  // Whether frames of this accepted connection come from the slot's owner: another process could otherwise set up or
-  // disturb state that is not its own. False if the connection has ended: the former owner may have been an HCA of the
-  // same process. Also returns the identity.
+  // Returns whether frames of this accepted connection come from the slot's owner, and its identity. Without this check
+  // another process could set up or disturb state that is not its own. Returns false if the connection has ended,
+  // because the former owner may have been an HCA of the same process.
   bool isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender);
-  // The same, but also true if the slot no longer has an owner: the last messages of a process may be read after its
-  // end.
+  // Does the same, but also returns true if the slot no longer has an owner, because the last messages of a process may
+  // be read after its end.
   bool mayComeFrom(uint32_t slot, Descriptor connection);
-  // From now on onOutbound() reports the end of the process that owns the slot. Returns 0; EMFILE or ENFILE: no
-  // descriptor; others: no process owns the slot.
+  // From now on onOutbound() reports the end of the process that owns the slot. Returns 0, EMFILE or ENFILE without a
+  // free descriptor, or another errno if no process owns the slot.
   int watch(uint32_t slot);
-  // Whether the watched process has ended but onOutbound() has not been called for it yet.
+  // Returns whether the watched process has ended but onOutbound() has not been called for it yet.
   bool endedUnseen(uint32_t slot) const;
-  // An event on the connection to this slot. Unless kNone, the watched process has ended.
+  // Handles an event on the connection to this slot. Unless it returns kNone, the watched process has ended.
   Departure onOutbound(uint32_t slot, uint32_t kinds, uint64_t now);
 
  private:

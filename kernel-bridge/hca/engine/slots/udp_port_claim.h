@@ -1,19 +1,20 @@
-// UDP port 4791, and which process of this user has it.
+// Decides which process of this user has UDP port 4791.
 //
 // On Linux the processes of one user and one dialect (kDialect) share it. Linux itself would let every process of the
-// user join (SO_REUSEPORT), and any of them may then receive the others' packets. So the first process binds the port
-// as if it were not shared, which fails if any process has it; the others join only where a name "wire4/<random>",
-// "wire6/<random>" shows that the port belongs to their dialect. The name "wire" serializes this. Dialects before the
-// sixth join without checking. Their first act is to probe the group (udp/steering.h), which reveals them: all
-// processes of this dialect then release the port. The other process has only just started, and owns no queue pair yet
-// that could receive packets meant for them.
+// user join (SO_REUSEPORT), and any of them might then receive the others' packets. The first process therefore binds
+// the port as if it were not shared, which fails if any process has it. The others join only where a name
+// "wire4/<random>" or "wire6/<random>" shows that the port belongs to their dialect. The name "wire" serializes this.
+// Dialects before the sixth join without checking. They begin by probing the group (udp/steering.h), which reveals
+// them, and all processes of this dialect then release the port. The process that joined has only just started, and
+// does not own a queue pair yet that could receive packets meant for others.
 //
-// On Windows processes cannot share the port. One of them owns it, and forwards the others' datagrams to them, as on
-// Linux a process does with datagrams that are not its own. The owner has the name "wire". The others are connected to
+// On Windows processes cannot share the port. One of them owns it and forwards the others' datagrams to them, as a
+// process on Linux does with datagrams that are not its own. The owner has the name "wire". The others are connected to
 // that name and send from ports of their own. When that connection ends, each of them tries to claim the name and the
-// port, and connects to whichever was faster. Datagrams in the socket of a killed process are lost, as packets may be:
-// transports retransmit them. The owner also joins the multicast groups of the others, which announce them on that
-// connection. The wire is opened on first need (Host::openWire). Requires the engine's lock unless stated otherwise.
+// port, and connects to whichever was faster. Datagrams in the socket of a killed process are lost like any other
+// packets, and transports retransmit them. The owner also joins the multicast groups of the others, which announce them
+// on that connection. The wire is opened on first need (Host::openWire). Requires the engine's lock unless stated
+// otherwise.
 #pragma once
 #include "base/host_counters.h"
 #include "base/types.h"
@@ -27,16 +28,17 @@ namespace nd {
 // The port's socket of one address family.
 class PortSocket {
  public:
-  // A socket on the port, as the first or with others. Returns 0 or an errno. Any thread, without the lock.
+  // Opens a socket on the port, as the first or together with others. Returns 0 or an errno. Any thread, without the
+  // lock.
   virtual int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const = 0;
-  // Uses the socket. Returns 0 or an errno; on failure nothing has changed. openBeside(): from a port of its own, to
-  // send only.
+  // Uses the socket. Returns 0 or an errno; on failure nothing has changed. openBeside() opens one on a port of its
+  // own, which only sends.
   virtual int open(DatagramSocket bound, uint32_t receiveBufferBytes) = 0;
   virtual int openBeside() = 0;
   virtual void close() = 0;
   virtual bool sends() const = 0;
   virtual bool hears() const = 0;
-  // Whether a process of another dialect has probed the port from the port itself since the last call.
+  // Returns whether a process of another dialect has probed the port from the port itself since the last call.
   virtual bool wasProbedByOther() = 0;
   // Announces to the port's owner, on this connection, which groups of the family this process has joined.
   virtual void announceGroups(Descriptor owner) = 0;
@@ -55,9 +57,9 @@ class UdpPortClaim {
         readiness_(readiness),
         families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
 
-  // If ports are shared: binds the sockets of both families, for open(). Call without the lock, since reading the
-  // list of names takes a while, and from one thread at a time. False: another process is doing the same; call
-  // awaitTurn(), then this again. `last`: that would be too late, so the port counts as taken.
+  // If ports are shared, binds the sockets of both families, for open(). Must be called from one thread at a time,
+  // without the lock, since reading the list of names takes a while. Returns false if another process is doing the
+  // same; then call awaitTurn(), and this again. `last`: there is no time for that, so the port counts as taken.
   struct Bound {
     uint32_t receiveBufferBytes = 0;
     int errors[2] = {};
@@ -68,31 +70,31 @@ class UdpPortClaim {
   // Waits until that process is done or has ended, at most until the deadline. May return earlier. Without the lock.
   void awaitTurn(uint64_t deadline);
   void open(Bound bound);
-  // If they are not shared: takes the port, or connects to the process that has it.
+  // If ports are not shared, takes the port, or connects to the process that has it.
   void open(uint32_t receiveBufferBytes);
   void close();
-  // Releases the port if a process of another dialect shares it. True: it did.
+  // Releases the port if a process of another dialect shares it. Returns whether it did.
   bool leaveToOther();
-  // Why no process of this user receives a family: 0, or an errno, as PortSocket::open().
+  // Returns why no process of this user receives a family: 0, or an errno as from PortSocket::open().
   int problem(IpFamily family) const { return families_[family == IpFamily::kV4 ? 0 : 1].error; }
 
-  // Listener of the name, to which other processes connect. listen(): whether the host's set reports it.
+  // The listener of the name, to which other processes connect. listen() sets whether the host's set reports it.
   Descriptor listener() const { return listener_.get(); }
   void listen(bool on);
   // Sends the frame to the owner, if that is another process.
   void sendToOwner(const Frame& frame) const {
     if (owner_.valid()) sendFrame(owner_.get(), frame);
   }
-  // The process that had the port has ended, or has released it.
+  // Called when the process that had the port has ended, or has released it.
   void onOwnerEnded();
-  // When onTime() is due.
+  // Returns when onTime() is due.
   uint64_t deadline() const { return due_; }
   void onTime(uint64_t now) {
     if (due_ <= now) take();
   }
 
  private:
-  // After a failed attempt: a killed process still has the port for a moment, another user for longer.
+  // The delay after a failed attempt. A killed process still has the port for a moment, another user for longer.
   static constexpr uint64_t kFirstPauseNs = 1'000'000, kLongestPauseNs = 1'000'000'000;
   struct Family {
     PortSocket& socket;

@@ -1,6 +1,6 @@
-// The ICRC of packets that UDP sockets of one address family receive. It covers the IPv4 ID, which these hide: most
-// senders use 0, those with a connected socket use consecutive ones, and any other is solved for. Used by the UDP
-// receiver, with the engine's lock held.
+// Checks the ICRC of packets that UDP sockets of one address family receive. The ICRC covers the IPv4 ID, which these
+// sockets hide. Most senders use ID 0, those with a connected socket use consecutive IDs, and any other ID is solved
+// for. Used by the UDP receiver, with the engine's lock held.
 #pragma once
 #include "udp/peer_socket.h"
 
@@ -10,11 +10,12 @@ class IcrcChecker {
  public:
   IcrcChecker(HostCounters& counters, IpFamily family) : counters_(counters), v4_(family == IpFamily::kV4) {}
 
-  // Checks a packet of a datagram. `ids`: its sender's. `solves`: any ID is possible. Fills in the headers it was sent
-  // with.
+  // Checks a packet of a datagram. `ids`: the IDs of its sender. `solves`: any ID is possible. Fills in the headers
+  // with which it was sent.
   bool check(const UdpWire::Datagram& datagram, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,
              IcrcHeaders* headers);
-  // A single small packet, preceded by FlowIcrc::kRoom bytes; and after it has been accepted.
+  // Checks a single small packet, preceded by FlowIcrc::kRoom bytes. The second function is called after it has been
+  // accepted.
   bool checkSingle(const PeerSocket& by, uint8_t* bth, uint32_t length) const {
     return by.icrc.of(bth, length, counts(by) ? static_cast<uint16_t>(by.ids.last + 1) : uint16_t(0)) ==
            loadIcrc(bth + length);
@@ -22,8 +23,9 @@ class IcrcChecker {
   void tookSingle(PeerSocket* by) const {
     if (counts(*by)) by->ids.last++;
   }
-  // A datagram without metadata is one packet, or several of equal length: one, unless the first ends, by its ICRC,
-  // where another BTH to the same queue pair begins. False: the ICRCs confirm neither.
+  // A datagram without metadata is one packet, or several of equal length. It counts as one packet, unless the ICRC
+  // shows that the first packet ends where another BTH to the same queue pair begins. Returns false if the ICRCs
+  // confirm neither.
   bool findSegment(const PeerSocket& by, UdpWire::Datagram* datagram) const;
 
  private:

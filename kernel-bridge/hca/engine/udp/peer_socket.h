@@ -1,6 +1,6 @@
 // Receiving sockets that are connected to single peers, in addition to the socket on port 4791, which receives from
-// all. The OS selects such a socket by addresses and ports alone, not from a group. A datagram's
-// addresses are known without control messages, so a short one is received by plain recv().
+// all. The OS selects such a socket by addresses and ports alone, not from a group. The addresses of its datagrams are
+// known without control messages, so short ones are received by a plain recv().
 //
 // A process of this host sends to each other process from a separate port (udp_flow.h). After some datagrams from one
 // port, a socket is connected to it. A packet for another process closes it.
@@ -15,7 +15,7 @@
 
 namespace nd {
 
-// A sender's next IPv4 ID, if it counts them.
+// The next IPv4 ID of a sender, if it counts IDs.
 struct CountedIds {
   uint16_t port = 0, last = 0;  // UDP source port; 0: none
 };
@@ -27,7 +27,7 @@ class PeerSocket {
   uint16_t port() const { return port_; }  // its sender's
   CountedIds ids;
   FlowIcrc icrc;        // of its sender's packets
-  bool strays = false;  // it receives packets for others: closed once it is empty
+  bool strays = false;  // it receives packets for others, and is closed once empty
   bool is(const PacketMeta& meta, uint16_t port) const {
     return port_ == port && source_ == meta.source && destination_ == meta.destination;
   }
@@ -47,7 +47,7 @@ class PeerSocket {
   uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last datagram with metadata
 };
 
-// The peer sockets of one family.
+// The peer sockets of one address family.
 class PeerSockets {
  public:
   static constexpr uint32_t kMostPeers = 16;
@@ -59,31 +59,32 @@ class PeerSockets {
 
   PeerSockets(HostCounters& counters, IpFamily family) : counters_(counters), family_(family) {}
 
-  // A datagram for this process has been received on the port's socket. Returns the peer socket to open for later ones,
-  // or null.
+  // Called when a datagram for this process has been received on the port's socket. Returns the peer socket to open for
+  // later ones, or null.
   PeerSocket* consider(const PacketMeta& meta, uint16_t sourcePort);
-  // Opens it. From bind() to connect() the OS may queue datagrams of other senders on it, and they stay there: between
-  // connect() and settle() they are read with their addresses. False: no socket, or it does not receive from this peer.
+  // Opens the peer socket. From bind() to connect() the OS may queue datagrams of other senders on it, and they stay
+  // there. Between connect() and settle(), datagrams are therefore read with their addresses. Returns false if there is
+  // no socket, or it does not receive from this peer.
   bool bind(PeerSocket& peer, uint32_t receiveBufferBytes);
   bool connect(PeerSocket& peer);
   void settle(PeerSocket& peer);
   PeerSocket& at(uint32_t index) { return sockets_[index]; }
   uint32_t indexOf(const PeerSocket& peer) const { return static_cast<uint32_t>(&peer - sockets_.data()); }
-  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call for any socket. `withMetadata`: all with
-  // metadata.
+  // Receives up to UdpWire::kReceiveBatch datagrams, valid until the next call for any socket. `withMetadata`: all of
+  // them with metadata.
   uint32_t receive(PeerSocket& from, uint32_t budget, bool withMetadata);
-  // One of them. If received without metadata, its segment size is unknown; traffic class and hop limit are the last
-  // known ones.
+  // Returns one of them. If it was received without metadata, its segment size is unknown, and traffic class and hop
+  // limit are the last known ones.
   Datagram datagram(PeerSocket& from, uint32_t index);
-  // For the single-packet fast path: the datagram that the last receive() received without metadata, if it is short,
-  // with room for FlowIcrc before it; otherwise null.
+  // For the single-packet fast path. Returns the datagram that the last receive() received without metadata, if it is
+  // short, with room for FlowIcrc before it; otherwise null.
   uint8_t* single(uint32_t* length);
   PacketMeta metaOf(const PeerSocket& from) const;
-  // That datagram has been handled, and needs no datagram().
+  // Called when that datagram has been handled, and datagram() is not needed.
   void tookSingle(PeerSocket& from) { from.withoutMetadata_--; }
   // The next datagram is received with metadata.
   void wantMetadata(PeerSocket& from) { from.withoutMetadata_ = 0; }
-  // Closes it, and opens no other one for this peer.
+  // Closes the socket, and opens no other one for this peer.
   void refuse(PeerSocket& peer);
   void close();
 

@@ -1,15 +1,15 @@
-// Exact ICRCs on IPv4 (option `icrc`): a raw socket in addition to the UDP socket shows the header that the ICRC covers
-// and the UDP socket hides. Requires CAP_NET_RAW.
+// Exact ICRCs on IPv4 (option `icrc`). A raw socket in addition to the UDP socket shows the header, which the ICRC
+// covers and the UDP socket hides. Requires CAP_NET_RAW.
 //
 // Packets from other hosts to this process's queue pairs, and from this host to its reliable connections, are received
 // on the raw socket. The UDP socket, which keeps the port open and prevents ICMP errors, drops them by a filter. CM
-// MADs and datagrams to a group, which only one of several processes receives, are copied by the OS to every raw
-// socket, so the UDP sockets' selection still applies: the copy only witnesses that the packet was intact. All other
-// packets of this host have ID 0 and come through the UDP socket.
+// MADs and datagrams to a group go to one of several processes. The OS copies them to every raw socket, so the process
+// is still selected by the UDP sockets, and the copy only witnesses that the packet was intact. All other packets of
+// this host have ID 0 and come through the UDP socket.
 //
-// Several packets may arrive in one piece, with one IP header: either a sender's on this host (UDP_SEGMENT), whose
-// ICRCs use the ID in that header, or packets joined by the interface, with consecutive IDs. A raw socket does not
-// report where they end: that is where another BTH begins and the preceding ICRC is right.
+// Several packets may arrive in one piece, with one IP header. They either come from a sender on this host
+// (UDP_SEGMENT), whose ICRCs use the ID in that header, or were joined by the interface and have consecutive IDs. A raw
+// socket does not report where a packet ends. It ends where another BTH begins and the preceding ICRC is right.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -24,7 +24,7 @@ namespace nd {
 
 class RawWire {
  public:
-  static constexpr uint32_t kBatch = DatagramsIn::kMost;  // maximum number of packets received at once
+  static constexpr uint32_t kBatch = DatagramsIn::kMost;  // maximum number of packets received together
   // A packet whose ICRC is right.
   struct Packet {
     PacketMeta meta;
@@ -33,7 +33,7 @@ class RawWire {
     uint32_t length = 0;  // BTH to pad
   };
 
-  // Packets received at once: one, or several of equal length, except that the last may be shorter.
+  // Packets received together: one, or several of equal length, of which the last may be shorter.
   struct Piece {
     PacketMeta meta;
     IcrcHeaders headers;             // of the first
@@ -55,9 +55,10 @@ class RawWire {
   // Receives a batch. Returns the number of pieces, which are valid until the next call.
   uint32_t receive(uint32_t budget) { return in_->receive(fd_.get(), std::min(budget, kBatch)); }
   Piece piece(uint32_t index);
-  // The next packet of a piece to be delivered, skipping corrupt ones and those kept as witnesses; false at its end.
+  // Finds the next packet of a piece to be delivered, skipping corrupt packets and those kept as witnesses. Returns
+  // false at its end.
   bool next(Piece* piece, Packet* out);
-  // Whether one of the recent witness packets with these bytes (BTH to pad) was received intact.
+  // Returns whether a recent witness packet with these bytes (BTH to pad) was received intact.
   bool witnessed(const PacketMeta& meta, const uint8_t* bth, uint32_t length) const;
 
  private:

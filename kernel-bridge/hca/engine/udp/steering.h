@@ -1,7 +1,7 @@
-// Selects which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN.
-// The OS assigns the sockets' indexes, and changes them when a socket is closed (the last takes its place). A process
-// that receives packets for others determines the present order: it sends a probe that the rule steers to each index,
-// and the receiver of a probe replies with its slot.
+// Selects which of the sockets that share port 4791 gets a packet, by a rule on the slot in the destination QPN. The OS
+// assigns the sockets' indexes, and changes them when a socket is closed (the last one takes its place). A process that
+// receives packets for others determines the present order. It sends a probe that the rule steers to each index, and
+// the receiver of a probe replies with its slot.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nd {
 
-// UDP payload of a probe: BTH with DestQP 0xFF00ii, then this.
+// The UDP payload of a probe: a BTH with DestQP 0xFF00ii, followed by this.
 struct SteeringProbe {
   static constexpr uint8_t kOpcode = 0x1f;  // not an RC operation
   static constexpr uint32_t kQpnMark = 0xff0000;
@@ -25,7 +25,7 @@ struct SteeringProbe {
   uint32_t nonce = 0;
   uint32_t index = 0;
 };
-// Body of the reply frame.
+// The body of the reply frame.
 struct ProbeReply {
   uint32_t nonce = 0;
   uint32_t index = 0;
@@ -40,10 +40,10 @@ class Steering {
       : counters_(counters), sendProbe_(sendProbe), argument_(argument) {}
 
   void start(Descriptor socket, uint32_t ownSlot, uint64_t now);
-  // A packet for another slot was received here: the order may have changed. Acts at most every 100 ms.
+  // Called when a packet for another slot was received, so the order may have changed. Acts at most every 100 ms.
   void onMisdirected(uint64_t now);
   void onReply(const ProbeReply& reply);
-  // When onTime() is due; UINT64_MAX if no round is running.
+  // Returns when onTime() is due, or UINT64_MAX if no round is running.
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now);
 

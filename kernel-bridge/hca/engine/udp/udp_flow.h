@@ -1,11 +1,11 @@
-// Connected sockets for sending to one peer, in addition to the socket on port 4791, which still receives. A connected
-// socket keeps its route, its source address and its header fields, which otherwise are looked up and passed for each
-// datagram. It has its own source port; RoCEv2 leaves that to the sender.
+// Connected sockets that send to one peer each, in addition to the socket on port 4791, which still receives. A
+// connected socket keeps its route, source address and header fields, which must otherwise be looked up and passed for
+// each datagram. It has its own source port, since RoCEv2 leaves that port to the sender.
 //
 // On IPv4 the OS counts the IP IDs of a connected socket, starting from a random one, and the ICRC covers them. The ID
 // is learned from a looped-back datagram with its headers, and checked again now and then. A receiver cannot see the ID
-// and would have to solve for it, so flows are used only for destinations on this host. To others the unconnected
-// socket sends ID 0.
+// and would have to solve for it. Flows are therefore used only for destinations on this host. To other hosts the
+// unconnected socket sends ID 0.
 #pragma once
 #include <array>
 
@@ -25,7 +25,7 @@ class UdpFlow {
   bool ready() const { return state_ == State::kReady; }
   const DatagramSocket& socket() const { return socket_; }
   uint16_t sourcePort() const { return socket_.port(); }
-  // Of the next message. Unused on IPv6.
+  // The ID of the next message. Unused on IPv6.
   uint16_t nextId() const { return nextId_; }
 
   bool is(const Path& path, uint32_t slot) const {
@@ -33,27 +33,27 @@ class UdpFlow {
            path_.trafficClass == path.trafficClass && path_.hopLimit == path.hopLimit &&
            path_.scopeId == path.scopeId && (path_.flowLabel == path.flowLabel || isV4());  // not used on IPv4
   }
-  // Called for each packet: opens the socket once there have been enough of them. True if the packet can use the
-  // socket.
+  // Called for each packet. Opens the socket once there have been enough packets. Returns whether the packet can use
+  // the socket.
   bool use(HostCounters& counters);
-  // Of the next message, if it is a single small packet (FlowIcrc).
+  // Returns the ICRC of the next message, if it is a single small packet (FlowIcrc).
   uint32_t icrcOf(uint8_t* bth, uint32_t length) const { return icrc_.of(bth, length, nextId_); }
-  // A message was staged and has used an ID.
+  // Called when a message was staged and has used an ID.
   void stagedOne() {
     nextId_++;
     staged_++;
   }
-  // The last `messages` staged messages are not sent; the first of them has this ID.
+  // Called when the last `messages` staged messages are not sent; the first of them has this ID.
   void unstage(uint16_t id, uint32_t messages) {
     nextId_ = id;
     staged_ -= messages;
   }
-  // Whether the ID of the next staged message should be checked; the caller then calls requestId().
+  // Returns whether the ID of the next staged message should be checked. The caller then calls requestId().
   bool checkDue() const { return isV4() && staged_ % kCheckEvery == 0; }
-  // A message to be checked has been sent; `id` is the one used in its ICRC. If it was sent with another, the flow is
+  // Called when a message to be checked has been sent; its ICRC uses `id`. If it was sent with another ID, the flow is
   // closed.
   void check(uint16_t id, HostCounters& counters);
-  // A message was refused: later staged messages have wrong IDs, and the next use starts anew.
+  // Called when a message was refused. Later staged messages have wrong IDs, and the next use starts anew.
   void failed();
 
  private:
@@ -72,8 +72,8 @@ class UdpFlow {
   uint64_t used_ = 0;  // time of last use, in uses of the table; 0: never
 };
 
-// The flows of one family, by path and, on this host, by the slot of the receiving process, so that it can connect a
-// socket to them (peer_socket.h). The least recently used one is replaced.
+// The flows of one address family, by path and, for destinations on this host, by the slot of the receiving process,
+// which can then connect a socket to the flow (peer_socket.h). The least recently used flow is replaced.
 class UdpFlows {
  public:
   static constexpr uint32_t kMost = 32;
@@ -81,7 +81,7 @@ class UdpFlows {
   // The path's entry. `evicts` reports in advance whether this call would close the socket of another.
   UdpFlow& at(const Path& path, uint32_t slot);
   bool evicts(const Path& path, uint32_t slot);
-  // The path's flow if it was the last one requested and is usable; otherwise null.
+  // Returns the path's flow if it was the last one requested and is usable; otherwise null.
   UdpFlow* readyOne(const Path& path, uint32_t slot) {
     if (last_ == nullptr || !last_->is(path, slot) || !last_->ready()) return nullptr;
     last_->used_ = ++clock_;

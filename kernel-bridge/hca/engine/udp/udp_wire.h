@@ -1,8 +1,8 @@
-// One family's socket on UDP port 4791, which the processes of the host share. Packets are staged, sent and received in
-// batches; no call blocks.
+// The socket of one address family on UDP port 4791, which the processes of the host share. Packets are staged, sent
+// and received in batches. No call blocks.
 //
-// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes sent, and the source
-// memory may change meanwhile (a READ of memory that its owner is writing): if the ICRC were computed over the
+// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes sent, but the source
+// memory may change meanwhile (a READ of memory that its owner is writing). If the ICRC were computed over the
 // original, the peer would drop such packets for as long as the writing continues.
 #pragma once
 #include <memory>
@@ -27,13 +27,13 @@ class UdpWire {
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
 
-  // Binds the family's wildcard address. Returns 0 or an errno. EADDRINUSE/EACCES: another user or driver has the port.
-  // EAFNOSUPPORT: the host does not support the family. `first`: no socket may have the port yet. `inRuns`: the OS may
-  // join received packets of a flow. On failure a send-only socket stays open.
+  // Binds the family's wildcard address. Returns 0 or an errno: EADDRINUSE or EACCES if another user or driver has the
+  // port, EAFNOSUPPORT if the host does not support the family. `first`: fails if any socket has the port already.
+  // `inRuns`: the OS may join received packets of a flow. On failure a send-only socket stays open.
   int open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns = true);
-  // The same with a socket that is already bound.
+  // Does the same with a socket that is already bound.
   void open(DatagramSocket bound) { use(std::move(bound), false); }
-  // For a port that another process owns exclusively: sends from a port of its own, and receives nothing.
+  // Used if another process owns the port exclusively: sends from a port of its own, and receives nothing.
   int openBeside(IpFamily family);
   void close();
   bool isOpen() const { return socket_.isOpen(); }
@@ -45,25 +45,25 @@ class UdpWire {
 
   // ── Sending. stage() returns room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds the
   // packet written there to the batch. `mayRun`: packets of equal length to one QP may be passed to the OS as one
-  // message. Only for destinations on this host: where the OS segments the message, it numbers the IPv4 IDs, which the
-  // ICRC of the packets does not reflect.
+  // message. This is only for destinations on this host. For other hosts the OS segments the message and numbers the
+  // IPv4 IDs, which the ICRCs of the packets do not reflect.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
-  // Call before stage() for a packet of a connection: chooses the flow of the next committed packet, and returns the
-  // values that its ICRC must use. `bth`: at least its first 8 bytes. `length`: of the whole packet.
+  // Must be called before stage() for a packet of a connection. Chooses the flow of the next committed packet, and
+  // returns the values that its ICRC must use. `bth`: at least its first 8 bytes. `length`: that of the whole packet.
   struct Way {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
   };
   Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
-  // Sends one packet of a connection directly, with an empty batch, and appends its ICRC (Link::sendSingle). False:
-  // nothing was sent.
+  // Sends one packet of a connection directly, while the batch is empty, and appends its ICRC (Link::sendSingle).
+  // Returns false if nothing was sent.
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
   // Sends the batch. Returns 0, or the errno of the last packet that could not be sent.
   int flush();
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
-  // The same, from another socket with the same family and options.
+  // Does the same with another socket of the same family and options.
   uint32_t receiveFrom(Descriptor fd);
   Datagram datagram(uint32_t index) const;
 

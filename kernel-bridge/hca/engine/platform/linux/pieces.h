@@ -1,4 +1,4 @@
-// Pieces have the layout that Linux reads.
+// Passes pieces to Linux, which expects the same layout.
 #pragma once
 #include <sys/uio.h>
 

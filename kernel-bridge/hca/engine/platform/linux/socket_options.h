@@ -38,7 +38,7 @@ inline bool setInt(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-// A buffer may exceed the OS limit only with privileges; both calls are best effort.
+// A buffer may exceed the OS limit only with privileges, so failures of both calls are ignored.
 inline void setReceiveBuffer(int fd, uint32_t bytes) {
   const int wanted = static_cast<int>(std::min<uint32_t>(bytes, INT32_MAX / 2));
   if (!setInt(fd, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(fd, SOL_SOCKET, SO_RCVBUF, wanted);

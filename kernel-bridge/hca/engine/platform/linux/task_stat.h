@@ -1,4 +1,4 @@
-// Linux's report on a thread: proc_pid_stat(5).
+// What Linux reports on a thread: proc_pid_stat(5).
 #pragma once
 #include <fcntl.h>
 #include <sys/types.h>
@@ -19,7 +19,8 @@ struct TaskStat {
   uint32_t flags = 0;
 };
 
-// `path`: the file in /proc. False: not available, with the reason in errno (ENOENT or ESRCH: the thread has ended).
+// `path`: the file in /proc. Returns false if it is not available, with the reason in errno (ENOENT or ESRCH: the
+// thread has ended).
 inline bool readTaskStat(const char* path, TaskStat* stat) {
   char text[512];
   errno = 0;
@@ -27,7 +28,7 @@ inline bool readTaskStat(const char* path, TaskStat* stat) {
   const ssize_t length = file.valid() ? read(file.get(), text, sizeof text - 1) : -1;
   if (length <= 0) return false;
   text[length] = 0;
-  const char* const name = strrchr(text, ')');  // which may contain anything
+  const char* const name = strrchr(text, ')');  // the name may contain anything
   return name != nullptr && sscanf(name, ") %c %*d %*d %*d %*d %*d %u", &stat->state, &stat->flags) == 2;
 }
 

@@ -28,7 +28,7 @@
 
 namespace nd {
 
-// The message has enough room.
+// The message must have enough room.
 template <typename T>
 void appendControl(msghdr* message, int level, int type, const T& value) {
   auto* header = reinterpret_cast<cmsghdr*>(static_cast<uint8_t*>(message->msg_control) + message->msg_controllen);

@@ -7,7 +7,7 @@
 
 namespace nd {
 
-// A handle that is closed by its last holder, which may be a waiting thread.
+// A handle that its last holder, which may be a waiting thread, closes.
 struct Signal {
   explicit Signal(HANDLE h) : handle(h) {}
   ~Signal() {
@@ -23,18 +23,19 @@ class ReadinessSet;
 class Object {
  public:
   virtual ~Object() = default;
-  // Signalled when the object may be ready. Null: the set checks it without a signal.
+  // The handle that is signalled when the object may be ready. Null if the set checks it without a signal.
   virtual const std::shared_ptr<Signal>& signal() const = 0;
-  // Which of these kinds are ready (Readiness::Kind). `signalled`: whether the signal was set. Only a signal announces
-  // a change from false to true.
+  // Returns which of these kinds are ready (Readiness::Kind). `signalled`: whether the signal was set. Only a signal
+  // announces that a kind has become ready.
   virtual uint32_t readyKinds(uint32_t kinds, bool signalled) = 0;
-  // Whether readyKinds() can report something without a signal.
+  // Returns whether readyKinds() can report something without a signal.
   virtual bool waits(uint32_t kinds) const = 0;
 
-  // Appends the signals that a thread has to wait for, at most kMostCollected. False: the object is ready already.
+  // Appends the signals for which a thread has to wait, at most kMostCollected. Returns false if the object is ready
+  // already.
   static constexpr uint32_t kMostCollected = 50;
   virtual bool collect(std::shared_ptr<Signal>* signals, uint32_t* count);
-  // A duplicate that can only send. Null: not supported.
+  // Returns a duplicate that can only send, or null if that is not supported.
   virtual std::unique_ptr<Object> duplicate() { return nullptr; }
 
   // Called before it is destroyed.

@@ -7,7 +7,7 @@ namespace nd {
 std::wstring wideOf(const std::string& utf8);
 std::string narrowOf(const wchar_t* wide);
 
-// For GetLastError() or WSAGetLastError(); EIO without an equivalent.
+// Returns the errno for a value of GetLastError() or WSAGetLastError(), or EIO if there is no equivalent.
 int errnoOf(unsigned long error);
 
 }  // namespace nd

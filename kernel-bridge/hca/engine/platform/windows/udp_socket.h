@@ -32,7 +32,7 @@ class UdpSocket final : public Object {
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
   uint32_t readyKinds(uint32_t kinds, bool signalled) override;
   bool waits(uint32_t kinds) const override;
-  // A call has found no datagram. Windows signals later ones.
+  // Must be called when a call has found no datagram. Windows signals later ones.
   void foundNothing() { filled_.store(false, std::memory_order_relaxed); }
 
   SOCKET socket = INVALID_SOCKET;

@@ -7,14 +7,14 @@
 
 namespace nd {
 
-// The SID of this process's user, as text.
+// Returns the SID of this process's user, as text.
 std::string ownSid();
-// The SID of a process's user. Empty if it cannot be determined, as for protected processes of other users.
+// Returns the SID of a process's user. Empty if it cannot be determined, as for protected processes of other users.
 std::string sidOf(ProcessId process);
-// Whether a process runs as this process's user. Also false if that cannot be determined.
+// Returns whether a process runs as this process's user. Also false if that cannot be determined.
 bool isOwnUser(ProcessId process);
 
-// For objects shared by processes of this user: an access list that admits only this user. Null: Windows could not
+// Returns an access list that admits only this user, for objects shared by its processes, or null if Windows could not
 // create it.
 SECURITY_ATTRIBUTES* ownAccess();
 

@@ -18,7 +18,7 @@
 
 namespace nd {
 
-// Whether Windows sockets can be used; the first call initializes them.
+// Returns whether Windows sockets can be used. The first call initializes them.
 bool socketsReady();
 
 union SocketAddress {
@@ -43,7 +43,7 @@ inline int socketAddress(const Gid& gid, uint16_t port, uint32_t scopeId, Socket
   return sizeof out->v6;
 }
 
-// All zeros: neither family.
+// Returns an address of all zeros for any other family.
 Gid gidOf(const sockaddr* address);
 
 }  // namespace nd
