@@ -1,7 +1,7 @@
 // The commands of an HCA in JavaScript, for both addons (RawCommands of hca/command-words.ts). A command takes the
 // arguments of its C++ function in the same order: numbers and flags as arguments, everything else in words and bytes
-// (hca_words.h). It returns its status; further results begin at word 0. Only the attributes named by the preceding
-// mask are read.
+// (hca_words.h). It returns its status, and further results begin at word 0. Only the attributes that the preceding
+// mask names are read.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -12,7 +12,7 @@
 
 namespace nd::js {
 
-// Reads the arguments of a call one after the other. An extension reads its own types by a readArgument() in its
+// Reads the arguments of a call one after the other. An extension reads its own types with a readArgument() in its
 // namespace.
 struct Arguments {
   const Napi::CallbackInfo& info;
@@ -52,7 +52,7 @@ inline bool readArgument(Arguments& from, ConnectMasks* out) {
   return true;
 }
 
-// Writes the results of a command, apart from its status, one after the other. An extension writes its own types by a
+// Writes the results of a command, apart from its status, one after the other. An extension writes its own types with a
 // writeResult().
 struct Results {
   const Words& words;
@@ -101,7 +101,7 @@ struct Parameter<const uint8_t*> {
 
 class CommandFace {
  public:
-  // The JavaScript object with the commands. An HCA adds those that it has besides HcaCommands.
+  // The JavaScript object with the commands. An HCA adds the commands that it has in addition to HcaCommands.
   class Members {
    public:
     Members(CommandFace& face, Napi::Object self, Napi::Object commands)
@@ -120,7 +120,7 @@ class CommandFace {
     Napi::Object self_, commands_;
   };
 
-  // Creates the words and bytes. False: the thread is being terminated.
+  // Creates the words and bytes. Returns false if the thread is being terminated.
   bool open(Napi::Env env);
   // Adds `words`, `bytes` and `commands` to the object that wraps this face's owner. The commands run on `hca` until
   // close().

@@ -30,7 +30,7 @@ inline bool toDouble(napi_env env, napi_value value, double* out) {
   return value != nullptr && napi_get_value_double(env, value, out) == napi_ok && !std::isnan(*out);
 }
 
-// An integer in 0..max.
+// Reads an integer in 0..max.
 template <typename T>
 bool toUint(napi_env env, napi_value value, T* out, double max = kMaxSafe) {
   double number;
@@ -50,7 +50,7 @@ struct Bytes {
   size_t length = 0;
 };
 
-// A Uint8Array (over an ArrayBuffer or SharedArrayBuffer); with `optional`, also null or undefined.
+// Reads a Uint8Array (over an ArrayBuffer or SharedArrayBuffer); with `optional`, also null or undefined.
 inline bool toBytes(napi_env env, napi_value value, Bytes* out, bool optional = false) {
   *out = Bytes{};
   if (value == nullptr) return optional;
@@ -84,7 +84,7 @@ inline bool toString(napi_env env, napi_value value, std::string* out) {
   return true;
 }
 
-// Properties of one object. ok() is false once any read has failed.
+// Reads properties of one object. ok() is false once any read has failed.
 class Reader {
  public:
   Reader(napi_env env, napi_value object) : env_(env), object_(object) {
@@ -119,13 +119,13 @@ class Reader {
     if (good) *out = value;
     return note(good, name);
   }
-  // A time in milliseconds, converted to nanoseconds.
+  // Reads a time in milliseconds and converts it to nanoseconds.
   Reader& milliseconds(const char* name, uint64_t* out, double min, double max) {
     uint(name, out, min, max);
     *out *= 1'000'000;
     return *this;
   }
-  // One of several strings; the enumerators are in the same order.
+  // Reads one of several strings; the enumerators are in the same order.
   template <typename E>
   Reader& choice(const char* name, E* out, std::initializer_list<const char*> texts) {
     std::string text;
@@ -157,7 +157,7 @@ class Reader {
   std::string wrong_;
 };
 
-// The numbers of a schema record, as an object.
+// Returns the numbers of a schema record as an object.
 template <typename T>
 Napi::Object numbersToJs(Napi::Env env, const T& record) {
   Napi::Object out = Napi::Object::New(env);
@@ -168,7 +168,8 @@ Napi::Object numbersToJs(Napi::Env env, const T& record) {
   return out;
 }
 
-// Undefined while the environment is being terminated: V8 then creates no buffers, and the result is never read.
+// Returns undefined while the environment is being terminated, since V8 then creates no buffers and the result is never
+// read.
 inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
   void* bytes = nullptr;
   napi_value buffer, array;

@@ -1,5 +1,5 @@
-// CQ_NOTIFY without the kernel's thread. Once the kernel has passed a request for a completion queue's event to the
-// HCA, later ones go to the HCA from the user's own thread, until the kernel calls end().
+// Handles CQ_NOTIFY without the kernel's thread. Once the kernel has passed a request for a completion queue's event to
+// the HCA, the user's own thread passes later requests to the HCA, until the kernel calls end().
 #pragma once
 #include <unordered_map>
 
@@ -15,9 +15,9 @@ class CqEvents final : public door::EventSource {
   bool wait(uint32_t type, uint32_t slot, uint32_t serial) override;
   void cancel(uint32_t slot, uint32_t status) override;
   void endAll(uint32_t status) override;
-  // Whether it belongs to this channel.
+  // Returns whether it belongs to this channel.
   bool isOf(const door::Channel* channel) const { return channel_.lock().get() == channel; }
-  // Stops this, and ends the waiting requests. The kernel's thread.
+  // Stops this, and ends the waiting requests. For the kernel's thread.
   void end(uint32_t status);
 
  private:

@@ -16,7 +16,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   void closeNow() override;
 
  private:
-  // This thread's watch on the HCA; null if it cannot watch.
+  // Returns this thread's watch on the HCA, or null if it cannot watch.
   LoopWait* loopWait();
   BlockedWait* blockedWait();
   bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
@@ -33,7 +33,8 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value call(const Napi::CallbackInfo& info);
   Napi::Value finish(const Napi::CallbackInfo& info);
   Napi::Value nextCompletion(const Napi::CallbackInfo& info);
-  // Copies a done slot's reply into the words and bytes and releases the slot. kCallLong: the slot is kept.
+  // Copies the reply of a completed slot into the words and bytes, and releases the slot. With kCallLong the slot is
+  // kept.
   uint32_t takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   enum class Waited { kDone, kTimedOut, kStopped };
@@ -67,7 +68,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   static Napi::Function define(Napi::Env env);
   static Napi::Value serveChannel(const Napi::CallbackInfo& info);
   static Napi::Value failChannel(const Napi::CallbackInfo& info);
-  // Null: the value is not a NativeChannelServer.
+  // Returns null if the value is not a NativeChannelServer.
   static NativeChannelServer* from(Napi::Value value);
   explicit NativeChannelServer(const Napi::CallbackInfo& info);
   ~NativeChannelServer() override;

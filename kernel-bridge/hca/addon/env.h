@@ -52,14 +52,14 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<Parking>& parking() const { return parking_; }
-  // Whether V8 has to stop the running code (worker.terminate, process.exit, the timeout of a vm script). Calls
-  // an empty JavaScript function, which fails in that case; usable only while one of our functions runs. A waiting
-  // thread calls it now and then.
+  // Returns whether V8 has to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It
+  // calls an empty JavaScript function, which fails in that case, and can be used only while a function of this addon
+  // runs. A waiting thread calls it now and then.
   bool stopRequested();
   // The HCA of this environment; null until a soft kernel has opened it, and during teardown.
   Engine* engine() const { return context != nullptr ? context->engine() : nullptr; }
 
-  // Soft kernels of this environment, on their own threads, hold it as well; the last holder ends the context.
+  // Soft kernels of this environment hold it as well, on their own threads. The last holder ends the context.
   std::shared_ptr<HcaContext> context;
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
@@ -78,7 +78,8 @@ class EnvData {
   Napi::FunctionReference empty_;
 };
 
-// Runs a function on this environment's loop after any thread calls wake(); several calls may be merged into one run.
+// Runs a function on this environment's loop after any thread has called wake(). Several calls may be merged into one
+// run.
 class LoopSignal final : public door::Wake, public std::enable_shared_from_this<LoopSignal> {
  public:
   // With `keepAlive`, the open signal keeps the loop alive; setKeepAlive() changes that.
@@ -86,13 +87,14 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void wake() override;               // any thread
   void setKeepAlive(bool keepAlive);  // the loop's thread
   void close();                       // the loop's thread; wake() then does nothing
-  // While a thread of this environment serves another signal, wake() only notifies. Call before the first wake().
+  // While a thread of this environment serves another signal, wake() only notifies it. Must be called before the first
+  // wake().
   void notifyFirst() { notifiesFirst_ = true; }
-  // Waits until `look` returns true and returns its result; at most for this time, and not past the loop's next timer.
-  // Returns at once when any signal of this environment is woken. The loop's thread.
+  // Waits until `look` returns true, at most for this time and not beyond the loop's next timer, and returns the result
+  // of `look`. Returns immediately when any signal of this environment is woken. For the loop's thread.
   template <typename Ready>
   bool park(int64_t microseconds, Ready ready);
-  // See Parking; the loop's thread.
+  // See Parking. For the loop's thread.
   void begin() { parking_->begin(token_); }
   void end() { parking_->end(); }
   bool notified() { return parking_->notified(); }
@@ -122,7 +124,7 @@ bool LoopSignal::park(int64_t microseconds, Ready ready) {
 class LoopCallback {
  public:
   LoopCallback(Napi::Env env, Napi::Function function, const char* name);
-  // Calls in one callback scope: microtasks run when the scope ends.
+  // Calls within one callback scope. Microtasks run when the scope ends.
   class Scope {
    public:
     explicit Scope(LoopCallback& callback);

@@ -1,5 +1,6 @@
 // NativeHca: the software HCA as one soft kernel sees it. Commands that every HCA has belong to its face
-// (command_face.h); its own are in hca.cc and hca_waiters.cc, events in hca_events.cc, statistics in observing.cc.
+// (command_face.h). Its own commands are in hca.cc and hca_waiters.cc, its events in hca_events.cc, and its statistics
+// in observing.cc.
 #pragma once
 #include <map>
 #include <tuple>

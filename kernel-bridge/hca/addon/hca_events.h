@@ -1,4 +1,5 @@
-// Events of the HCA for the soft kernel that opened it: a queue from the engine's threads to the kernel's event loop.
+// Events of the HCA for the soft kernel that opened it. They are queued by the engine's threads for the kernel's event
+// loop.
 #pragma once
 #include "base/mad_queue.h"
 #include "base/types.h"
@@ -21,7 +22,7 @@ struct QueuedEvent {
 // Called by the engine with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
-  // MADs that were dropped before the kernel took them, as when a QP1 receive queue is full.
+  // Number of MADs that were dropped before the kernel took them, as when a QP1 receive queue is full.
   struct Drops {
     uint64_t full = 0, sourceFull = 0;
   };

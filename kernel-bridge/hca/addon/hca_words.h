@@ -11,7 +11,7 @@ struct Words : WordPlaces {
   double* words = nullptr;   // parameters and results start at the first; a path's four numbers are at kPathAt
   uint8_t* bytes = nullptr;  // a path's source and destination, then a MAD
 
-  // An integer in 0..max.
+  // Reads an integer in 0..max.
   template <typename T>
   bool uint(size_t index, T* out, double max = 4294967295.0) const {
     const double value = words[index];
@@ -19,7 +19,8 @@ struct Words : WordPlaces {
     *out = static_cast<T>(value);
     return true;
   }
-  // A record, or, for one with a mask, only the members that the mask names. False: a member has an invalid value.
+  // Reads a record, or only the members that its mask names if it has one. Returns false if a member has an invalid
+  // value.
   template <typename T>
   bool read(T* out, uint32_t mask = 0) const {
     size_t at = 0;
@@ -47,7 +48,7 @@ struct Words : WordPlaces {
 
 static_assert(Words::kBytes == Words::kMadAt + wire::kMadBytes, "the MAD comes last");
 
-// The attributes of a queue pair as an object.
+// Returns the attributes of a queue pair as an object.
 inline Napi::Object attributesToJs(Napi::Env env, const QpAttributes& attributes) {
   Napi::Object out = numbersToJs<QpAttributeWords>(env, attributes);
   out.Set("type", attributes.type);

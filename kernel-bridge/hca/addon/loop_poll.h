@@ -8,17 +8,17 @@
 
 namespace nd::js {
 
-// Used on the loop's thread only. Lives until the loop has closed its handle.
+// Used on the loop's thread only. It exists until the loop has closed its handle.
 class LoopPoll {
  public:
   LoopPoll();
   ~LoopPoll();
-  // False: the loop cannot watch this descriptor.
+  // Returns false if the loop cannot watch this descriptor.
   bool open(uv_loop_t* loop, Descriptor descriptor);
   // Calls `readable` with the `data` of handle(), repeatedly while the descriptor is readable.
   bool start(void (*readable)(void* data));
   void stop();
-  // The handle of an open poll; the caller closes it.
+  // Returns the handle of an open poll, which the caller must close.
   uv_handle_t* handle();
 
  private:

@@ -7,12 +7,12 @@
 
 namespace nd::js {
 
-// For a blocked thread.
+// A wait of a blocked thread.
 class BlockedWait {
  public:
   explicit BlockedWait(ProgressEngine& engine);
   bool valid() const { return fd_.valid(); }
-  // As Channel::wait.
+  // Waits as Channel::wait does.
   bool wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs);
 
  private:
@@ -20,14 +20,16 @@ class BlockedWait {
   WaitingThread waiting_;
 };
 
-// For an event loop. Used on the loop's thread only.
+// A wait of an event loop. Used on the loop's thread only.
 class LoopWait {
  public:
-  // `deliver` reports the channel's completions to JavaScript. Null: the loop is ending, or resources are exhausted.
+  // `deliver` reports the channel's completions to JavaScript. Returns null if the loop is ending or resources are
+  // exhausted.
   static std::unique_ptr<LoopWait> open(EnvData& data, ProgressEngine& engine, std::shared_ptr<door::Channel> channel,
                                         std::shared_ptr<LoopSignal> signal, std::function<void()> deliver);
   ~LoopWait();
-  // A request waits for an event: the loop owns progress from its next iteration until no such request is left.
+  // Called when a request waits for an event. The loop owns progress from its next iteration until no such request is
+  // left.
   void start();
 
  private:

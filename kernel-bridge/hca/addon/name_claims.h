@@ -1,4 +1,4 @@
-// Names of listeners: a program finds the port of another program of the same user by name.
+// Names of listeners, by which a program finds the port of another program of the same user.
 #pragma once
 #include "napi_header.h"
 
@@ -10,8 +10,8 @@ Napi::Value claimName(const Napi::CallbackInfo& info);
 Napi::Value publishPort(const Napi::CallbackInfo& info);
 // releaseName(claim)
 Napi::Value releaseName(const Napi::CallbackInfo& info);
-// portsOfName(name): strings, several while the last one of a dead owner disappears. Null: no descriptor or memory for
-// the query.
+// portsOfName(name): strings; several while that of a dead owner is still disappearing. Null if descriptors or memory
+// are exhausted.
 Napi::Value portsOfName(const Napi::CallbackInfo& info);
 
 }  // namespace nd::js

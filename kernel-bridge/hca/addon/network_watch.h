@@ -5,7 +5,7 @@
 
 namespace nd::js {
 
-// A NetworkEvents socket in the environment's loop, which it does not keep alive.
+// A NetworkEvents socket in the environment's loop. It does not keep the loop alive.
 class NetworkWatch final : public Closable {
  public:
   // (onChange): returns a function that ends the watch, or undefined if the OS provides no such socket.

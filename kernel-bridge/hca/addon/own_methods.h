@@ -1,6 +1,6 @@
 // Frequently called methods, as functions that belong to one object. For a method of a class, Node-API reads the native
-// object from a hidden member of `this` on each call, a quarter of the cost of a short call; these functions carry its
-// address.
+// object from a hidden member of `this` on each call, which is a quarter of the cost of a short call. These functions
+// carry the object's address instead.
 #pragma once
 #include "napi_header.h"
 
@@ -19,9 +19,9 @@ inline bool anyEmpty(std::initializer_list<Napi::Value> values) {
   return false;
 }
 
-// Adds a member to `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may be
-// the holder itself, but V8 turns an object with more than a dozen such members into a hash table, which is slower to
-// read.
+// Adds a member to `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. The
+// holder may be that object itself, but V8 turns an object with more than a dozen such members into a hash table, which
+// is slower to read.
 template <Napi::Value (*kFunction)(const Napi::CallbackInfo&)>
 void addOwnFunction(Napi::Object holder, Napi::Object self, void* native, const char* name) {
   if (anyEmpty({holder, self})) return;

@@ -1,6 +1,6 @@
-// The channel between a user isolate and its soft kernel: a table of request slots, without N-API.
+// The channel between a user isolate and its soft kernel. It is a table of request slots and does not use N-API.
 //
-// One thread submits, waits and releases (the user side), one thread takes requests (the server side), and any thread
+// One thread submits, waits and releases (the user side), and one thread takes requests (the server side). Any thread
 // completes them: the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a
 // (slot, serial) wins; later ones get false. All bytes are copied in both directions.
 //
@@ -36,7 +36,8 @@ constexpr uint32_t kStatusCancelled = static_cast<uint32_t>(Status::kCancelled);
 // The slot of a request that needs no reply (everything closed: kMajorClose with file 0).
 constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 
-// Maximum input of one request. A buffered IOCTL copies it; a longer one ends in kStatusInsufficientResources.
+// Maximum input of one request in bytes. A buffered IOCTL copies it, and fails with kStatusInsufficientResources if it
+// is longer.
 constexpr size_t kMaxInput = 16u << 20;
 
 // Wakes a thread's event loop. Called without the channel's lock, so that the woken thread finds it free.
@@ -51,9 +52,10 @@ class Wake {
 class EventSource {
  public:
   virtual ~EventSource() = default;
-  // Completes the slot when the event comes; `type` as in the request. False: send the request to the kernel.
+  // Completes the slot when the event comes; `type` is that of the request. Returns false if the request must be sent
+  // to the kernel.
   virtual bool wait(uint32_t type, uint32_t slot, uint32_t serial) = 0;
-  virtual void cancel(uint32_t slot, uint32_t status) = 0;  // requests that still wait end in `status`
+  virtual void cancel(uint32_t slot, uint32_t status) = 0;  // completes requests that still wait with `status`
   virtual void endAll(uint32_t status) = 0;
 };
 
@@ -70,7 +72,8 @@ struct Request {
 class Channel final : public std::enable_shared_from_this<Channel> {
  public:
   // Creates a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped
-  // requests have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: none do.
+  // requests have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0 means that
+  // none do.
   static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode = 0);
   static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
   explicit Channel(uint32_t slots);
@@ -86,21 +89,21 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
   // Returns the slot, or -1 if none is free. The last few slots are reserved for blocking requests, so that a program
-  // whose overlapped requests fill the table can still cancel and close. If the channel has ended, the slot is done at
-  // once, with kStatusDeviceRemoved.
+  // whose overlapped requests fill the table can still cancel and close. If the channel has ended, the slot is done
+  // immediately, with kStatusDeviceRemoved.
   int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
                  uint32_t outputLength, bool overlapped);
-  // Blocks until the slot is done or free. A negative timeout means no limit. False: timed out.
+  // Blocks until the slot is done or free. A negative timeout means no limit. Returns false after the timeout.
   bool wait(uint32_t slot, int64_t timeoutMs);
   bool settled(uint32_t slot) const;  // done or free
-  // Alternative to wait(): from now until noWake(), completion of the slot raises `event`. False: it is already done or
-  // free.
+  // An alternative to wait(): from now until noWake(), completion of the slot raises `event`. Returns false if it is
+  // already done or free.
   bool wakeBy(uint32_t slot, Descriptor event);
   void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
-  // The output, no longer than requested and than its information says (for kMajorCreate the information is not a
-  // length). Valid until release().
+  // Returns the output, which is valid until release(). It is no longer than requested, nor than its information states
+  // (for kMajorCreate the information is not a length).
   const uint8_t* output(uint32_t slot, size_t* length) const;
   void cancel(uint32_t slot);  // at most one cancel request per use of the slot
   void release(uint32_t slot);
@@ -108,18 +111,19 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // when it is reached.
   template <typename Deliver>
   void drainCompletions(Deliver deliver);
-  // The oldest completed request, which then counts as delivered; -1: none.
+  // Returns the oldest completed request, which then counts as delivered, or -1 if there is none.
   int32_t nextCompletion();
-  // Number of overlapped requests that are neither delivered nor released.
+  // Returns the number of overlapped requests that are neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
-  // Whether an undelivered request keeps the user's loop alive. Each does until hold(slot, false).
+  // Sets whether an undelivered request keeps the user's loop alive. Each does until hold(slot, false).
   bool holdsLoop() const { return undelivered_ > background_; }
   void hold(uint32_t slot, bool holds);
-  // Number of undelivered requests that wait for events.
+  // Returns the number of undelivered requests that wait for events.
   uint32_t undeliveredEvents() const { return undeliveredEvents_; }
   bool isEvent(uint32_t slot) const { return slots_[slot].event; }
   bool anyReady() const;  // whether drainCompletions() has something to deliver
-  // Completions need not wake the user: drainCompletions() will be called anyway, and re-arms the wake-up.
+  // Completions need not wake the user, because drainCompletions() will be called anyway. That call re-arms the
+  // wake-up.
   void deliveryFollows();
   void deliveryByWake();
   // Whether the user's thread watches the HCA while requests wait for events.
@@ -136,14 +140,14 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   bool take(Request* out);
   // Routes later requests for the same event as the pending one in `slot` to the source.
   void bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source);
-  // Routes them to the kernel again; waiting ones end in `status`.
+  // Routes them to the kernel again; waiting requests complete with `status`.
   void unbindEvent(EventSource& source, uint32_t status);
 
   // ── Any thread ─────────────────────────────────────────────────────────────────────────────────────────
-  // True: this call completed the request. At most the requested number of output bytes is stored.
+  // Returns whether this call completed the request. At most the requested number of output bytes is stored.
   bool complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information, const uint8_t* output,
                 size_t outputLength);
-  // Ends the channel: pending and later requests end in kStatusDeviceRemoved. The first reason is kept.
+  // Ends the channel. Pending and later requests complete with kStatusDeviceRemoved. The first reason is kept.
   void end(const std::string& reason);
   bool ended() const;
   std::string reason() const;
@@ -221,7 +225,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
 template <typename Deliver>
 void Channel::drainCompletions(Deliver deliver) {
-  // Bounded by the current number: completions caused by deliver() itself wake the loop again.
+  // Bounded by the current number, since completions caused by deliver() itself wake the loop again.
   size_t budget;
   {
     std::lock_guard<std::mutex> lock(mutex_);

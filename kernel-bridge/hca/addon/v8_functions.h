@@ -19,7 +19,7 @@ struct V8Functions {
   long (*uses)(const StoreHold&) = nullptr;  // number of holders, including V8 itself
 };
 
-// False: this runtime lacks one of them.
+// Returns false if this runtime lacks one of them.
 bool findV8Functions(V8Functions* out);
 
 }  // namespace nd::js

@@ -1,4 +1,4 @@
-// createWaker() of soft-hca-binding.ts.
+// Implements createWaker() of soft-hca-binding.ts.
 #pragma once
 #include "env.h"
 #include "waker.h"
