@@ -1,11 +1,11 @@
-// The data path between rings and devices: doorbells pass requests to a device, polls fetch its completions. Runs on
-// programs' threads and on the event thread.
+// The data path between rings and devices. Doorbells pass requests to a device, and polls fetch its completions. It
+// runs on programs' threads and on the event thread.
 #pragma once
 #include "verbs/objects.h"
 
 namespace nd::verbs {
 
-// A doorbell of a queue pair's send queue, of its receive queue, or of a shared receive queue (with kSharedBit in the
+// Handles a doorbell of a queue pair's send or receive queue, or of a shared receive queue (with kSharedBit in the
 // handle).
 constexpr Handle kSharedBit = 0x80000000;
 void ringSends(Handle qp);
@@ -16,23 +16,23 @@ Status armCq(Handle cq, bool solicitedOnly);
 Status armCqBatch(Handle cq, uint32_t count);
 
 // ── For commands and the event thread
-// Hands what is new in the rings to the device; the queue pair is locked.
+// Passes new requests in the rings to the device. The queue pair must be locked.
 void postSends(QpObject& qp);
 void postReceives(QpObject& qp);
 void postShared(SrqObject& srq);
-// Moves the queue pair, which is locked, to ERROR unless it is there already.
+// Moves the queue pair, which must be locked, to ERROR unless it is there already.
 void enterError(QpObject& qp);
-// Fetches completions. `event`: the device has reported an event. Called with neither the CQ nor a queue pair locked.
+// Fetches completions. `event`: the device has reported an event. Neither the CQ nor a queue pair may be locked.
 void drain(CqObject& cq, Handle handle, bool event = false);
-// As drain(), for both CQs of a queue pair, which is locked. The consequences for this and other queue pairs are left
-// to settleLater() or the next drain() of those CQs.
+// Does the same as drain() for both CQs of a queue pair, which must be locked. The consequences for this and other
+// queue pairs are left to settleLater() or the next drain() of those CQs.
 void drainOf(QpObject& qp);
 // Called with neither the CQ nor a queue pair locked.
 void settleLater(CqObject& cq);
 // In ERROR, completes the requests that the device does not have; with `force`, also those that it should have flushed.
-// The queue pair is locked.
+// The queue pair must be locked.
 void flushHeld(QpObject& qp, bool force = false);
-// Arms the device for the event that the CQ, which is locked, needs.
+// Arms the device for the event that the CQ, which must be locked, needs.
 Status armDevice(CqObject& cq);
 
 }  // namespace nd::verbs

@@ -1,5 +1,4 @@
-// Device events on their way to the kernel's thread: a queue filled by any thread and drained by the kernel's event
-// loop.
+// Device events for the kernel's thread. Any thread may fill the queue, and the kernel's event loop drains it.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -28,7 +27,7 @@ class Events {
     armed_ = false;
     waker_->wake(waker_);
   }
-  // False: the queue is empty, and the next event wakes the kernel.
+  // Returns false if the queue is empty; the next event then wakes the kernel.
   bool take(Event* out) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (events_.empty()) {
@@ -39,7 +38,7 @@ class Events {
     events_.pop_front();
     return true;
   }
-  // The kernel does not accept further events.
+  // Called when the kernel does not accept further events.
   void close() {
     std::lock_guard<std::mutex> lock(mutex_);
     waker_ = nullptr;

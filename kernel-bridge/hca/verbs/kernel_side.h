@@ -1,4 +1,4 @@
-// The devices and connections of one soft kernel, in JavaScript: VerbsHca of hca/verbs-binding.ts.
+// The devices and connections of one soft kernel, for JavaScript (VerbsHca of hca/verbs-binding.ts).
 #pragma once
 #include "addon/command_face.h"
 #include "verbs/verbs_hca.h"

@@ -1,5 +1,5 @@
-// The objects of devices. Objects that programs' threads reach by a handle stay allocated when they end (slot_table.h),
-// and so do devices.
+// The objects of devices. Objects that programs' threads reach by a handle stay allocated after their end
+// (slot_table.h), and so do devices.
 //
 // Lock order within one thread: QpObject or SrqObject, Device::keys, CqObject, then any of Device::qpns,
 // Device::bounds, SrqObject::consumer and Events. A call into a device needs the lock of the object concerned.
@@ -17,7 +17,7 @@ namespace nd::verbs {
 
 // Extra entries of a device's CQ beyond the ring's, for the marker requests that find the end of a queue.
 constexpr int kSpareCqes = 128;
-// Minimum number of entries where the device's CQs cannot grow; their rings can grow up to this size.
+// Minimum number of entries if the device's CQs cannot grow. Their rings can grow up to this size.
 constexpr int kFixedCqes = 4096;
 
 struct QpObject;
@@ -42,19 +42,19 @@ struct Device {
   std::mutex threads;
   ibv_context* context = nullptr;  // null: closed
   ibv_comp_channel* channel = nullptr;
-  // Held shared while posting requests that use an address handle; held exclusively to bind a window, or to destroy a
-  // window, a region or an address handle.
+  // Held shared while requests that use an address handle are posted. Held exclusively to bind a window, or to destroy
+  // a window, a region or an address handle.
   std::shared_mutex keys;
   std::unordered_map<uint32_t, MrObject> regions;  // by lkey
   std::unordered_map<uint32_t, ibv_mw*> windows;   // by index: the upper 24 bits of their rkeys
   std::mutex qpns;
   std::unordered_map<uint32_t, QpObject*> byQpn;
-  // For each window, by index: whether a bind is in force whose invalidation was neither requested nor reported.
-  // rdma_rxe crashes Linux when a window that is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a
-  // request is never posted.
+  // Records for each window, by index, whether a bind is in force whose invalidation was neither requested nor
+  // reported. rdma_rxe crashes Linux when a window that is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw),
+  // so such a request is never posted.
   std::mutex bounds;
   std::unordered_map<uint32_t, bool> bound;
-  // Sets the flag and returns its previous value. Also false: there is no such window.
+  // Sets the flag and returns its previous value. Also returns false if there is no such window.
   bool setBound(uint32_t key, bool now) {
     std::lock_guard<std::mutex> lock(bounds);
     const auto it = bound.find(key >> 8);
@@ -208,7 +208,7 @@ struct CmObject {
   void clear() { id = nullptr; }
 };
 
-// Objects of the whole process.
+// The objects of the whole process.
 struct Tables {
   static Tables& all();
   SlotTable<PdObject> pds;
@@ -218,7 +218,7 @@ struct Tables {
   SlotTable<AhObject> ahs;
   SlotTable<MwObject> mws;
   SlotTable<CmObject> cms;
-  // Keeps a device allocated: objects that their owners have not destroyed yet refer to it.
+  // Keeps a device allocated, because objects that their owners have not destroyed yet refer to it.
   void keep(Device* device);
 
  private:
@@ -226,11 +226,11 @@ struct Tables {
   std::vector<Device*> devices_;
 };
 
-// The NTSTATUS for an errno.
+// Returns the NTSTATUS for an errno.
 Status statusOf(int error);
-// The cure for this errno on opening a device file that a kernel module creates; part of a sentence.
+// Returns the cure, as part of a sentence, for this errno on opening a device file that a kernel module creates.
 std::string openingHelp(int error, const char* module);
-// WV_ACCESS_* in the device's terms.
+// Returns the device's access flags for WV_ACCESS_* bits.
 int accessOf(uint32_t access);
 
 }  // namespace nd::verbs

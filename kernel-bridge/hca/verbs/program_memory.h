@@ -1,5 +1,5 @@
-// Program memory that devices may access: rings and pinned ranges. Kept for the whole process, because commands that
-// name them run on a different thread from the one that creates them.
+// Program memory that devices may access: rings and pinned ranges. The tables are kept for the whole process, because
+// commands that name an entry run on a different thread from the one that created it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@ class Rings {
   static Rings& all();
   std::shared_ptr<RingMemory> allocate(uint64_t bytes);  // null: out of memory
   void release(uint64_t address);
-  // The ring that contains this range; null: none, or the address is not word-aligned.
+  // Returns the ring that contains this range, or null if there is none or the address is not word-aligned.
   std::shared_ptr<RingMemory> find(uint64_t address, uint64_t bytes);
 
  private:
@@ -33,13 +33,15 @@ class Rings {
   std::map<uint64_t, std::shared_ptr<RingMemory>> rings_;
 };
 
-// Ranges of memory held by their threads. A thread that releases a range first ends the registrations in it.
+// Ranges of memory, held by the threads that pinned them. A thread that releases a range first ends the registrations
+// in it.
 class Ranges {
  public:
   static Ranges& all();
   uint64_t add(uint64_t address, uint64_t length);
   void remove(uint64_t id);
-  // A range that contains all of this; its number of registrations grows by one. 0: none.
+  // Returns a range that contains all of this and increments its number of registrations, or returns 0 if there is
+  // none.
   uint64_t use(uint64_t address, uint64_t length);
   void unuse(uint64_t id);
   bool used(uint64_t id);

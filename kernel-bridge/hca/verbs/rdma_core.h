@@ -1,6 +1,6 @@
 // The parts of the binary interface of libibverbs.so.1 and librdmacm.so.1 (rdma-core) that are used here. The
-// structures have had this layout since 2012, and symbol versions preserve it. Declared here so that building needs no
-// headers of rdma-core, and one binary runs with every version. Sizes and offsets hold for 64-bit Linux.
+// structures have had this layout since 2012, and symbol versions preserve it. They are declared here so that building
+// needs no headers of rdma-core, and one binary runs with every version. Sizes and offsets apply to 64-bit Linux.
 #pragma once
 #include <pthread.h>
 #include <sys/socket.h>

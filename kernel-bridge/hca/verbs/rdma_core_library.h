@@ -8,7 +8,8 @@
 
 namespace nd::verbs {
 
-// Name, result, parameters. The default versions of the symbols match the structures in rdma_core.h.
+// Name, result and parameters of each function. The default versions of the symbols match the structures in
+// rdma_core.h.
 #define ND_VERBS_SYMBOLS(X)                                                                  \
   X(ibv_get_device_list, ibv_device**, (int*))                                               \
   X(ibv_free_device_list, void, (ibv_device**))                                              \
@@ -71,8 +72,8 @@ struct Library {
 #undef ND_POINTER
 };
 
-// The libraries of this process. Null: `why` names the missing library or function. NETWORKDIRECT_IBVERBS and
-// NETWORKDIRECT_RDMACM select other files, for tests.
+// Returns the libraries of this process. If it returns null, `why` names the missing library or function.
+// NETWORKDIRECT_IBVERBS and NETWORKDIRECT_RDMACM select other files, for tests.
 const Library* library(std::string* why);
 
 }  // namespace nd::verbs

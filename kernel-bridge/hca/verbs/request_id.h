@@ -1,5 +1,5 @@
-// Identifies the request of a completion: the object it was posted to, and its index in the ring. Fits in the 64 bits
-// that devices return with a completion.
+// Identifies the request of a completion by the object to which it was posted and its index in the ring. It fits in the
+// 64 bits that devices return with a completion.
 #pragma once
 #include "base/types.h"
 

@@ -1,5 +1,5 @@
-// Objects by handle, for threads that share no lock. A slot is never freed, so a stale handle finds a reused object,
-// never freed memory.
+// Objects by handle, for threads that share no lock. A slot is never freed, so a stale handle may find a reused object,
+// but never freed memory.
 #pragma once
 #include <array>
 #include <atomic>
@@ -12,27 +12,28 @@
 namespace nd::verbs {
 
 // T has `std::atomic<Handle> handle` and `void clear()`. A caller locks the object (or whatever else orders it with
-// release()), then compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free for
-// callers.
+// release()), and then compares the handle. Handles have 18 bits of index and 12 of generation. Callers may use bits 30
+// and 31.
 template <typename T>
 class SlotTable {
  public:
   static constexpr uint32_t kIndexBits = 18, kMost = 1u << kIndexBits, kChunk = 256;
 
-  // Null: no such slot. The caller compares `handle`.
+  // Returns null if there is no such slot. The caller compares `handle`.
   T* at(Handle handle) const {
     const uint32_t index = (handle & (kMost - 1)) - 1;
     if (index >= kMost - 1) return nullptr;
     std::array<T, kChunk>* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk != nullptr ? &(*chunk)[index % kChunk] : nullptr;
   }
-  // The object, for callers during whose call nothing can release it.
+  // Returns the object, for callers during whose call nothing can release it.
   T* find(Handle handle) const {
     T* object = at(handle);
     return object != nullptr && object->handle.load(std::memory_order_acquire) == handle && handle != 0 ? object
                                                                                                         : nullptr;
   }
-  // Null: the table is full. The caller publishes the handle once the object is complete: `object->handle = handle`.
+  // Returns null if the table is full. The caller publishes the handle once the object is complete: `object->handle =
+  // handle`.
   T* take(Handle* handle) {
     std::lock_guard<std::mutex> lock(mutex_);
     uint32_t index;

@@ -1,4 +1,5 @@
-// The calls of the user-mode verbs provider on a program's thread: rings, pins, doorbells, polls (hca/user-hca.ts).
+// The calls of the user-mode verbs provider on a program's thread, for rings, pins, doorbells and polls
+// (hca/user-hca.ts).
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -7,7 +8,7 @@
 
 namespace nd::verbs {
 
-// State of one environment (isolate).
+// The state of one environment (isolate).
 class UserSide {
  public:
   explicit UserSide(Napi::Env env) : env_(env) {}

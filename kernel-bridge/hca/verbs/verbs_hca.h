@@ -47,7 +47,7 @@ struct CmParameters : PrivateData {
 class VerbsHca final : public HcaCommands {
  public:
   static constexpr size_t kMostDevices = 4096;  // a device that reappears is counted again
-  // Null: `why` gives the reason as part of a sentence.
+  // If it returns null, `why` gives the reason as part of a sentence.
   static std::unique_ptr<VerbsHca> open(Waker* waker, std::string* why);
   ~VerbsHca();
 
@@ -84,11 +84,11 @@ class VerbsHca final : public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // Attaches only the queue pair, whatever the interface; cmJoin() joins on the network.
+  // Attaches only the queue pair, whatever the interface. cmJoin() joins the group on the network.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
   Status detachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
 
-  // ── Connections, which real HCAs alone have here; by handles of their ids.
+  // ── Connections, which only real HCAs have here, by the handles of their ids.
   Status cmCreate(bool datagrams, Handle* out);
   Status cmDestroy(Handle id);
   Status cmBind(Handle id, const CmAddress& local, bool shared, uint16_t* port);
@@ -104,8 +104,8 @@ class VerbsHca final : public HcaCommands {
   Status cmNotify(Handle id);
   Status cmJoin(Handle id, const CmAddress& group);
   // Closes the files that librdmacm has open for a removed device to which the id is bound. librdmacm itself keeps them
-  // until it next looks for devices, and those of the last device forever. rdma_get_devices would make it look, but
-  // opens all other devices.
+  // until it next searches for devices, and keeps those of the last device forever. rdma_get_devices would start a
+  // search, but also opens all other devices.
   Status cmCloseRemoved(Handle id);
   // `device`: 0 if the id is not bound to an open device.
   Status cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Owner* device);
@@ -122,7 +122,7 @@ class VerbsHca final : public HcaCommands {
   void serveCm();
   void serveCompletions(Device& device);
   void serveAsync(Device& device);
-  // False, with errno: the descriptor cannot be monitored.
+  // Returns false, with errno, if the descriptor cannot be monitored.
   [[nodiscard]] bool watch(int fd, uint64_t tag);
   void unwatch(int fd);
   bool probe(Device& device, std::string* why);
