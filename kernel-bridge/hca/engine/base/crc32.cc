@@ -51,7 +51,7 @@ uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) {
 #if ND_HAS_CARRYLESS
 using carryless::Block;
 
-// Folding: moves a register of message bits forward over the message. Each half is multiplied by the power of x for the
+// Folding moves a register of message bits forward over the message. Each half is multiplied by the power of x for the
 // distance and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift
 // corrects.
 constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
@@ -75,7 +75,7 @@ ND_CARRYLESS inline Block take(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
-// The block to add to the first 16 bytes of a message: a register, or the 16 bytes that precede them.
+// The block to be added to the first 16 bytes of a message: a register, or the 16 bytes that precede the message.
 ND_CARRYLESS inline Block after(uint32_t state) { return carryless::of(state, 0); }
 ND_CARRYLESS inline Block after(uint64_t low, uint64_t high) {
   return fold(carryless::of(low, high), constants(kOver128), carryless::of(0, 0));
@@ -92,8 +92,9 @@ constexpr uint64_t reciprocal() {
   return quotient;
 }
 
-// The register after 16 bytes, computed without tables, whose cache lines a stream of packets would have evicted. 128
-// bits are folded to 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
+// Returns the register after 16 bytes. It uses no tables, since a stream of packets would have evicted their cache
+// lines. 128 bits are folded to 96 and then to 64. The remainder is these minus the polynomial times their quotient
+// (Barrett).
 ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   using namespace carryless;
   const Block folds = of(foldConstant(96), foldConstant(64));
@@ -105,7 +106,7 @@ ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   return firstWord(down<4>(add(in64, product)));
 }
 
-// The message so far is congruent to `sum`; processes the rest.
+// Processes the rest of a message whose first part is congruent to `sum`.
 template <bool kCopies>
 ND_CARRYLESS inline uint32_t finish(Block sum, uint8_t* to, const uint8_t* from, size_t length) {
   const Block by128 = constants(kOver128);
@@ -114,7 +115,7 @@ ND_CARRYLESS inline uint32_t finish(Block sum, uint8_t* to, const uint8_t* from,
   return kCopies ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
 }
 
-// At least 64 bytes.
+// Requires at least 64 bytes.
 template <bool kCopies>
 ND_CARRYLESS uint32_t clmul(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 64;
@@ -148,7 +149,7 @@ ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
   return remainderOf(sum);
 }
 
-// A target that is never written.
+// A target to which nothing is ever written.
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
 ND_CARRYLESS uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
@@ -186,7 +187,7 @@ ND_AVX inline __m256i take256(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
-// At least 128 bytes.
+// Requires at least 128 bytes.
 template <bool kCopies>
 ND_AVX uint32_t vpclmul(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 128;
@@ -227,7 +228,7 @@ ND_AVX512 inline __m512i take512(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
-// At least 256 bytes.
+// Requires at least 256 bytes.
 template <bool kCopies>
 ND_AVX512 uint32_t vpclmul512(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 256;

@@ -78,7 +78,7 @@ namespace {
 constexpr uint32_t kFewBytes = 128;  // of a packet, copied behind its headers
 static_assert(kFewBytes >= OutPacket::kMaxHeader && kFewBytes >= kBthBytes + 16);
 
-// The register after the packet's headers and its first `few` bytes; `length` runs from BTH to pad.
+// Returns the register after the packet's headers and its first `few` bytes; `length` counts the bytes from BTH to pad.
 uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t few, uint32_t length) {
   alignas(16) uint8_t bytes[kCrc32Room + 48 + kFewBytes];
   uint8_t* const masked = bytes + kCrc32Room;
@@ -88,7 +88,8 @@ uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t 
   return crc32Short(kIcrcSeed, masked, n + few);
 }
 
-// The first 16 bytes after the headers of a longer packet, for crc32Behind: zeros, the register, the masked BTH.
+// Prepares the first 16 bytes after the headers of a longer packet for crc32Behind: zeros, the register, and the masked
+// BTH.
 struct MaskedBth {
   uint64_t low, high;
   MaskedBth(uint32_t state, const uint8_t* bth) {
@@ -204,8 +205,8 @@ uint32_t icrcOfPacket(const uint8_t* packet, size_t length) {
 
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers) {
   if (length % 4 != 0 || length / 4 >= kMaxSolveWords) return false;
-  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word:
-  // ID in the low half (first byte lowest), flags and offset above.
+  // The difference of the registers at the end, moved back over all bytes from the ID word on, is the difference of
+  // that word. It has the ID in the low half (first byte lowest), and flags and offset above.
   const uint32_t word = multiply(computed ^ received, retreatTable()[length / 4]);
   const uint32_t flags = word >> 16;
   if (flags != 0 && flags != 0x40) return false;

@@ -1,5 +1,5 @@
-// The interface of the HCA: takes the lock, checks handles, and leaves the work to the transport. engine_*.cc implement
-// the commands of objects.
+// The interface of the HCA. It takes the lock, checks handles, and leaves the work to the transport. The files
+// engine_*.cc implement the commands of objects.
 
 #include "engine/engine_impl.h"
 #include "platform/os.h"
@@ -75,7 +75,7 @@ void Engine::doorbell(Handle handle) {
   if (t.run(*qp, Transport::kShare)) t.scheduler.schedule(*qp);
   t.lifecycle.settle();
   t.context.link.flush();
-  // Packets between queue pairs of this process are delivered at once.
+  // Packets between queue pairs of this process are delivered immediately.
   for (uint32_t i = 0; i < Transport::kSelfSteps && t.context.link.selfPending(); i++)
     t.step(t.context.now, Stepper::kEngine);
 }
@@ -111,7 +111,7 @@ bool Engine::progress() {
   Context& context = t.context;
   const uint64_t now = context.clock.recent();
   t.owner.poll(now);
-  bool moved = false, impatient = true;  // the lock's holder does this thread's work, and must get to run
+  bool moved = false, impatient = true;  // the lock's holder does this thread's work, and needs a CPU
   if (std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock); lock.owns_lock()) {
     if (!t.quiet(now)) {
       moved = t.step(now, Stepper::kPoller);

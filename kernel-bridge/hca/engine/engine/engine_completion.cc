@@ -94,7 +94,7 @@ Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifyS
   if (type > kCqNotifySolicited || !sink) return Status::kInvalidParameter;
   const bool watches = sink->watches();
   cq->addWaiter(type, std::move(sink));
-  // The poller may be about to sleep: the engine's thread takes over.
+  // The poller may be about to sleep, so the engine's thread takes over.
   if (!watches) t.scheduler.wakeNow();
   return Status::kSuccess;
 }

@@ -1,4 +1,5 @@
-// Statistics of objects: read from state that the transport keeps anyway, so that they cost nothing until requested.
+// Statistics of objects. They are read from state that the transport keeps anyway, and so cost nothing until they are
+// requested.
 #include <algorithm>
 
 #include "engine/engine_impl.h"
@@ -6,7 +7,8 @@
 namespace nd {
 namespace {
 
-// Number of waiting entries in a queue. The producer's counter is in the program's memory and may have any value.
+// Returns the number of waiting entries in a queue. The producer's counter is in the program's memory and may have any
+// value.
 uint32_t waiting(const uint32_t* producer, uint32_t head, uint32_t entries) {
   return std::min(peekWord(producer) - head, entries);
 }

@@ -1,4 +1,4 @@
-// The wait of a command for peers that are inside memory whose direct access it withdraws.
+// Lets a command that withdraws direct access to memory wait for the peers that are inside.
 #include <chrono>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kYields = 50;
 }
 
-// Peers get some time to leave, during which others may take the lock. After that they are evicted.
+// Peers get some time to leave, during which other threads may take the lock. After that they are evicted.
 void Command::letPeersLeave() {
   DirectOwner* const owner = t_.context.link.directOwner();
   if (!owner) return;
@@ -24,8 +24,8 @@ void Command::letPeersLeave() {
     uint32_t checks = 0;
     do {
       lock_.unlock();
-      // An access takes a few microseconds; a longer one has lost its CPU. No event reports its end: checking for a
-      // waiter to wake would take longer than most accesses.
+      // An access takes a few microseconds; a longer one has lost its CPU. No event reports its end, since checking for
+      // a waiter would take longer than most accesses.
       if (checks++ < kYields) yieldThread();
       else std::this_thread::sleep_for(std::chrono::microseconds(100));
       lock_ = lockOf(t_);

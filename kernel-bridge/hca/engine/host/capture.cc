@@ -27,7 +27,7 @@ std::string expand(const std::string& path) {
   return out;
 }
 
-// The name of the n-th file for a path: x.pcapng, x-2.pcapng, and so on.
+// Returns the name of the n-th file for a path: x.pcapng, x-2.pcapng, and so on.
 std::string numbered(std::string path, uint32_t number) {
   if (number == 1) return path;
   const size_t folder = path.find_last_of("/\\"), dot = path.rfind('.');
@@ -125,7 +125,7 @@ void Capture::scheduleFlush(uint64_t now) {
 void Capture::flush() {
   flushDue_ = UINT64_MAX;
   if (file_.valid()) error_ = writeFile(file_.get(), buffer_.data(), buffer_.size());
-  // A full disk ends the capture, not the traffic; a truncated block would make the file unreadable anyway.
+  // A full disk ends the capture but not the traffic. A truncated block would make the file unreadable anyway.
   if (error_ != 0) file_.reset();
   buffer_.clear();
 }

@@ -105,8 +105,8 @@ uint32_t Dispatcher::pollAll(uint32_t budget) {
 
 // ── Paused listeners ────────────────────────────────────────────────────────────────────────────
 
-// A connection is waiting there, but no descriptor is available to accept it. It would wake sleepers again and again
-// until one is.
+// A connection is waiting on the listener, but no descriptor is available to accept it. Until one is, the listener
+// would wake sleepers again and again.
 void Dispatcher::pause(uint64_t listener) {
   paused_.push_back(listener);
   listen(listener, false);
@@ -129,7 +129,7 @@ void Dispatcher::listen(uint64_t listener, bool on) {
 
 bool Dispatcher::fallAsleep(Sleeper& sleeper) {
   sleepers.add(sleeper);
-  // Other threads may not have seen yet that the descriptor was readable.
+  // Other threads may not yet have seen that the descriptor was readable.
   sleeper.asleep = false;
   if (pairs_.anyRang()) sleepers.wakeAll();
   sleeper.asleep = pairs_.fallAsleep(sleepers.anyAsleep());

@@ -9,7 +9,7 @@ namespace {
 
 uint64_t rotateLeft(uint64_t x, int n) { return (x << n) | (x >> (64 - n)); }
 
-// A new field must be compared too.
+// A new field must be compared here as well.
 static_assert(sizeof(FaultOptions) == sizeof(uint64_t) + 4 * sizeof(double) + sizeof(FaultOptions::dropMadCount));
 bool equal(const FaultOptions& a, const FaultOptions& b) {
   const auto rates = [](const FaultRates& r) { return std::tie(r.seed, r.drop, r.duplicate, r.reorder, r.corrupt); };

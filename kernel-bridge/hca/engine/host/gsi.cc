@@ -43,7 +43,7 @@ bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
     counters_.add(HostCounter::kMadsMalformed);
     return false;
   }
-  // Another class. A Send requires no response (IBA 1 §13.4.5), and Linux sends none either.
+  // The MAD has another class. A Send requires no response (IBA 1 §13.4.5), and Linux sends none either.
   const uint8_t* m = bth + mad::kPacketMadOffset;
   const bool ours = m[mad::kClass] == mad::kCmClass && m[mad::kClassVersion] == mad::kCmClassVersion &&
                     m[mad::kMethod] == mad::kMethodSend;
@@ -69,8 +69,8 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
     case Route::kRequestId: return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
     case Route::kRemoteId: {
       const uint32_t id = wire::load32(message + mad::kRemoteCommId);
-      // An active side that gave up its REQ does not know our id. The CA GUID in the ARI identifies the connection, and
-      // only kernels know those.
+      // An active side that abandoned its REQ does not know the id of this side. The CA GUID in the ARI identifies the
+      // connection, and only kernels know these GUIDs.
       const bool withdrawn = id == 0 && mad::attribute(m) == mad::kRej &&
                              wire::load16(message + mad::kRejReason) == mad::kRejReasonTimeout;
       if (withdrawn) return toEveryone(meta, bth, mayHandOver);
@@ -97,7 +97,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
       lacked_ = true;
       return;
     }
-    // A rejection could be wrong. A peer that still needs the connection retransmits its request.
+    // A rejection could be wrong, so none is sent. A peer that still needs the connection retransmits its request.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
   toKernel(0, meta, bth);

@@ -35,8 +35,9 @@ constexpr uint64_t kPortTimeoutNs = 1'000'000'000;
 
 }  // namespace
 
-// The parts and their connections. Outgoing packets pass through the tap to the senders or the local delivery; received
-// ones go from the receivers or the local delivery to the intake. The dispatcher decides which part runs next.
+// The parts of the host, and how they are connected. Outgoing packets pass through the tap to the senders or the local
+// delivery; received ones go from the receivers or the local delivery to the intake. The dispatcher decides which part
+// runs next.
 struct Host::Impl {
   explicit Impl(const Clock& c) : clock(c) {
     wire4.receiver.setSibling(wire6.receiver);
@@ -85,9 +86,9 @@ struct Host::Impl {
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
   void leaveWire();
-  // Whether an openWire() has anything to do or to reject.
+  // Returns whether openWire() has anything to do or to reject.
   bool mayOpenWire() const { return !opened.load(std::memory_order_acquire); }
-  // New connections use a link that the tap can see, if the tap is active.
+  // If the tap is active, new connections use a link that it can see.
   void seePackets() { pairs.refuseMore(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
@@ -152,11 +153,11 @@ Status Host::start(const HostOptions& options, Engine& engine) {
 bool Host::lacksWire(const Gid& destination) {
   const Impl& h = *impl_;
   if (!h.started || !h.mayOpenWire()) return false;
-  // A connection within this host that gets no pair uses the wire or, without a wire, frames.
+  // A connection within this host that gets no pair uses the wire, or frames if there is no wire.
   return !isLocal(destination) || (h.link != LinkChoice::kLocal && !h.tap.idle());
 }
 
-// The engine keeps running meanwhile: names are read and sockets bound without its lock.
+// The engine keeps running meanwhile, because names are read and sockets bound without its lock.
 Status Host::openWire() {
   Impl& h = *impl_;
   if (!h.mayOpenWire()) return Status::kSuccess;
@@ -262,8 +263,8 @@ void Host::releaseKernel(KernelId kernel) {
   for (uint32_t claim : h.ports.releaseKernel(kernel)) h.inbound.closeClaim(claim);
 }
 
-// A claim and the connections to it are given up under one lock: a message from one of them must not be accepted when
-// another process may already have the name. The other processes learn of the end when the connections are closed.
+// A claim and the connections to it are released under one lock, because a message from one of them must not be
+// accepted once another process may have the name. The other processes notice the end when the connections are closed.
 std::unique_lock<EngineLock> Host::Impl::holdIfStarted() {
   return started ? engine->hold() : std::unique_lock<EngineLock>();
 }
@@ -344,7 +345,7 @@ void Host::flush() {
 
 // ── Receiving ───────────────────────────────────────────────────────────────────────────────────────────────
 
-// A frame from another process of this host.
+// Handles a frame from another process of this host.
 void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
   Impl& h = *static_cast<Impl*>(self);
   h.counters.add(HostCounter::kForwardedIn);
@@ -420,7 +421,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (h.pairs.any()) n = h.local.receivePairs(budget);
   if (h.local.queued()) n += h.local.deliverQueue(budget);
   const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
-  // Rings that are never empty must not block the sockets, which have a share of their own.
+  // Rings that are never empty must not block the sockets, which therefore have a share of their own.
   if (now == 0 || h.dispatcher.schedule.due(now))
     n += h.dispatcher.poll(std::max(budget - std::min(n, budget), budget / 2), now);
   if (h.local.hasDeferred()) n += h.local.deliverDeferred();
@@ -446,7 +447,7 @@ void Host::pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32
   if (h.local.receivePairs(budget) == 0 && wanted != nullptr && h.pairs.spin(*wanted)) h.local.receivePairs(budget);
 }
 
-// With pairs up, between two polls of the sockets.
+// Returns true only while pairs are up and the next poll of the sockets is not due.
 bool Host::quiet(uint64_t now) const {
   const Impl& h = *impl_;
   return h.started && !h.dispatcher.schedule.due(now) && h.pairs.any() && !h.local.queued() && !h.local.hasDeferred() &&

@@ -23,7 +23,7 @@ PacketMeta metaOf(const Path& path) {
   return meta;
 }
 
-// A packet's bytes in one piece, BTH to pad.
+// Returns a packet's bytes from BTH to pad in one piece.
 void gather(uint8_t* out, const OutPacket& packet) {
   std::memcpy(out, packet.header, packet.headerLength);
   out += packet.headerLength;
@@ -63,7 +63,7 @@ void LocalDelivery::stop() {
 
 // ── Out ─────────────────────────────────────────────────────────────────────────────────────────
 
-// QP1 messages to processes of this host need no wire: they are routed by the ids in them in any case.
+// QP1 messages to processes of this host need no wire, because they are routed by the ids in them in any case.
 bool LocalDelivery::prefers(const Path& path, const OutPacket& packet) {
   return localLink_ && wire::destinationQpn(packet.header) == wire::kGsiQpn && parts_.addresses.isOwn(path.destination);
 }
@@ -137,14 +137,14 @@ void LocalDelivery::onFrame(const Frame& frame, FrameOrigin& origin) {
   if (raw_.hasOwnCopy(frame.meta, frame.body, stray) || !raw_.vouchesFor(frame.meta, frame.body, frame.bodyLength))
     return;
   if (frame.kind == FrameKind::kMad) {
-    // A process passes on packets from the wire, and sends its own. It does not send on behalf of another.
+    // A process forwards packets from the wire, and sends its own. It does not send on behalf of another process.
     const uint32_t sender = frame.meta.sender;
     if (qpn != wire::kGsiQpn || (sender != kByWire && !parts_.slots.mayComeFrom(sender, origin.connection)))
       return bad(HostCounter::kSlotBadFrames);
     deferred_.push_back({copyOf(frame)});
     return;
   }
-  // Never forwarded again: a frame for another slot is its sender's error.
+  // The frame is not forwarded again; one for another slot is its sender's error.
   const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == parts_.slots.slot() || qpn == wire::kGsiQpn;
   if (!ours || (frame.kind != FrameKind::kPacket && !stray)) return bad(HostCounter::kSlotBadFrames);
   if (multicast && stray && !parts_.copies.takesHanded(frame.meta, frame.body, frame.bodyLength, parts_.clock.now()))
@@ -160,7 +160,7 @@ void LocalDelivery::onOutbound(uint32_t slot, uint32_t kinds) {
 uint32_t LocalDelivery::deliverQueue(uint32_t budget) {
   uint32_t n = 0;
   for (; n < budget && !queue_.empty(); n++) {
-    // Removed first: delivering may queue a reply.
+    // The message is removed first, because delivering it may queue a reply.
     const std::vector<uint8_t> bytes = std::move(queue_.front());
     queue_.pop_front();
     if (queue_.empty()) silence();
@@ -178,8 +178,9 @@ void LocalDelivery::drainPairs() {
   for (uint32_t got = 1; got != 0 && n < kMostDrained; n += got) got = receivePairs(kMostDrained);
 }
 
-// Whether earlier data of its sender may still be in a socket, and would be lost if this were delivered first: true if
-// it ends a connection. A message that begins one has no earlier data, and need not wait for other hosts' packets.
+// Returns whether earlier data of the message's sender may still be in a socket, and would be lost if the message were
+// delivered first. This is so if it ends a connection. A message that begins one has no earlier data, and need not wait
+// for other hosts' packets.
 bool LocalDelivery::endsConnection(const Deferred& what) {
   if (what.frame.empty()) return true;
   const uint8_t* bth = what.frame.data() + Frame::kHeaderBytes;

@@ -32,7 +32,7 @@ WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sen
       icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
-// Joined packets would reach the raw socket joined as well, and it does not know where they end.
+// Joined packets would also reach the raw socket joined, which does not know where they end.
 int WireReceiver::bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const {
   return bound->openShared(family_, kRocePort, receiveBufferBytes, !exact(), first);
 }
@@ -104,7 +104,7 @@ uint32_t WireReceiver::drainPort() {
 
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────
 
-// Returns the number of packets in the datagram; an empty one counts as well.
+// Returns the number of packets in the datagram. An empty one also counts.
 uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
   if (datagram.length == 0) return 1;  // sent by a peer to learn its own IPv4 ID
   const bool accepted = parts_.addresses.accepts(datagram.meta);
@@ -130,7 +130,7 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
   if (!isIntact(datagram, by, bth, length, &headers)) return;
   if (meta.destination.isMulticast() && !portsAreShared()) return onGroupPacket(meta, headers, bth, length, accepted);
   if (!accepted) return onUnaccepted(meta, bth, length);
-  // The OS gives every process that has joined its own copy. Nothing else is sent to a group.
+  // The OS gives a copy to every process that has joined. Nothing else is sent to a group.
   if (meta.destination.isMulticast()) {
     if (qpn != wire::kMulticastQpn) return parts_.counters.add(HostCounter::kRxNotLocal);
     if (!parts_.copies.takesOwn(meta, bth, length, parts_.clock.now()))
@@ -187,9 +187,10 @@ void WireReceiver::onGroup(uint32_t member, const Frame& frame) {
   else parts_.addresses.leaveFor(member, udp_, group, frame.meta.scopeId);
 }
 
-// A group with a single member among the port's sockets: Linux finds that socket, but then chooses among all of them
-// nevertheless. Only for IPv4; IPv6 sockets also see packets for members on other interfaces. A process that has just
-// left a group cannot distinguish such a datagram from its own last copies: each receiver does (group_copies.h).
+// If a group has a single member among the port's sockets, Linux finds that socket but then chooses among all of them
+// nevertheless. This concerns only IPv4; IPv6 sockets also see packets for members on other interfaces. A process that
+// has just left a group cannot distinguish such a datagram from its own last copies, but each receiver can
+// (group_copies.h).
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
                        wire::destinationQpn(bth) == wire::kMulticastQpn;
@@ -216,7 +217,7 @@ void WireReceiver::onProbe(const Datagram& datagram, const uint8_t* bth, uint32_
   if (probe.slot < Slots::kMax) parts_.slots.send(probe.slot, frame);
 }
 
-// A packet for another process of this host.
+// Handles a packet for another process of this host.
 void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length) {
   parts_.counters.add(HostCounter::kRxMisdirected);
   if (by != nullptr) by->strays = true;
@@ -252,8 +253,8 @@ uint32_t WireReceiver::receiveByPeer(PeerSocket& peer, uint32_t budget) {
   return packets;
 }
 
-// The single-packet fast path: a single small packet for one of this process's connections. Its checks are those for
-// all packets, and change no state. False: not handled.
+// The single-packet fast path, for a single small packet of one of this process's connections. It makes the same checks
+// as for all packets, and these change no state. Returns false if the packet was not handled.
 bool WireReceiver::takeSingle(PeerSocket& peer) {
   uint32_t whole;
   uint8_t* const bth = peers_.single(&whole);
@@ -294,9 +295,9 @@ void WireReceiver::considerPeer(const Datagram& d) {
   wanted_ = peers_.consider(d.meta, d.sourcePort);
 }
 
-// Nothing is lost, and nothing is reordered. While the socket is bound but not yet connected, other senders' packets
-// may reach it: either all packets of a sender, or none. They are delivered after the earlier contents of the port's
-// socket, and before later ones. The peer's own earlier packets are all in the port's socket, or all in this one.
+// Nothing is lost or reordered. While the socket is bound but not yet connected, packets of other senders may reach it:
+// either all packets of a sender, or none. They are delivered after the earlier contents of the port's socket, and
+// before later ones. The peer's own earlier packets are either all in the port's socket, or all in this one.
 uint32_t WireReceiver::openPeer() {
   PeerSocket& peer = *wanted_;
   if (!peers_.bind(peer, receiveBufferBytes_)) {
@@ -308,7 +309,8 @@ uint32_t WireReceiver::openPeer() {
   const uint32_t id = peers_.indexOf(peer) | (family_ == IpFamily::kV4 ? 0 : kPeers6);
   const bool watched =
       connected && parts_.readiness.add(peer.fd(), Readiness::kReadable, eventTag(EventKind::kPeerSocket, id));
-  // Everything that was there when it was connected: until it is empty, or has delivered more than its buffer can hold.
+  // Receives everything that was there when it was connected, that is, until it is empty or has delivered more than its
+  // buffer can hold.
   uint64_t bytes = 0, packets = 0;
   for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {
     got = udp_.receiveFrom(peer.fd());
@@ -342,7 +344,7 @@ uint32_t WireReceiver::drainUdp() {
   return packets;
 }
 
-// Before the peer socket is settled: handled as if received on the port's socket.
+// Before the peer socket is settled, packets are handled as if received on the port's socket.
 uint32_t WireReceiver::takeEarly() {
   uint32_t packets = 0;
   for (Early& each : std::exchange(early_, {})) {

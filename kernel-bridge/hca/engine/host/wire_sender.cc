@@ -35,7 +35,7 @@ void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length
     return parts_.tap.pass(*this, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));
   }
   const bool stays = staysHere(path.destination);
-  // A connection that retransmits may switch sockets, at the cost of one delay.
+  // A connection that retransmits may switch to another socket, at the cost of one delay.
   if (wire::isReliable(packet.header[0]) && (stays || !v4_)) {
     const UdpWire::Way way = udp_.prepare(path, packet.header, length + kIcrcBytes, stays);
     headers.sourcePort = way.sourcePort;

@@ -63,7 +63,7 @@ uint32_t DirectOwner::publish(const Key& key, const SharedRange* range) {
   return 0;
 }
 
-// Counts a key of this memory. False: it cannot be published.
+// Counts a key of this memory. Returns false if the memory cannot be published.
 bool DirectOwner::hold(const SharedRange& range, uint32_t access) {
   if (range.id > kMostFiles || range.reclaimed.load(std::memory_order_acquire)) return false;
   const void* publisher = nullptr;
@@ -81,7 +81,7 @@ void DirectOwner::release(uint32_t file, uint32_t access) {
   forgetful_ |= --entry.keys == 0;
 }
 
-// Files without keys are kept while any peer is inside: their pages may have to be moved.
+// Files without keys are kept while any peer is inside, because their pages may have to be moved.
 void DirectOwner::forgetFiles(LocalPair* const* pairs, size_t count) {
   const auto inUse = [&](uint32_t file) {
     return std::any_of(pairs, pairs + count, [&](LocalPair* pair) {
@@ -165,7 +165,7 @@ bool DirectOwner::occupied(LocalPair* const* pairs, size_t count, const std::vec
   });
 }
 
-// False: the peer has left by itself.
+// Returns false if the peer has left by itself.
 bool DirectOwner::evict(LocalPair& pair, const DirectAccessRecord::Seen& seen) {
   if (!DirectInUse::evict(&pair.remoteAccess()->inUse, seen.inUse)) return false;
   counters_.add(HostCounter::kDirectEvictions);
@@ -198,8 +198,8 @@ DirectOwner::Settled DirectOwner::settle(LocalPair* const* pairs, size_t count) 
   return !unmoved_.empty() ? Settled::kNoMemory : !evicted.empty() ? Settled::kReclaimed : Settled::kQuiet;
 }
 
-// All keys of the file end. An access by another of them continues in the file, and may count: it has to end before
-// pages are replaced.
+// All keys of the file end. An access through another of its keys continues in the file, and may count, so it has to
+// end before pages are replaced.
 void DirectOwner::reclaim(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file) {
   withdrawFile(file);
   fullFence();

@@ -73,7 +73,7 @@ inline bool DirectPeer::allows(const Request& request, const DirectKey& record, 
   return steady && fits;
 }
 
-// Without an announcement: what is mapped then stays mapped, whatever the peer withdraws.
+// This needs no announcement, because what is mapped stays mapped, whatever the peer withdraws.
 FilePart DirectPeer::view(const Request& request, LocalMaps& maps, Refusal* why) {
   *why = Refusal::kUnpublished;
   const DirectKey* const record = request.rkey != 0 ? find(request.rkey) : nullptr;

@@ -11,7 +11,7 @@ constexpr uint64_t kAtomicAlignment = 8;  // of an atomic's address at the peer,
 
 // ── Ours ──────────────────────────────────────────────────────────────────────────────────────────
 
-// Null: too many offers. Reclaimed memory is not offered again.
+// Returns null if there are too many offers. Reclaimed memory is not offered again.
 inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
   const auto known = [&](const Offer& offer) { return offer.id == range.id && offer.state != State::kGone; };
   if (last_ >= offers_.size() || !known(offers_[last_])) {
@@ -55,7 +55,8 @@ void LocalOffers::sweep() {
   for (Offer& offer : offers_) {
     const std::shared_ptr<const SharedRange> range = offer.range.lock();
     if (range && !range->reclaimed.load(std::memory_order_acquire)) continue;
-    // Also memory that the peer does not have: it may have requested it, or have it from an earlier offer.
+    // This includes memory that the peer does not seem to have: it may have requested the memory, or have it from an
+    // earlier offer.
     offer.state = State::kGone;
     news_ = true;
   }

@@ -9,7 +9,7 @@
 namespace nd {
 namespace {
 
-// In a single-slot entry: the bytes before the BTH.
+// The bytes before the BTH in a single-slot entry.
 constexpr uint32_t kHead = LocalEntry::kHeadBytes;
 
 void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0) {
@@ -225,7 +225,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   return n;
 }
 
-// False: it is another kind of entry or unusual; use takeOne().
+// Returns false if the entry is of another kind or unusual; use takeOne().
 bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.peek(0);
@@ -258,7 +258,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   return true;
 }
 
-// A payload by reference: its epoch, then its pieces.
+// Reads a payload by reference: its epoch, and then its pieces.
 inline bool LocalPair::takeReference(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
@@ -279,7 +279,7 @@ inline bool LocalPair::takeReference(PacketSink& sink, LocalPacket& p, const uin
   return true;
 }
 
-// False: invalid entry.
+// Returns false if the entry is invalid.
 bool LocalPair::takeOne(PacketSink& sink) {
   uint8_t entry[LocalRing::kEntryBytes];
   if (!consumer_.copy(0, entry)) return false;
@@ -353,9 +353,9 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
   return outcome;
 }
 
-// Freed memory may already be unmapped. The payload has then changed; only a reference sent under the present
-// epoch and is not mapped here would fail again. Within one process, one lock covers both sides: under the same epoch
-// the memory exists.
+// Freed memory may already be unmapped, and the payload has then changed. A second attempt would fail only for a
+// reference that was sent under the present epoch and is not mapped in this process. Within one process, one lock
+// covers both sides, so the memory exists under the same epoch.
 Pull LocalPair::copyReferenced(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   const auto changed = [&] {

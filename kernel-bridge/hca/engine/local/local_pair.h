@@ -24,7 +24,7 @@ namespace nd {
 // checks it.
 class LocalMapping {
  public:
-  // Creates a segment for two processes; `fd` is for the other process. Returns false without resources.
+  // Creates a segment for two processes; `fd` is for the other process. Returns false if resources are exhausted.
   bool create(UniqueFd* fd);
   // Creates private memory of the same layout, for queue pairs within one process.
   bool createPrivate() { return mapping_.createPrivate(sizeof(LocalSegment)); }

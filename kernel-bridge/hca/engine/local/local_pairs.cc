@@ -64,7 +64,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
   return e.pair && (e.pair->state == LocalPair::State::kRequested || e.pair->up()) ? e.pair : nullptr;
 }
 
-// Requests or makes an offer. Afterwards there is a pair, perhaps a refused one; null: no process owns the slot.
+// Requests or makes an offer. Returns the pair, which may be refused, or null if no process owns the slot.
 std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   Entry& e = entries_[slot];
   PeerIdentity peer;
@@ -143,7 +143,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onOffer(slot, origin, sender.process, sink);
     default:
-      // A refusal may reply to an offer or a request; an acceptance only to an offer.
+      // A refusal may be the reply to an offer or a request, an acceptance only to an offer.
       if (!lower && hello.reason == LocalHello::kYes) return counters_.add(HostCounter::kSlotBadFrames);
       return onReply(slot, hello, sender.process, sink);
   }

@@ -34,7 +34,7 @@ bool Context::refresh(RingPlace& place, const uint32_t* word, uint32_t entries) 
   if (place.ringFault) return false;
   const uint32_t producer = loadWord(word);
   const uint32_t filled = producer - place.head;
-  // More than a ring ahead, or backwards.
+  // The counter is more than a ring ahead, or has moved backwards.
   if (filled > entries || filled < place.producer - place.head) {
     place.ringFault = true;
     counters.ringFaults++;

@@ -27,7 +27,7 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
                 words_ + kCqHeaderBytes / 4 + size_t(i & (entries_ - 1)) * (kCqeBytes / 4), kCqeBytes);
   }
   attach(std::move(memory), address, entryCount, producer_, producer_ - n);
-  // A batch that no longer fits ends when the queue is full.
+  // A batch that no longer fits is complete when the queue is full.
   if (batchLeft_ > entries_ - n) batchLeft_ = entries_ - n;
   if (batchLeft_ == 0 && batch) fire(sinceSolicited_ < pending());
   return Status::kSuccess;
@@ -66,7 +66,7 @@ void Cq::armBatch(uint32_t count) {
 }
 
 void Cq::arrange(bool solicitedOnly) {
-  // Entries that the consumer has not taken and that no event has announced count at once.
+  // Entries that the consumer has not taken and no event has announced count immediately.
   const bool solicitedPending = sinceSolicited_ < pending();
   if (solicitedOnly ? solicitedPending : pending() > 0) {
     fire(solicitedPending);
@@ -86,7 +86,7 @@ void Cq::fire(bool solicited) {
   unannounced_ = 0;
   if (events) ++*events;
   bool served = false;
-  // ANY and SOLICITED complete together; ERRORS waiters wait for the failure of the queue itself.
+  // ANY and SOLICITED waiters complete together. ERRORS waiters wait for the failure of the queue itself.
   auto rest = std::stable_partition(waiters_.begin(), waiters_.end(),
                                     [](const Waiter& w) { return w.type == kCqNotifyErrors; });
   for (auto it = rest; it != waiters_.end(); ++it) {
@@ -125,8 +125,8 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
-  // Its arm preceded it. An event that went to other waiters, or whose entries were taken, may have used up that arm; a
-  // later arm (a batch) need not match what it waits for.
+  // The waiter's arm came first. An event that went to other waiters, or whose entries were taken, may have used up
+  // that arm. A later arm (a batch) need not match the event for which the waiter waits.
   const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
   if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) arrange(solicitedOnly);

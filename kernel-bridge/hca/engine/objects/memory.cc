@@ -14,7 +14,7 @@ constexpr uint32_t kPublishedRights = kRemoteRights | kAccessRemoteView;
 constexpr uint32_t kAllRights = kPublishedRights | kAccessLocalWrite | kAccessMwBind | kAccessZeroBased;
 constexpr uint32_t kMeaningful = 0x7FFFFFFF;  // WV_ACCESS_NON_CACHABLE is only a caching hint
 constexpr uint64_t kRingAlignment = 64;
-// User-space addresses end here; a range beyond cannot be memory of a process.
+// User-space addresses end here. A range beyond this cannot be memory of a process.
 constexpr uint64_t kAddressLimit = 1ull << 56;
 
 bool inside(uint64_t address, uint64_t length, uint64_t outerAddress, uint64_t outerLength) {
@@ -82,7 +82,7 @@ std::shared_ptr<const SharedRange> Memory::unpinRange(uint64_t id) {
   }
   revoke();
   for (MemoryKey* region : regions) {
-    // The same memory may have been pinned more than once: the region moves to the other range.
+    // The same memory may have been pinned more than once. The region then moves to the other range.
     attach(*region, covering(region->start(), region->length));
     region->live = region->range != nullptr;
     publish(*region);
@@ -99,7 +99,7 @@ const SharedRange* Memory::sharedAt(uint64_t address, uint64_t length) const {
 }
 
 PinnedRange* Memory::covering(uint64_t address, uint64_t length) {
-  // Newest first: registration follows pinning, so the first one nearly always matches.
+  // The newest range is tried first. Registration follows pinning, so it nearly always matches.
   for (auto it = ranges_.rbegin(); it != ranges_.rend(); ++it)
     if (inside(address, length, it->second.address, it->second.length)) return &it->second;
   return nullptr;

@@ -30,8 +30,8 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Creates zeroed pages that another process can map by the descriptor. Their number cannot change. Returns false
-  // without resources.
+  // Creates zeroed pages that another process can map by the descriptor. Their number cannot change. Returns false if
+  // resources are exhausted.
   bool create(uint64_t bytes, UniqueFd* fd);
   // Creates zeroed pages private to this process.
   bool createPrivate(uint64_t bytes);

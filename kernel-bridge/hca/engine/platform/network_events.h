@@ -12,7 +12,7 @@ enum class NetworkPart : uint8_t {
 // Reports that something has changed, but not what, so callers query the state again.
 class NetworkEvents {
  public:
-  // Returns false if it is not permitted, or without resources.
+  // Returns false if it is not permitted, or if resources are exhausted.
   bool open(NetworkPart part);
   // Readable when there are messages.
   Descriptor fd() const { return fd_.get(); }

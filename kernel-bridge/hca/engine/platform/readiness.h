@@ -23,7 +23,8 @@ class Readiness {
   bool valid() const { return fd_.valid(); }
   // Readable when a member is ready.
   Descriptor fd() const { return fd_.get(); }
-  // `kinds`: the events to report. A descriptor leaves the set when it is closed. Returns false without resources.
+  // `kinds`: the events to report. A descriptor leaves the set when it is closed. Returns false if resources are
+  // exhausted.
   bool add(Descriptor descriptor, uint32_t kinds, uint64_t tag);
   void change(Descriptor descriptor, uint32_t kinds, uint64_t tag);
   // Must be called before closing a descriptor that another process also holds. Otherwise the underlying object would

@@ -10,7 +10,7 @@
 namespace nd {
 namespace {
 
-// By base address. Leaked, because threads may still use it while the process exits.
+// The ranges by base address. The table is leaked, because threads may still use it while the process exits.
 struct Registry {
   std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<const SharedRange>> ranges;

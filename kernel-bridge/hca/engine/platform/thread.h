@@ -15,7 +15,7 @@ uint64_t processorTimeNs(ThreadId thread);
 
 class Thread {
  public:
-  // `name`: at most 15 characters, for people who inspect the process. Returns false without resources.
+  // `name`: at most 15 characters, for people who inspect the process. Returns false if resources are exhausted.
   bool start(const char* name, void (*main)(void*), void* argument);
   bool running() const { return running_; }
   // Waits until it has ended.

@@ -23,7 +23,7 @@ class MonotonicClock final : public Clock {
 
 #if defined(__x86_64__)
   MonotonicClock() {
-    // Only a counter with a constant rate that never stops can give the age of a reading.
+    // The age of a reading can only be taken from a counter that has a constant rate and never stops.
     unsigned a, b, c, d = 0;
     steadyTicks_ = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
   }
@@ -63,8 +63,8 @@ const Clock& monotonicClock() {
   return *clock;
 }
 
-// How long the end of a context waits for the engine's lock and thread. Both are available at once unless the engine is
-// held.
+// How long the end of a context waits for the engine's lock and thread. Both are available immediately unless the
+// engine is held.
 constexpr uint64_t kEndTimeoutNs = 500'000'000;
 
 }  // namespace
@@ -77,8 +77,8 @@ struct HcaContext::Parts {
 
   explicit Parts(const EngineOptions& options) : engine(host, monotonicClock(), options) {}
 
-  // Stops the thread and closes the host, so that peers and captures see an orderly end. False: the thread is still
-  // running, or another one holds the engine, and uses all of this.
+  // Stops the thread and closes the host, so that peers and captures see an orderly end. Returns false if the thread is
+  // still running or another thread holds the engine; all of this is then in use.
   bool end(uint64_t deadline) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (stopped_) return true;
@@ -91,7 +91,7 @@ struct HcaContext::Parts {
   }
 
  private:
-  // The remaining steps take the lock. Its holder may never release it.
+  // The remaining steps take the lock, which its holder may never release.
   bool lockAvailable(uint64_t deadline) {
     while (!engine.lock().try_lock()) {
       if (monotonicNs() >= deadline) return false;
@@ -107,8 +107,8 @@ struct HcaContext::Parts {
 
 namespace {
 
-// Process-wide state of contexts: the barrier of its threads, and process exit. A context that has not ended in time is
-// kept here, and its end is retried.
+// The process-wide state of contexts: the barrier of all threads, and process exit. A context that has not ended in
+// time is kept here, and its end is retried.
 class Registry {
  public:
   using Parts = std::shared_ptr<HcaContext::Parts>;
@@ -131,7 +131,7 @@ class Registry {
     if (known != nullptr) parts->engine.setBarrier(known);
     if (!first) return;
     atEndOfProcess([] { instance().endAll(); });
-    // Linux takes some 20 ms to prepare the barrier. A separate thread does it, so that no caller has to wait.
+    // Linux takes about 20 ms to prepare the barrier. A separate thread does this, so that no caller has to wait.
     Thread thread;
     if (thread.start(
             "rdma-barrier", [](void*) { instance().prepareBarrier(); }, nullptr))
@@ -143,13 +143,13 @@ class Registry {
     all_.erase(std::remove(all_.begin(), all_.end(), parts), all_.end());
   }
 
-  // Its owner has gone, and it did not end in time.
+  // The context did not end in time, and its owner has gone.
   void keepLate(const Parts& parts) {
     std::lock_guard<std::mutex> guard(mutex_);
     late_.push_back(parts);
   }
 
-  // At process exit: the OS releases everything anyway, but peers should get a goodbye.
+  // Called at process exit. The OS releases everything anyway, but peers should get a goodbye.
   void endAll() {
     const std::vector<Parts> started = all();
     for (const Parts& parts : started) parts->thread.requestStop();
@@ -234,7 +234,7 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
                 "cannot create the sockets and events of the HCA "
                 "(is the limit of open files too low?)");
   // The engine's thread runs this library's code. The isolate that loaded the library may end first, and the library
-  // would then be unloaded while in use.
+  // would then be unloaded while it is in use.
   keepLibraryLoaded();
   if (!parts->thread.start()) {
     parts->host.stop();

@@ -105,7 +105,7 @@ Turn EngineThread::nextTurn(uint64_t mark, uint32_t claim, uint64_t now) {
   return turnOf(state, cause);
 }
 
-// Steps with the lock, at most kStepsPerTurn; then sleeps on the host's descriptors if nothing is left to do.
+// Takes at most kStepsPerTurn steps with the lock, and then sleeps on the host's descriptors if nothing is left to do.
 void EngineThread::serve(uint64_t mark) {
   bool more = true;
   {
@@ -123,15 +123,15 @@ void EngineThread::serve(uint64_t mark) {
     sleeper_.asleep = false;
     return;
   }
-  // Others may be waiting for the lock. They are about to wake up, and would otherwise find it taken again.
+  // Other threads that wait for the lock are about to wake up, and would otherwise find it taken again.
   yieldThread();
   for (uint32_t i = 0; i < progress::kYieldsPerTurn && engine_.contended(); i++) yieldThread();
 }
 
 void EngineThread::run() {
   while (!stopping_) {
-    // After attention_, wakeMark_ belongs to this wake-up or a later one; a thread that wakes this one later finds
-    // attention_ clear, and signals. So no wake-up is lost between here and the next sleep.
+    // wakeMark_ is read after attention_, and so belongs to this wake-up or a later one. A thread that wakes this one
+    // later finds attention_ clear, and signals. No wake-up is therefore lost between this point and the next sleep.
     if (attention_.exchange(false)) {
       ignoredMark_ = wakeMark_;
       readable_ = false;

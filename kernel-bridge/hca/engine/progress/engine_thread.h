@@ -22,7 +22,7 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts the thread. Returns false without resources.
+  // Starts the thread. Returns false if resources are exhausted.
   bool start();
   // Requests the thread to end as soon as possible.
   void requestStop();

@@ -13,7 +13,7 @@ WaitingThread::~WaitingThread() {
   engine_.forget(sleeper_);
 }
 
-// False: another thread has the claim.
+// Returns false if another thread has the claim.
 bool WaitingThread::begin() {
   const bool may = hasClaim(state_) || (state_ == WaitState::kAway && engine_.owner().takeClaim());
   on(may ? WaitEvent::kEnter : WaitEvent::kTaken);
@@ -43,8 +43,8 @@ void WaitingThread::on(WaitEvent event) {
   if ((cell.actions & kLeaveServed) != 0) owner.addServed(-1);
 }
 
-// A polling program most likely replies, so acknowledgements are deferred and sent with the reply. After a sleep only
-// the ACKs that block the peer are sent.
+// A polling program most likely replies, so ACKs are deferred and sent with the reply. After a sleep only the ACKs that
+// block the peer are sent.
 uint64_t WaitingThread::poll() {
   const bool woken = state_ == WaitState::kWoken;
   const auto hold = engine_.hold();

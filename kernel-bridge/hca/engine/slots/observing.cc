@@ -16,8 +16,8 @@
 namespace nd {
 namespace {
 
-// The longest text that a client accepts. Kernels write shorter texts, because they list a limited number of objects; a
-// client pays for everything it accepts, many times over when it parses the JSON.
+// The longest text that a client accepts. Kernels write shorter texts, because they list a limited number of objects.
+// Everything that a client accepts costs memory, and parsing the JSON costs many times as much.
 constexpr uint64_t kMostBytes = 2u << 20;
 
 void sendText(Descriptor connection, const void* text, uint64_t bytes) {
@@ -34,7 +34,7 @@ void sendText(Descriptor connection, const void* text, uint64_t bytes) {
   frame.body = reinterpret_cast<const uint8_t*>(&body);
   frame.bodyLength = sizeof body;
   const Descriptor passed = pages.fd.get();
-  // A client that does not read gets no reply.
+  // A client that does not read its connection gets no reply.
   sendFrame(connection, frame, &passed, body.bytes != 0 ? 1 : 0);
   if (pages.base != 0) freePages(pages.base, pages.length);
 }

@@ -11,7 +11,7 @@
 namespace nd {
 namespace {
 
-// Reads and removes a decimal number at the start of `text`. False: it does not start with one.
+// Reads and removes a decimal number at the start of `text`. Returns false if there is none.
 bool takeNumber(std::string* text, uint32_t* number) {
   char* end = nullptr;
   if (text->empty() || (*text)[0] < '0' || (*text)[0] > '9') return false;
@@ -22,7 +22,7 @@ bool takeNumber(std::string* text, uint32_t* number) {
   return true;
 }
 
-// A name of another dialect, without its prefix: its owner's name for the same object.
+// A name of another dialect without its prefix, which is its owner's name for the same object.
 struct OtherName {
   uint32_t dialect;
   std::string what, whole;
@@ -43,7 +43,7 @@ std::vector<OtherName> otherNames() {
   return found;
 }
 
-// The slot that a name claims, in its usual form or as a variant beside another user's.
+// Returns the slot that a name claims, in its usual form or as a variant because another user holds that form.
 bool slotIn(const std::string& what, uint32_t* slot) {
   const std::string prefix = kSlotPrefix;
   if (what.compare(0, prefix.size(), prefix) != 0) return false;
@@ -51,8 +51,8 @@ bool slotIn(const std::string& what, uint32_t* slot) {
   return takeNumber(&rest, slot) && *slot < Slots::kMax && (rest.empty() || rest[0] == kBesides);
 }
 
-// Its owner sees a connection that closes, as from any process that looks for another one. False: it has no owner any
-// more, or one of another user.
+// The owner sees a connection that closes, as from any process that looks for another one. Returns false if the name no
+// longer has an owner, or if its owner is another user.
 bool identify(const OtherName& name, OtherDialect* found) {
   UniqueFd connection;
   found->dialect = name.dialect;

@@ -26,7 +26,7 @@ std::string blockPrefix(uint32_t service) {
 
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
-// False: no reply in time. If the connection ends instead, the reply is kNoOwner.
+// Returns false if no reply arrives in time. If the connection ends instead, the reply is kNoOwner.
 bool receiveReply(Descriptor connection, int64_t deadline, PortReply* reply) {
   const auto left = [&] { return static_cast<uint64_t>(std::max<int64_t>(deadline - monotonicMs(), 0)); };
   while (waitReadable(&connection, 1, left() * 1'000'000) == 0)
@@ -63,7 +63,7 @@ PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* 
     const bool answered =
         error == 0 && sendFrame(connection.get(), frame) == 0 && receiveReply(connection.get(), deadline, &reply);
     if (!answered || monotonicMs() >= deadline) return {};
-    // An owner that ends releases the name. One that only closes connections is queried less and less often.
+    // An owner that ends releases the name. An owner that only closes connections is queried less and less often.
     if (reply.verdict != PortVerdict::kNoOwner) return reply;
   }
 }
@@ -81,7 +81,7 @@ RdmaPortBlocks::Block* RdmaPortBlocks::find(uint32_t service, uint16_t port) {
 }
 
 Status RdmaPortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
-  // Successive ports usually belong to one block: the other blocks are checked only once per block.
+  // Successive ports usually belong to one block, so the other blocks are checked only once per block.
   if (Block* last = find(service, lastTaken_); last != nullptr && last->free() != 0) {
     *port = static_cast<uint16_t>(firstOf(lastTaken_) + last->pick());
     return Status::kSuccess;
@@ -106,8 +106,8 @@ Status RdmaPortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
 }
 
 // Claims a block that has a free port. A process that claims one of its ports by number binds first and then looks for
-// the block's name; this function binds first and then looks for such names. So of two concurrent claims at least one
-// sees the other.
+// the block's name. This function binds first and then looks for such names. Of two concurrent claims, at least one
+// therefore sees the other.
 Status RdmaPortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (has(service, first)) return Status::kAddressAlreadyExists;
   Block block;

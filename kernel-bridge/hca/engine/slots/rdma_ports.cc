@@ -39,8 +39,8 @@ std::string portName(uint32_t service, uint16_t port, const Gid* address) {
 Status RdmaPorts::bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
-  // A claim of the other form (all addresses or one) has another name. Each side checks after binding, so of two
-  // concurrent claims at least one gives way.
+  // A claim of the other form (all addresses or one) has another name. Each side checks after binding, so at least one
+  // of two concurrent claims gives way.
   std::vector<std::string> others;
   const int error = names_.claim(prefix + addressName(address), prefix, &fd, &others);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
@@ -51,7 +51,7 @@ Status RdmaPorts::bindName(uint32_t service, const Gid* address, uint16_t port, 
   return Status::kSuccess;
 }
 
-// Whether a claim of this process holds it; ports of blocks have no names.
+// Returns whether a claim of this process holds the port. Ports of blocks have no names.
 bool RdmaPorts::isTaken(uint32_t service, const Gid* address, uint16_t port) const {
   const auto [first, last] = byPort_.equal_range(keyOf(service, port));
   return std::any_of(first, last, [&](const auto& entry) {
@@ -116,7 +116,7 @@ Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* addres
 
 Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
                               uint32_t* claim) {
-  // kSuccess: no other process has it from a block.
+  // Returns kSuccess if no other process has the port from a block.
   const auto requestFromOwner = [&] {
     if (!RdmaPortBlocks::covers(port) || hasBlock(service, port)) return Status::kSuccess;
     const PortRequest request{service, port, RdmaPortBlocks::firstOf(port), address == nullptr};
@@ -125,8 +125,8 @@ Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* addr
     if (error != 0) return statusOfLack(error);
     return verdict == PortVerdict::kTaken ? Status::kAddressAlreadyExists : Status::kSuccess;
   };
-  // Before binding, so that the name is never bound while the owner may hand it out; and afterwards, in case the block
-  // has gained an owner in the meantime.
+  // Done before binding, so that the name is never bound while the owner may hand the port out, and again afterwards,
+  // in case the block has gained an owner in the meantime.
   if (const Status before = requestFromOwner(); before != Status::kSuccess) return before;
   UniqueFd listener;
   {
@@ -256,14 +256,15 @@ RdmaPorts::HandOver RdmaPorts::handOver(uint32_t service, uint16_t port, const G
     if (isDescriptorLack(error)) return HandOver::kLacking;
     if (error != 0) continue;
     if (sendFrame(fd.get(), frame) != 0) return HandOver::kNoOwner;
-    // If the connection were closed instead, frames already sent would stay readable for the owner.
+    // If the connection were closed instead, the owner could still read frames that have been sent.
     keepOwner(name, std::move(fd));
     return HandOver::kDone;
   }
   return sure ? HandOver::kNoOwner : HandOver::kUnsure;
 }
 
-// False: no connection, it has ended, or its owner reads too slowly (another connection then queues the frame).
+// Returns false if there is no connection, it has ended, or its owner reads too slowly (another connection then queues
+// the frame).
 bool RdmaPorts::sendToKnown(const std::string& name, const Frame& frame) {
   const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
   if (owner == owners_.end()) return false;

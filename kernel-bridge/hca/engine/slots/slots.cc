@@ -77,7 +77,7 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
   return count;
 }
 
-// Whether the last frame on a closed connection is a goodbye.
+// Returns whether the last frame on a closed connection is a goodbye.
 static bool hasGoodbye(Descriptor connection) {
   uint8_t bytes[Frame::kHeaderBytes + 1];
   Frame frame;
@@ -139,7 +139,7 @@ int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
   }
-  // With privileges the buffer may exceed the OS limit; the queue below holds the rest.
+  // With privileges the buffer may exceed the OS limit. The queue below holds the rest.
   widenLocal(fd->get(), kMaxQueuedBytes);
   if (!readiness_.add(fd->get(), Readiness::kEnded, eventTag(EventKind::kOutbound, slot))) return ENOMEM;
   return 0;
@@ -270,13 +270,13 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
     return Departure::kNone;
   }
   p.saidGoodbye |= hasGoodbye(p.fd.get());
-  // The connection has ended. Only the name shows whether the process has ended too: it may have closed just this
-  // connection, or be ending with its listener not yet closed (then the next connection ends as well).
+  // The connection has ended. Only the name shows whether the process has ended too. The process may have closed just
+  // this connection. Or it is ending and its listener is not closed yet; then the next connection ends as well.
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
   UniqueFd fd;
   ProcessId process = 0;
   const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &process) : ECONNREFUSED;
-  // After a goodbye it is another context, perhaps of the same process.
+  // After a goodbye the owner is another context, perhaps of the same process.
   if (error == 0 && process == p.process && !p.saidGoodbye) {
     p.fd = std::move(fd);
     p.wantsOut = false;

@@ -14,7 +14,7 @@ namespace {
 
 const char kName[] = "wire";
 
-// Another process has the port, of whatever user: it may release it. Other errors are permanent.
+// Another process, of any user, has the port and may release it. Other errors are permanent.
 bool mayPass(int error) { return error == EADDRINUSE; }
 
 }  // namespace
@@ -45,7 +45,7 @@ void UdpPortClaim::open(uint32_t receiveBufferBytes) {
   take();
 }
 
-// The holder of the name accepts no connections; they end with its claim.
+// The holder of the name accepts no connections. They end with its claim.
 void UdpPortClaim::awaitTurn(uint64_t deadline) {
   UniqueFd turn;
   if (names_.connect(kName, &turn, nullptr) != 0) return yieldThread();
@@ -155,7 +155,8 @@ void UdpPortClaim::later() {
 
 void UdpPortClaim::onOwnerEnded() {
   owner_.reset();
-  // A process that had the name for a moment did not get the port. Without a pause all would retry in lockstep.
+  // A process that had the name for a moment did not get the port. Without a pause, all processes would retry in
+  // lockstep.
   if (clock_.now() - followedAt_ < kLongestPauseNs) return later();
   pause_ = kFirstPauseNs;
   take();

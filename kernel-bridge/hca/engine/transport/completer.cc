@@ -86,7 +86,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     }
   }
   if (qp.has(kRnrWait) && rq.rnrRetries == 0) {
-    // The peer has moved on: the message that it refused has since been accepted.
+    // The peer has moved on, since it has accepted the message that it had refused.
     qp.clear(kRnrWait);
     t_.requester.goBack(qp);
   }
@@ -103,12 +103,12 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     }
   }
   qp.settleRequester();
-  // On the local link, everything sendable has already been sent: a doorbell brings the rest.
+  // On the local link, everything that can be sent has already been sent. A doorbell announces the rest.
   if (!qp.local || rq.next != rq.producer || qp.has(kKeepAlive) || qp.state() != kQpsRts) s_.schedule(qp);
 }
 
-// The peer's responses show a loss. Acts once for each oldest PSN: packets still in flight from before would show the
-// same loss again and again. The timer catches what this misses.
+// The peer's responses show a loss. This acts only once for each oldest PSN, because packets still in flight would show
+// the same loss again and again. The timer handles whatever this misses.
 void Completer::retryNow(Qp& qp) {
   SendState& rq = qp.rq;
   if (rq.fastRetried || qp.has(kRnrWait)) return;
@@ -213,15 +213,16 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
 void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
   SendState& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
-    // Based on the current time, not the step's start: the wait may be longer than the peer requested, but not shorter.
+    // The wait begins at the current time, not at the start of the step, because it may be longer than the peer
+    // requested but not shorter.
     const uint64_t until = c_.clock.now() + wire::rnrNanoseconds(syndrome);
     if (psn != rq.refused) {  // the message refused before has been accepted
       qp.clear(kRnrWait);
       rq.rnrRetries = 0;
     }
     if (qp.has(kRnrWait)) {
-      // A duplicate; or there is a receive now, and the peer requests a shorter wait (rnr.h). The 10 µs would be over
-      // before another thread had been woken for them, so the queue pair continues at once.
+      // This is a duplicate, or a receive is available now and the peer requests a shorter wait (rnr.h). The 10 µs
+      // would be over before another thread had been woken for them, so the queue pair continues immediately.
       if (until >= rq.rnrUntil) return;
       c_.counters.shortenedRnrWaits++;
       if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest))
@@ -256,7 +257,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
   failSend(qp, status, syndrome, QpEvent::kFatal);
 }
 
-// Whether one more RNR NAK exceeds the limit.
+// Returns whether one more RNR NAK exceeds the limit.
 bool Completer::rnrLimitExceeded(const Qp& qp) const {
   const uint32_t count = qp.attributes.rnrRetry;
   if (count == wire::kRnrForEver || qp.rq.rnrRetries < count) return false;
@@ -264,7 +265,7 @@ bool Completer::rnrLimitExceeded(const Qp& qp) const {
   return !timed || c_.now - qp.rq.rnrSince >= c_.options.rnrTimeoutNs;
 }
 
-// False: the packet has been handled.
+// Returns false if the packet has been handled.
 bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   if (p.length == 0) return true;
   SendState& rq = qp.rq;
@@ -293,7 +294,7 @@ void Completer::takeResponse(Qp& qp, const Packet& p) {
 
 void Completer::onReadResponse(Qp& qp, const Packet& p) {
   SendState& rq = qp.rq;
-  // una == psn now, and it is in flight: it belongs to the head WQE or a keep-alive.
+  // Now una == psn, and the packet is in flight, so it belongs to the head WQE or a keep-alive.
   const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
   if (keepAlive || e.opcode != kOpRead) {
@@ -328,7 +329,7 @@ void Completer::onAtomicAcknowledge(Qp& qp, const Packet& p) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;
   }
-  // Big-endian in the packet, a plain 64-bit number in memory.
+  // The value is big-endian in the packet, and a plain 64-bit number in memory.
   const uint64_t original = wire::load64(p.extension + wire::kAethBytes);
   Packet value;
   value.payload = reinterpret_cast<const uint8_t*>(&original);

@@ -8,17 +8,17 @@ using namespace abi;
 
 namespace {
 
-// A packet waits at most this long for an ACK without one being requested.
+// The longest time that a packet waits for an ACK before one is requested.
 constexpr uint64_t kLateAckRequestNs = 1'000'000;
-// At most one CNP for a queue pair in this time.
+// A queue pair sends at most one CNP in this time.
 constexpr uint64_t kCongestionNs = 50'000;
 constexpr uint32_t kMostWithoutAckRequest = 32;  // maximum number of packets without AckReq, however long the window is
 
 }  // namespace
 
 // AckReq is set at the end of a signaled message, when half of the send queue is unsignaled or has waited for
-// kLateAckRequestNs, when a quarter of the window has none, when the window is full, on retransmissions, and where no
-// later packet could request it. Requester::requestAck handles the remaining tail.
+// kLateAckRequestNs, when a quarter of the window was sent without AckReq, when the window is full, on retransmissions,
+// and where no later packet could request an ACK. Requester::requestAck handles the remaining tail.
 bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   SendState& rq = qp.rq;
@@ -47,7 +47,7 @@ void Congestion::openWindow(Qp& qp, uint32_t acknowledged) const {
   qp.put(kNarrowed, rq.window < c_.options.window);
 }
 
-// The local link loses nothing and has no queues on the way.
+// The local link loses nothing and has no queues.
 void Congestion::reduceWindow(Qp& qp, uint32_t packets) const {
   if (qp.local) return;
   SendState& rq = qp.rq;
@@ -64,9 +64,9 @@ void Congestion::onLoss(Qp& qp, uint32_t packets) const {
   else reduceWindow(qp, rq.window / 2);
 }
 
-// One reduction per interval, however many notifications arrive: they report the same queue. The interval is one round
-// trip, since a reduction affects the queue only after that. If alpha decayed faster, a long queue would never reduce a
-// small window.
+// The window is reduced once per interval, however many notifications arrive, because they report the same queue. The
+// interval is one round trip, since a reduction affects the queue only after that. If alpha decayed faster, a long
+// queue would never reduce a small window.
 void Congestion::onNotification(Qp& qp) {
   SendState& rq = qp.rq;
   c_.counters.congestionNotifications++;

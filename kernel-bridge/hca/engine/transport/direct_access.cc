@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kRemoteRights = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic;
 constexpr uint32_t kAtomicBytes = 8;
 
-// The right that each request needs; 0: not eligible for direct access.
+// The right that each request needs; 0 means not eligible for direct access.
 constexpr uint32_t kRights[] = {
     /* SEND */ 0,
     /* WRITE */ kAccessRemoteWriteBit,
@@ -24,7 +24,7 @@ constexpr uint32_t kRights[] = {
     /* LOCAL_INVALIDATE */ 0,
 };
 
-// Both return the previous value.
+// Both functions return the previous value.
 inline uint64_t fetchAdd(uint64_t* word, uint64_t value) { return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST); }
 
 inline uint64_t compareExchange(uint64_t* word, uint64_t expected, uint64_t replacement) {
@@ -144,7 +144,7 @@ inline DirectAccess::Outcome DirectAccess::execute(Qp& qp, const SendEntry& e, u
   return Outcome::kDone;
 }
 
-// The local memory for a part of the request, in pieces_.
+// Stores the local memory for a part of the request in pieces_.
 inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   const bool write = e.opcode != kOpWrite;
   pieceCount_ = 0;
@@ -161,7 +161,7 @@ inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, ui
   return data != nullptr;
 }
 
-// Memory of a queue pair of this process, as its responder finds it.
+// Returns memory of a queue pair of this process, as its responder finds it.
 inline uint8_t* DirectAccess::ownMemory(const Qp& qp, const Target& target) {
   Qp* const peer = c_.byQpn(qp.attributes.destinationQpn);
   if (!peer || !peer->reliable() || peer->attributes.destinationQpn != qp.qpn) return nullptr;
@@ -226,7 +226,7 @@ inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint
   return leave(qp);
 }
 
-// The peer's word for an atomic operation; null: refused, or not aligned.
+// Returns the peer's word for an atomic operation, or null if it is refused or not aligned.
 inline uint64_t* DirectAccess::enterWord(Qp& qp, uint64_t remote, uint32_t rkey, DirectPeer::Refusal* why) {
   *why = DirectPeer::Refusal::kUnpublished;
   if ((remote & (kAtomicBytes - 1)) != 0) return nullptr;
@@ -239,7 +239,7 @@ inline uint64_t* DirectAccess::enterWord(Qp& qp, uint64_t remote, uint32_t rkey,
   return nullptr;
 }
 
-// Executes an ATOMIC as the responder does: atomic with respect to it and to the peer's threads.
+// Executes an ATOMIC as the responder does, atomically with respect to the responder and to the peer's threads.
 inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   SgeCursor cursor;
   if (!places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
@@ -262,10 +262,10 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   return Outcome::kDone;
 }
 
-// Whether this side can access the peer's memory itself.
+// Returns whether this side can access the peer's memory itself.
 inline bool DirectAccess::reaches(Qp& qp) {
   if (qp.has(kNotRts)) return false;
-  // Requests to a queue pair of this process are packets that are delivered at once; `kNotDirect` refers to these.
+  // Requests to a queue pair of this process are packets that are delivered immediately; `kNotDirect` refers to these.
   if (qp.reliable() && qp.local && qp.local->self) return c_.link.directOwner() != nullptr;
   if (qp.has(kNotDirect)) return false;
   if (!qp.local->peer.ready()) return settle(qp), false;

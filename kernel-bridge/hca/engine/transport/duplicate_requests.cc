@@ -1,5 +1,5 @@
-// Duplicate requests (IBA 1 §9.7.4; roce-wire §3.3): executed READs and ATOMICs are kept, so that their duplicates can
-// be answered. For peers that have agreed on it, lost_responses.h answers them.
+// Answers duplicate requests (IBA 1 §9.7.4; roce-wire §3.3). Executed READs and ATOMICs are kept for that purpose. For
+// peers that have agreed on it, lost_responses.h answers the duplicates.
 #include "transport/responder.h"
 #include "transport/transport.h"
 
@@ -27,11 +27,11 @@ void Responder::resizeResources(Qp& qp) {
   rs.jobs = std::move(jobs);
 }
 
-// Whether another READ or ATOMIC may come: some are allowed, and fewer than agreed are outstanding.
+// Returns whether another READ or ATOMIC may come, that is, whether fewer are outstanding than agreed.
 bool Responder::hasResource(Qp& qp) {
   ReceiveState& rs = qp.rs;
   const auto full = [&] { return rs.jobs.size() >= qp.attributes.responderResources; };
-  // A requester that sends a new request has the responses to the earlier ones: replays still queued can be dropped.
+  // A requester that sends a new request has the responses to the earlier ones, so replays still queued can be dropped.
   while (rs.jobs.size() && full() && rs.jobs[0].replay) rs.jobs.pop();
   return !full();
 }
@@ -48,7 +48,7 @@ void Responder::remember(Qp& qp, const Resource& resource, const Packet& p) {
   s_.schedule(qp);
 }
 
-// The requester went back, and will also repeat everything after this.
+// The requester has gone back, and will also repeat everything after this request.
 void Responder::onDuplicate(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   if (!(p.flags & (wire::kRead | wire::kAtomic))) {

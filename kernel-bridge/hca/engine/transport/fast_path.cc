@@ -61,7 +61,7 @@ uint32_t FastPath::send(Qp& qp) {
         !pair.ready(e->length, false))
       break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
-    // Everything is acknowledged on this link; AckReq shows that the sender waits for it.
+    // Everything is acknowledged on this link. AckReq shows that the sender waits for the ACK.
     const bool ackRequest =
         (e->flags & kSendFlagSignaled) != 0 || qp.signalAll || 4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
     const wire::Bth bth = requestBth(qp, *e, pkey, ackRequest);
@@ -114,7 +114,7 @@ inline bool FastPath::ringWire(Qp& qp) {
     return false;
   }
 
-  // It has been sent; bookkeeping can follow.
+  // The message has been sent; bookkeeping can follow.
   const bool wasOutstanding = rq.outstanding();
   if (ackRequest && !rq.timing) {
     rq.timing = true;
@@ -136,7 +136,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   return true;
 }
 
-// The BTH of a request that the requester would send as one packet.
+// Returns the BTH of a request that the requester would send as one packet.
 inline wire::Bth FastPath::requestBth(const Qp& qp, const SendEntry& e, uint16_t pkey, bool ackRequest) {
   wire::Bth bth;
   bth.opcode = e.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
@@ -149,10 +149,10 @@ inline wire::Bth FastPath::requestBth(const Qp& qp, const SendEntry& e, uint16_t
   return bth;
 }
 
-// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most the given number of bytes
-// and the window has room; otherwise null. `most` applies to a SEND, `mostWritten` to a WRITE. `data`: its payload;
-// null if it has none. The entry counts from leftSmall() on, and then equals that of the slow path, in case the request
-// has to be retransmitted.
+// Returns the next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most the given number of
+// bytes and the window has room; otherwise null. `most` applies to a SEND, `mostWritten` to a WRITE. `data`: its
+// payload, or null if it has none. The entry is valid from leftSmall() on. It then equals that of the slow path, in
+// case the request has to be retransmitted.
 inline SendEntry* FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data) {
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
   const SendState& rq = qp.rq;
@@ -188,7 +188,7 @@ inline void FastPath::leftSmall(SendState& rq) {
 
 // ── Completer ───────────────────────────────────────────────────────────────────────────────────
 
-// An ACK that completes whole requests, when everything posted has been sent.
+// Handles an ACK that completes whole requests, when everything posted has been sent.
 inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
   SendState& rq = qp.rq;
   if (qp.has(kBlocksAcknowledge) || wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 ||
@@ -217,7 +217,7 @@ inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
 
-// Whether the message may take the fast path, and the destination of its payload; null if it has none.
+// Returns whether the message may take the fast path, and the destination of its payload, or null if it has none.
 inline bool FastPath::findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage& m, uint8_t** to) {
   ReceiveState& rs = qp.rs;
   *to = nullptr;
@@ -235,7 +235,7 @@ inline bool FastPath::findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage
   return *to != nullptr;
 }
 
-// Its payload has been stored.
+// Called when the payload of the message has been stored.
 inline void FastPath::tookSmall(Qp& qp, const wire::Bth& bth, const SmallMessage& m) {
   ReceiveState& rs = qp.rs;
   rs.received = m.length;

@@ -1,4 +1,4 @@
-// The requester's keep-alives: an idle connection requests an ACK with a WRITE of no bytes (option keepAliveMs).
+// The requester's keep-alives. An idle connection requests an ACK with a WRITE of 0 bytes (option keepAliveMs).
 #include "transport/requester.h"
 #include "transport/transport.h"
 

@@ -8,7 +8,7 @@ using namespace abi;
 
 void Links::choose(Qp& qp) {
   leave(qp);
-  // As if the packet had been lost: the next one shows that.
+  // This is as if the packet had been lost, which the next one shows.
   if (qp.has(kPullFailed)) qp.clear(kPullFailed | kNakSent);
   qp.local.reset();
   qp.clear(kPairPending);
@@ -39,7 +39,7 @@ void Links::leave(Qp& qp) {
   qp.rq.referred = false;
 }
 
-// A queue pair that waits in line sends no data before its turn: one whose packets are acknowledged runs repeatedly,
+// A queue pair that waits in line sends no data before its turn. One whose packets are acknowledged runs repeatedly,
 // and would take all the room from those that have sent nothing.
 bool Links::hasRoom(Qp& qp, uint32_t payload, bool reference) {
   if (!qp.has(kStalled) && qp.local->ready(payload, reference)) return true;
@@ -59,8 +59,8 @@ void Links::waitForRoom(Qp& qp) {
   s_.stalled.push(qp);
 }
 
-// Serves the queue pair that has waited longest, before all in the run queue. Remaining room is for the next one, in
-// the next step.
+// Serves the queue pair that has waited longest, before all those in the run queue. Remaining room is for the next one,
+// in the next step.
 void Links::onSpace(LocalPair& pair) {
   c_.received++;
   const auto waiting = [&](Qp* qp) {
@@ -96,7 +96,7 @@ void Links::transmit(Qp& qp, const Path& path) {
   wire::storePkey(out.header, pkey);
   c_.counters.sentPackets++;
   c_.counters.sentBytes += out.headerLength + out.payloadLength;
-  // Without a partition nothing may be sent; to the transport it is lost.
+  // Without a partition nothing may be sent. To the transport the packet is lost.
   if (!isPkey(pkey)) {
     c_.counters.sendFailures++;
   } else if (!qp.local) {

@@ -49,7 +49,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   return Status::kSuccess;
 }
 
-// Whether the current state allows it; checkModify() has checked the masks.
+// Checks whether the current state allows the change. checkModify() has checked the masks.
 Status Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
   if ((mask & qpmask::kPath) && c_.link.isLocal(a.path.destination)) {
     const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
@@ -190,7 +190,7 @@ void Lifecycle::flushReceives(Qp& qp, uint32_t status, uint32_t vendor) {
     status = 0;
     c_.write(*qp.receiveCq, c);
   };
-  // Of a shared queue, only the receives that this QP has taken.
+  // Of a shared queue, only the receives that this QP has taken are flushed.
   if (qp.srq) {
     if (qp.shared.held) complete(qp.shared.wqe, kCqeFlagSharedReceive);
     qp.shared.held = false;

@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-// READ requests are split so that several fit into the window together; the size is a power of two, in PSNs.
+// READ requests are split so that several fit into the window. The size in PSNs is a power of two.
 uint32_t readChunk(uint32_t window, uint32_t depth) {
   const uint32_t share = window >> (depth >= 4 ? 2 : depth >= 2 ? 1 : 0);
   return share ? 1u << (31 - __builtin_clz(share)) : 1;
@@ -20,7 +20,8 @@ uint32_t readChunk(uint32_t window, uint32_t depth) {
 void Requester::parse(Qp& qp) {
   const uint32_t* const w = qp.sendWqe(qp.rq.next);
   SendEntry& e = qp.entry(qp.rq.next);
-  // Field by field: for a whole entry the compiler uses a string instruction, which is slower.
+  // The entry is cleared field by field, because for a whole entry the compiler uses a string instruction, which is
+  // slower.
   e.firstPsn = e.chunk = 0;
   e.packets = 1;
   e.done = false;
@@ -35,7 +36,7 @@ void Requester::parse(Qp& qp) {
   if (e.opcode == kOpRead) e.chunk = readChunk(std::max(c_.options.window, qp.rq.window), qp.attributes.initiatorDepth);
 }
 
-// Whether there is memory for the response, which must exist before the request is sent.
+// Returns whether there is memory for the response, which must exist before the request is sent.
 bool Requester::responseFits(Qp& qp, SgeList sges) {
   for (uint32_t i = 0; i < sges.count; i++) {
     const uint32_t length = sges.length(i);
@@ -70,14 +71,15 @@ void Requester::executeLocal(Qp& qp, SendEntry& e) {
   if (!ok) e.status = kWcMwBind;
 }
 
-// Whether the next request may begin. False: an earlier one has to end first, or the queue pair is draining.
+// Returns whether the next request may begin. It may not if an earlier one has to end first, or if the queue pair is
+// draining.
 bool Requester::begin(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).beginsWork) return false;
-  // Invalidation is ordered after everything before it: no response may still use the key, on either side.
+  // Invalidation is ordered after everything before it, because no response may still use the key on either side.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
-  // A window is only for the peer: no earlier request uses its key, so its end need not wait for any, and delays no
-  // later one.
+  // A window is only for the peer, so no earlier request uses its key. Its end need not wait for earlier requests, and
+  // delays no later one.
   if (e.opcode == kOpLocalInvalidate && rq.next != rq.head && !c_.memory.isWindow(e.rkey)) {
     qp.set(kAwaited);
     return false;
@@ -89,7 +91,8 @@ bool Requester::begin(Qp& qp, SendEntry& e) {
   return true;
 }
 
-// Room for the next packet on the local link, and the number of PSNs it takes there. False: none.
+// Finds room for the next packet on the local link, and the number of PSNs that it takes there. Returns false if there
+// is none.
 inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   OutPacket& out = t_.links.out;
   const SendState& rq = qp.rq;
@@ -97,7 +100,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   const uint32_t left = data ? e.length - rq.packet * qp.mtu : 0;
   out.byReference = data && refersToSource(qp, e, left);
   if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
-  // Retransmission goes packet by packet: the peer may have accepted some of the message.
+  // Retransmission goes packet by packet, because the peer may have accepted a part of the message.
   if (out.byReference && rq.psn == rq.maxPsn) {
     *span = std::min(LocalPair::kReferencePackets, e.packets - rq.packet);
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
@@ -106,7 +109,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   return true;
 }
 
-// Sends the next packet of a request. False: the request has already failed.
+// Sends the next packet of a request. Returns false if the request has already failed.
 inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
   if (e.opcode == kOpRead) {
     sendRead(qp, e, span);
@@ -130,7 +133,7 @@ inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
   return true;
 }
 
-// Whether the window has room for this many packets, and pacing allows them now.
+// Returns whether the window has room for this many packets and pacing allows them now.
 inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
   if (t_.congestion.windowTakes(qp, span, mayTakeMore)) return !qp.rq.model || t_.longWindow.mayLeave(qp);
   t_.longWindow.onFull(qp);
@@ -139,7 +142,7 @@ inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
 
 // ── The states of a round
 
-// The keep-alive, if it has this PSN; otherwise a request.
+// Sends the keep-alive if it has this PSN, otherwise a request.
 inline Requester::State Requester::next(Qp& qp) {
   const SendState& rq = qp.rq;
   if (qp.has(kFailing)) return State::kIdle;
@@ -148,7 +151,7 @@ inline Requester::State Requester::next(Qp& qp) {
   return rq.next == rq.parsed ? State::kUnread : parsed(qp);
 }
 
-// A parsed WQE. It may have begun.
+// Handles a parsed WQE, which may have begun.
 inline Requester::State Requester::parsed(Qp& qp) {
   SendEntry& e = qp.entry(qp.rq.next);
   if (e.status) return State::kInvalid;
@@ -165,7 +168,8 @@ inline Requester::State Requester::keepAlive(Qp& qp, Round& round) {
   return next(qp);
 }
 
-// A WQE that has not been read. Direct access and the fast path may handle it and later ones; otherwise it is parsed.
+// Handles a WQE that has not been read. Direct access and the fast path may execute it and later ones; otherwise it is
+// parsed.
 inline Requester::State Requester::unread(Qp& qp, Round& round) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).beginsWork) return State::kIdle;
@@ -179,13 +183,13 @@ inline Requester::State Requester::unread(Qp& qp, Round& round) {
     round.fast += n;
     return rq.next != rq.producer && round.fast >= Transport::kShare ? State::kMore : next(qp);
   }
-  // Whether parsing is worthwhile: the opcode then decides in packets().
+  // Checks whether parsing is worthwhile. The opcode then decides in packets().
   if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) return State::kIdle;
   parse(qp);
   return parsed(qp);
 }
 
-// Everything before it completes first; then it fails.
+// Handles a WQE that cannot be executed. Everything before it completes first; then it fails.
 inline Requester::State Requester::invalid(Qp& qp) {
   SendState& rq = qp.rq;
   qp.set(kAwaited);
@@ -194,11 +198,11 @@ inline Requester::State Requester::invalid(Qp& qp) {
   return State::kFailed;
 }
 
-// Bind, local invalidate and fast registration: no packet is sent.
+// Handles bind, local invalidate and fast registration, which send no packet.
 inline Requester::State Requester::local(Qp& qp) {
   SendState& rq = qp.rq;
   SendEntry& e = qp.entry(rq.next);
-  // Other queue pairs continue meanwhile; it is checked again in the next step.
+  // Other queue pairs continue meanwhile. The condition is checked again in the next step.
   if (e.opcode == kOpLocalInvalidate && !e.done && !t_.direct.mayInvalidate(qp, e.rkey)) return State::kMore;
   if (!e.done) executeLocal(qp, e);
   if (e.status) return next(qp);
@@ -211,7 +215,7 @@ inline Requester::State Requester::local(Qp& qp) {
   return next(qp);
 }
 
-// Packets, while the peer, the window, the budget and the local link have room for them.
+// Sends packets while the peer, the window, the budget and the local link have room for them.
 inline Requester::State Requester::packets(Qp& qp, Round& round) {
   SendState& rq = qp.rq;
   State state;

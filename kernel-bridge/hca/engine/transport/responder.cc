@@ -16,7 +16,8 @@ bool sizeFits(const Packet& p, uint32_t mtu) {
   return p.length <= most && (p.length > 0 || (p.flags & wire::kFirst) != 0);
 }
 
-// A WRITE of no bytes without immediate data: peers send it as a keep-alive. It accesses no memory, and needs no right.
+// Returns whether it is a WRITE of 0 bytes without immediate data, which peers send as a keep-alive. It accesses no
+// memory and needs no right.
 bool isProbe(const Packet& p) {
   constexpr uint32_t only = wire::kFirst | wire::kLast;
   return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
@@ -83,7 +84,8 @@ void Responder::take(Qp& qp, const Packet& p) {
   }
 }
 
-// UC: a gap ends the message being received; the next one that begins is accepted, whatever its PSN (IBA 1 §9.8.2).
+// On UC, a gap ends the message being received. The next message that begins is accepted, whatever its PSN (IBA 1
+// §9.8.2).
 bool Responder::inSequence(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
@@ -97,7 +99,7 @@ bool Responder::inSequence(Qp& qp, const Packet& p) {
   return first || qp.openKind() != 0;
 }
 
-// Takes a receive WQE for this packet, or sends an RNR NAK. False: the packet has been handled.
+// Takes a receive WQE for this packet, or sends an RNR NAK. Returns false if the packet has been handled.
 bool Responder::takeReceive(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   const bool good = qp.srq ? qp.shared.held || t_.sharedReceives.refresh(*qp.srq) : c_.refreshReceive(qp);
@@ -260,7 +262,7 @@ void Responder::onAtomic(Qp& qp, const Packet& p) {
   if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
   if ((a.address & 7) != 0 || (reinterpret_cast<uint64_t>(target) & 7) != 0)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
-  // Atomic with respect to the program's own threads as well.
+  // This is atomic with respect to the program's own threads as well.
   uint64_t* word = reinterpret_cast<uint64_t*>(target);
   Resource r;
   r.atomic = true;
@@ -297,7 +299,7 @@ void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveS
   s_.schedule(qp);
 }
 
-// As if the packet had been lost, but the peer is given the reason.
+// This is as if the packet had been lost, but the peer is given the reason.
 void Responder::refusePull(Qp& qp) {
   qp.set(kNakSent | kPullFailed);  // later packets in flight are refused silently until this PSN arrives again
   qp.rs.unpulledLasting = t_.links.pullLasting;

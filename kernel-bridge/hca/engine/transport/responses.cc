@@ -19,7 +19,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
     if (qp.local) {
       out.byReference = refersToTarget(qp, job);
       if (!t_.links.hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
-      // As for requests: retransmission goes packet by packet.
+      // As for requests, retransmission goes packet by packet.
       if (out.byReference && !job.replay) span = std::min(LocalPair::kReferencePackets, qp.packetsFor(job.length));
     }
     budget--;
@@ -27,7 +27,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
     } else if (!sendReadResponse(qp, job, span)) {
-      // The region was invalidated during the READ.
+      // The region has been invalidated during the READ.
       if (job.replay) {
         refuseRepetition(qp, job);
         rs.jobs.pop();
@@ -63,7 +63,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
   return false;
 }
 
-// Sends re-requested parts of responses. False: there are more.
+// Sends re-requested parts of responses. Returns false if there are more.
 bool Responses::repeat(Qp& qp, uint32_t& budget) {
   std::deque<ResponseJob>& repeats = *qp.rs.repeats;
   for (; !repeats.empty(); budget--) {
@@ -79,8 +79,8 @@ bool Responses::repeat(Qp& qp, uint32_t& budget) {
   return true;
 }
 
-// A repeated READ may be a late duplicate of one whose response has arrived: the requester then ignores this NAK, and
-// otherwise fails. It ends nothing on this side.
+// A repeated READ may be a late duplicate of one whose response has arrived. The requester then ignores this NAK;
+// otherwise it fails. Nothing ends on this side.
 void Responses::refuseRepetition(Qp& qp, const ResponseJob& job) {
   c_.counters.sentFatalNaks++;
   sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
@@ -92,8 +92,8 @@ bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
   });
 }
 
-// A NAK that ends the queue pair also invalidates memory that its responses refer to. So it waits until the peer, if
-// still alive, has copied that memory.
+// A NAK that ends the queue pair also invalidates memory to which its responses refer. It therefore waits until the
+// peer, if still alive, has copied that memory.
 bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!qp.has(kNakFatal) || !rs.referenced || !qp.local->up() || qp.local->consumed(rs.referencedEnd)) return false;

@@ -8,14 +8,14 @@ using namespace abi;
 
 namespace {
 
-// ACKs may wait for a polling program, or for the engine's thread: that does not indicate a loss.
+// ACKs may wait for a polling program or for the engine's thread, which does not indicate a loss.
 constexpr uint64_t kShortestProbeNs = 3'000'000;
 constexpr uint32_t kMostProbes = 4;  // in 15 intervals
 
 }  // namespace
 
-// The timeout plus 25 % for clock skew. At least 2 · kDeferredAckNs: a peer may defer an ACK for that long, and its
-// engine's thread may be late by the same amount.
+// Returns the timeout plus 25 % for clock skew. It is at least 2 · kDeferredAckNs, because a peer may defer an ACK for
+// kDeferredAckNs, and its engine's thread may be late by the same amount.
 uint64_t Requester::ackTimeout(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
   return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * Context::kDeferredAckNs);
@@ -103,8 +103,8 @@ void Requester::onAckTimeout(Qp& qp) {
   goBack(qp);
 }
 
-// When silence means that the newest packets, or their ACK, are lost (UINT64_MAX: unknown). A loss in the middle is
-// shown by later packets; one at the end would cost the whole ACK timeout (as in TCP, RFC 8985 §7). Without retries
+// Returns when silence means that the newest packets or their ACK are lost (UINT64_MAX: unknown). Later packets show a
+// loss in the middle. A loss at the end would cost the whole ACK timeout (as in TCP, RFC 8985 §7). Without retries
 // nothing is retransmitted.
 uint64_t Requester::probeDue(const Qp& qp) const {
   const SendState& rq = qp.rq;
@@ -131,7 +131,7 @@ void Requester::probe(Qp& qp) {
 }
 
 // Requests the ACK of packets that were sent without AckReq, by retransmitting the oldest of them. Other traffic of the
-// queue pair continues. On the local link everything is acknowledged without that.
+// queue pair continues. On the local link everything is acknowledged without this.
 void Requester::requestAck(Qp& qp) {
   if (qp.local) return;
   SendState& rq = qp.rq;
@@ -151,9 +151,9 @@ void Requester::requestAck(Qp& qp) {
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
   if (!e.status) return;
-  // Its memory is no longer registered, which matters only if it was lost: an empty WRITE requests the ACK instead. In
-  // the middle of a message, or during retransmission, no PSN is available for one; the packets then request an ACK
-  // themselves, soon.
+  // The packet's memory is no longer registered, which matters only if the packet was lost. An empty WRITE requests the
+  // ACK instead. In the middle of a message, or during retransmission, no PSN is available for it; the packets
+  // themselves then soon request an ACK.
   e.status = 0;
   qp.clear(kRequestingAck);
   if (qp.has(kKeepAlive)) return;
@@ -166,7 +166,7 @@ void Requester::requestAck(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Only the oldest packet that was not executed: until a receive is posted, later ones would be dropped.
+// Only the oldest packet that was not executed is sent, because later ones would be dropped until a receive is posted.
 void Requester::repeatRefused(Qp& qp) {
   const uint32_t executed = LostResponses::executed(qp);
   qp.clear(kRnrWait);

@@ -12,7 +12,7 @@ namespace {
 // RNR NAKs for one PSN, with growing times. The last retry of a sender with kMostRnrRetries is left for the NAK that
 // announces a receive.
 constexpr uint32_t kGrowingNaks = wire::kMostRnrRetries - 1;
-// Each time is four times the previous one: the wait never exceeds a receive's delay by much more than that.
+// Each time is four times the previous one, so the wait never exceeds a receive's delay by much more than that.
 constexpr uint32_t kGrowthShift = 2;
 
 }  // namespace
@@ -75,7 +75,7 @@ void Rnr::announce(Qp& qp) {
   ReceiveState& rs = qp.rs;
   endAwaiting(qp);
   if (qp.has(kNakFatal) || !qp.has(kNakSent)) return;
-  // A sender with kMostRnrRetries has none left after this many. One that retries once more repeats forever.
+  // A sender with kMostRnrRetries has no retries left after this many. One that tries again repeats forever.
   const bool mayAnnounce =
       qp.local || ((qp.attributes.rnrTimeout & rnrtimeout::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
   if (!mayAnnounce) return;

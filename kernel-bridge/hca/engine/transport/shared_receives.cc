@@ -14,7 +14,7 @@ bool SharedReceives::refresh(Srq& srq) {
   return false;
 }
 
-// The WQE is copied, so that its slot is free at once: messages of different QPs end in any order.
+// The WQE is copied so that its slot is free immediately, because messages of different QPs end in any order.
 bool SharedReceives::take(Qp& qp) {
   if (qp.shared.held) return true;
   Srq& srq = *qp.srq;

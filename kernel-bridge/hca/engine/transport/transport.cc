@@ -74,7 +74,7 @@ bool Transport::stepLocal(bool waits) {
   return context.received > 0;
 }
 
-// One round: queue pairs that are re-queued during it wait for the next step.
+// This is one round. Queue pairs that are re-queued during it wait for the next step.
 bool Transport::runScheduled() {
   bool moved = false;
   const uint32_t sentBefore = uint32_t(context.counters.sentPackets);
@@ -88,7 +88,7 @@ bool Transport::runScheduled() {
 }
 
 bool Transport::run(Qp& qp, uint32_t share) {
-  // Responses first: the peer's window waits for them. Half of the share is left for our own requests.
+  // Responses come first, because the peer's window waits for them. Half of the share is left for this side's requests.
   uint32_t forResponses = share / 2, forRequests = share / 2;
   bool more = responses.respond(qp, forResponses);
   more |= requester.request(qp, forRequests);
@@ -207,7 +207,7 @@ void Transport::onLocalPacket(LocalPair& pair, const LocalPacket& local) {
   take(*qp, p);
 }
 
-// Whether the queue pair accepts such packets now.
+// Returns whether the queue pair accepts such packets now.
 bool Transport::accepts(Qp& qp, const Packet& p) {
   if (transportOf(p.flags) != qp.attributes.type) {
     context.counters.wrongTransport++;
@@ -222,7 +222,7 @@ bool Transport::accepts(Qp& qp, const Packet& p) {
   return true;
 }
 
-// A packet of the connection, received on either link.
+// Handles a packet of the connection, received on either link.
 void Transport::take(Qp& qp, const Packet& p) {
   if (!context.pkeyFits(qp, p)) return;
   qp.lastActivity = context.now;
@@ -230,7 +230,8 @@ void Transport::take(Qp& qp, const Packet& p) {
     completer.onAcknowledged(qp, p.local->acknowledged & wire::kPsnMask);
     if (qp.has(kFailing) || !accepts(qp, p)) return lifecycle.settle();
   }
-  // Also in RTS: a passive side is there before it sends its REP, and this packet replaces the RTU.
+  // This also applies in RTS, because a passive side is in RTS before it sends its REP, and this packet replaces the
+  // RTU.
   if (qp.has(kUnheard) && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
     qp.clear(kUnheard);
     context.report(qp, QpEvent::kCommunicationEstablished, 0);

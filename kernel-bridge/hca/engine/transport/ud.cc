@@ -82,7 +82,7 @@ void Datagrams::send(Qp& qp, SendEntry& e) {
   t_.requester.sent(qp, 1, ah->path);
 }
 
-// A datagram that does not fit, or for which no receive is posted, is dropped: no other host can end a QP.
+// A datagram that does not fit, or for which no receive is posted, is dropped, so that no other host can end a QP.
 void Datagrams::receive(Qp& qp, const PacketMeta& meta, const Packet& p) {
   if (!c_.pkeyFits(qp, p)) return;
   if (wire::parseDeth(p.extension).qkey != qp.attributes.qkey) {

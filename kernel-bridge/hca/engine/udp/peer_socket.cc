@@ -6,7 +6,7 @@
 
 namespace nd {
 
-// The sender's entry, or one that can be reused; null: all others are busier.
+// Returns the sender's entry, or one that can be reused, or null if all others are busier.
 PeerSocket* PeerSockets::entry(const PacketMeta& meta, uint16_t port) {
   PeerSocket* oldest = nullptr;
   for (PeerSocket& peer : sockets_) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kCrcStart = 0xffffffff;
 
-// QPs whose packets every process may receive: management, and groups.
+// The QPs whose packets every process may receive: those of management and of groups.
 bool isShared(uint32_t qpn) { return qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn; }
 
 uint32_t ipv4Of(const Gid& gid) {
@@ -74,7 +74,7 @@ RawWire::Piece RawWire::piece(uint32_t index) {
   return p;
 }
 
-// Whether packet number `index` of a piece has the right ICRC, and with which headers.
+// Returns whether packet number `index` of a piece has the right ICRC, and with which headers.
 bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint32_t index, IcrcHeaders* headers) {
   *headers = piece.headers;
   const uint32_t length = whole - kIcrcBytes, received = loadIcrc(bth + length);
@@ -84,8 +84,8 @@ bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint
   return icrcOf(*headers, bth, length) == received;
 }
 
-// The length of the packets in a piece, 0 if unknown: where the first packet ends another BTH to the same queue pair
-// begins, and its ICRC is right.
+// Returns the length of the packets in a piece, or 0 if it is unknown. Where the first packet ends, another BTH to the
+// same queue pair begins and the ICRC of the first is right.
 uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
   const uint8_t* first = piece.bytes;
   IcrcHeaders headers;

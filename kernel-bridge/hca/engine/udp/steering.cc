@@ -65,7 +65,8 @@ void Steering::onTime(uint64_t now) {
 
 void Steering::finishRound(uint64_t now) {
   deadline_ = UINT64_MAX;
-  // A probe for an index beyond the group's end goes to a process that the OS chooses, which also has a lower index.
+  // A probe for an index beyond the group's end goes to a process that the OS chooses. That process also has a lower
+  // index.
   std::array<uint8_t, kSlots> found{};
   found.fill(kUnknown);
   bool sawEnd = false;
@@ -81,8 +82,8 @@ void Steering::finishRound(uint64_t now) {
     return;
   }
   if (!ruled_) {
-    // The previous rule may have been foreign, or there was none: the replies then show nothing about the indexes. They
-    // serve until a round under our own rule has ended.
+    // The previous rule may have been that of another program, or there was none. The replies then show nothing about
+    // the indexes. They are used until a round under this package's rule has ended.
     if (answered_ != 0) indexOfSlot_ = found;
     return probe(now);
   }
@@ -93,7 +94,7 @@ void Steering::finishRound(uint64_t now) {
   counters_.add(HostCounter::kSteeringUpdates);
 }
 
-// If the OS refuses it, it spreads the packets, and forwarding does the rest.
+// If the OS refuses the rule, it spreads the packets itself, and forwarding does the rest.
 void Steering::setRule() {
   ruled_ = true;
   static_assert(kUnknown == SharingRule::kNoIndex);

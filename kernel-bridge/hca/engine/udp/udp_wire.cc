@@ -81,7 +81,7 @@ bool UdpWire::extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* b
   const Run& run = out.runs[runs_ - 1];
   const Path& p = out.paths[runs_ - 1];
   if (!run.open || run.flow != flow || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
-  // A run is steered as a whole, by its first packet: all must be for the same QP.
+  // A run is steered as a whole by its first packet, so all of its packets must be for the same QP.
   return length <= run.segment && std::memcmp(bth + wire::kBthQpnAt, out.bytes + run.at + wire::kBthQpnAt, 3) == 0 &&
          p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
          p.hopLimit == path.hopLimit && p.flowLabel == path.flowLabel && p.scopeId == path.scopeId;
@@ -142,7 +142,7 @@ int UdpWire::flush() {
       continue;
     }
     lastError = -n;
-    // A connected socket also reports ICMP errors, once, instead of sending.
+    // A connected socket also reports an ICMP error once, instead of sending.
     const bool reported = run.flow != nullptr && (n == -ECONNREFUSED || n == -EHOSTUNREACH || n == -ENETUNREACH);
     const bool isFull = n == -EAGAIN || n == -ENOBUFS;
     if ((isFull || reported) && retried != done) {
@@ -158,7 +158,8 @@ int UdpWire::flush() {
     // A flow label without a lease is refused if another socket of this host has an exclusive one. It is only a hint,
     // so the packet is sent without it.
     if ((n == -ENOENT || n == -EINVAL) && run.flow == nullptr && b.out.dropLabel(done)) continue;
-    // Affects only this message: no route, too long for the path, not our address, or the OS does not support runs.
+    // This affects only this message: there is no route, it is too long for the path, the source is not an address of
+    // this host, or the OS does not support runs.
     if (run.flow != nullptr) {
       if (run.count > 1 && (lastError == EINVAL || lastError == EIO)) runsWork_ = false;
       counters_.add(HostCounter::kTxErrors, run.count);
@@ -189,7 +190,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   return true;
 }
 
-// The socket's buffer has no room for this message: it is lost, with all later ones on the same socket.
+// The socket's buffer has no room for this message. It is lost, like all later ones on the same socket.
 void UdpWire::full(uint32_t message, int error) {
   Run* const runs = buffers_->runs;
   UdpFlow* const flow = runs[message].flow;
@@ -207,14 +208,14 @@ void UdpWire::full(uint32_t message, int error) {
   else flow->failed();
 }
 
-// Lost: its flow has ended.
+// The message is lost, because its flow has ended.
 void UdpWire::refused(uint32_t message) {
   const Run& run = runOf(message);
   counters_.add(HostCounter::kTxBufferFull, run.count);
   if (run.flow != nullptr) run.flow->failed();
 }
 
-// True if all were sent, one by one.
+// Returns true if all were sent, one by one.
 bool UdpWire::sendOneByOne(uint32_t message, int* lastError) {
   Buffers& b = *buffers_;
   const Run& run = b.runs[message];
@@ -236,7 +237,7 @@ bool UdpWire::sendOneByOne(uint32_t message, int* lastError) {
 
 uint32_t UdpWire::receive(uint32_t budget) {
   const uint32_t count = std::min(budget, expected_), got = buffers_->in.receive(socket_.fd(), count);
-  // Finding no more datagrams costs as much as a small datagram: request as many as are likely to be there.
+  // Finding no more datagrams costs as much as a small datagram, so as many are requested as are likely to be there.
   expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
   return got;
 }

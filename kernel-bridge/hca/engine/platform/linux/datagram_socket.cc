@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxLinkHeader = 64;  // before the IP header of a looped-back datagram
 constexpr uint32_t kMostReturned = 8;  // maximum number of looped-back datagrams left unread
-// An index that no group has: Linux then chooses by the datagram's addresses and ports.
+// An index that no socket of the group has. Linux then chooses by the datagram's addresses and ports.
 constexpr uint32_t kAnyIndex = 0xffff;
 
 UniqueFd makeSocket(IpFamily family) {
@@ -42,7 +42,7 @@ bool setReportsDestinations(int s, bool v4, bool on) {
 
 bool setShares(int s) { return setInt(s, SOL_SOCKET, SO_REUSEPORT, 1); }
 
-// Options of a receiving socket: it reports header fields.
+// Sets the options by which a receiving socket reports header fields.
 bool setReceives(int s, bool v4) {
   return (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
                    setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // only on interfaces where this socket joined
@@ -53,7 +53,7 @@ bool setReceives(int s, bool v4) {
          setReportsDestinations(s, v4, true);
 }
 
-// Options that older kernels lack.
+// These options are missing in older kernels.
 void setReceivesMore(int s, bool v4) {
   if (v4) return;
   setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // otherwise also those of groups joined by other sockets
@@ -93,7 +93,7 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   if (!fd.valid()) return errno;
   const int s = fd.get();
   const bool v4 = family == IpFamily::kV4;
-  // Unconnected with DF: Linux then sends IPv4 ID 0.
+  // For an unconnected socket with DF, Linux sends IPv4 ID 0.
   if (!setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit) || !setSendsToGroups(s, v4, kDefaultHopLimit))
     return errno;
   if (joined) setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // older kernels deliver datagrams one by one
@@ -107,8 +107,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   return use(std::move(fd), family);
 }
 
-// Bound to all addresses, it is the last of the port's group; connecting removes it from the group. Bound to one
-// address, it would receive everything for that address until it is connected.
+// Bound to all addresses, the socket is the last of the port's group, and connecting removes it from the group. Bound
+// to one address, it would receive everything for that address until it is connected.
 int DatagramSocket::openListener(IpFamily family, uint16_t port, uint32_t bufferBytes) {
   close();
   UniqueFd fd = makeSocket(family);
@@ -197,7 +197,7 @@ void setSharingRule(Descriptor socket, const SharingRule& rule) {
              sizeof attachment);  // refused by seccomp, or an old kernel
 }
 
-// Based on memory: Linux accounts at least its headers and a share of a page for each datagram.
+// The number follows from the memory, since Linux charges at least its headers and a share of a page for each datagram.
 uint32_t DatagramSocket::queuedAtMost() const {
   constexpr uint32_t kLeastBytes = 512;
   uint32_t memory[SK_MEMINFO_VARS] = {};
@@ -221,8 +221,8 @@ int DatagramSocket::send(const void* bytes, uint32_t length) const {
 #endif
 }
 
-// Sends an empty datagram, which receivers drop silently, and gets it back with its headers: on this host it is
-// available as soon as it was sent.
+// Sends an empty datagram, which receivers drop silently, and gets it back with its headers. On this host it is
+// available as soon as it has been sent.
 bool DatagramSocket::learnId(const Path& path, uint16_t* id) const {
   alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint32_t))] = {};
   msghdr message{};

@@ -99,7 +99,7 @@ bool DatagramsOut::dropLabel(uint32_t index) {
   return to.any.sa_family == AF_INET6 && std::exchange(to.v6.sin6_flowinfo, 0) != 0;
 }
 
-// A single message uses a cheaper call, and without control messages the cheapest.
+// A single message is sent by a cheaper call, and by the cheapest one if it has no control messages.
 int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   mmsghdr* const messages = impl_->messages + first;
@@ -164,7 +164,7 @@ uint32_t DatagramsIn::receive(Descriptor from, uint32_t count) {
   }
 }
 
-// As DatagramSocket::send.
+// The reason is the same as in DatagramSocket::send.
 bool DatagramsIn::receiveBytes(Descriptor from) {
   impl_->withMetadata = false;
   ssize_t n;

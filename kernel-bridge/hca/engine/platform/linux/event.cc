@@ -15,14 +15,14 @@ UniqueFd makeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); 
 void raiseEvent(Descriptor event) {
   const uint64_t one = 1;
   if (write(event, &one, sizeof one) < 0) {
-    // Fails only if the counter is at its limit; then the descriptor is readable, as intended.
+    // This fails only if the counter is at its limit, and then the descriptor is readable, as intended.
   }
 }
 
 void clearEvent(Descriptor event) {
   uint64_t count;
   if (read(event, &count, sizeof count) < 0) {
-    // It was not raised.
+    // The event was not raised.
   }
 }
 

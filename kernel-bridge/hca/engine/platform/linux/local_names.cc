@@ -25,7 +25,7 @@ std::string randomTail() {
   return text;
 }
 
-// A name without the suffix of its variants.
+// Returns a name without the suffix of its variants.
 std::string plainName(const std::string& name) { return name.substr(0, name.find(kBesides)); }
 
 bool isOwn(const LocalListener& listener, const std::string& name) {
@@ -128,7 +128,7 @@ std::optional<std::vector<std::string>> LocalNames::list(const std::string& pref
 
 namespace {
 
-// The first entry that may be `what` or a variant of it.
+// Returns the first entry that may be `what` or a variant of it.
 auto firstOf(const std::vector<LocalListener>& listed, const std::string& what) {
   return std::lower_bound(listed.begin(), listed.end(), what,
                           [](const LocalListener& l, const std::string& name) { return l.name < name; });

@@ -88,7 +88,7 @@ bool peerTrusted(Descriptor connection, ProcessId* process) {
 
 namespace {
 
-// Room for as many descriptors as may be passed, and for one more for alignment; the kernel drops any beyond.
+// Room for as many descriptors as may be passed, plus one for alignment. The kernel drops any others.
 union PassedControl {
   char bytes[CMSG_SPACE(kMostPassed * sizeof(int))];
   cmsghdr align;
@@ -191,8 +191,8 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
   if (named) found->push_back(std::move(listener));
 }
 
-// Through sock_diag(7), which reports the owner of each socket. Returns 0, EMFILE or another error, or ENOTSUP: not
-// supported here.
+// Lists the listeners by sock_diag(7), which reports the owner of each socket. Returns 0, ENOTSUP if that is not
+// supported here, EMFILE, or another error.
 int listByDiag(const std::string& prefix, Listeners* found) {
   const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!diag.valid()) return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? errno : ENOTSUP;

@@ -12,7 +12,7 @@ namespace {
 
 void* pagesOf(void* mapped) { return mapped == MAP_FAILED ? nullptr : mapped; }
 
-// Whether it is a file of this size with all its pages allocated.
+// Returns whether it is a file of this size with all its pages allocated.
 bool isWhole(int fd, uint64_t bytes) {
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return false;
@@ -74,7 +74,8 @@ bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
 }
 
 bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
-  // As above. For a file that has holes, or may get some, this process would be charged for the pages.
+  // The reason is the same as in open(). For a file that has holes, or may get some, this process would also be charged
+  // for the pages.
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) == 0) return false;
   return openWhole(fd, bytes, false);

@@ -58,7 +58,7 @@ void addAddress(const ifaddrs& entry, std::vector<NetworkInterface>& all) {
   owner->addresses.push_back(address);
 }
 
-// Empty if there is no such file.
+// Returns an empty string if there is no such file.
 std::string readLine(const char* path) {
   char text[128];
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
@@ -76,8 +76,8 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
   if (!queries.valid()) return errno;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return errno;
-  // Every interface has one entry, and one more for each address. The entry of an interface without a link layer (TUN,
-  // WireGuard, PPP) has no address.
+  // Every interface has one entry, and another one for each address. The entry of an interface without a link layer
+  // (TUN, WireGuard, PPP) has no address.
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr != nullptr && i->ifa_addr->sa_family != AF_PACKET) continue;
     const auto* link = reinterpret_cast<const sockaddr_ll*>(i->ifa_addr);

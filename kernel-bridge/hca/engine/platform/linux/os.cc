@@ -20,7 +20,8 @@
 namespace nd {
 namespace {
 
-// Whether all its threads are exiting: its files, whose closing its peers see, are closed before it counts as ended.
+// Returns whether all threads of the process are exiting. Its files, whose closing its peers see, are closed before the
+// process counts as ended.
 bool isEnding(ProcessId process) {
   char path[64];
   const int folder = snprintf(path, sizeof path, "/proc/%lld/task/", static_cast<long long>(process));

@@ -37,7 +37,7 @@ Status statusOfPages(int error) {
   }
 }
 
-// Maps the file at an address aligned for huge pages; 0: no address space.
+// Maps the file at an address aligned for huge pages. Returns 0 if there is no address space left.
 uint64_t mapAligned(int fd, uint64_t length) {
   const uint64_t alignment = length >= kHugePage ? kHugePage : 1;
   const uint64_t reserved = length + alignment - 1;
@@ -62,7 +62,7 @@ uint64_t mapAligned(int fd, uint64_t length) {
   return base;
 }
 
-// Allocates the pages now. A later lack of memory would be a signal instead of a status.
+// Allocates the pages now, because a later lack of memory would raise a signal instead of returning a status.
 bool populate(int fd, uint64_t base, uint64_t length) {
   void* memory = reinterpret_cast<void*>(base);
   madvise(memory, length, MADV_HUGEPAGE);  // a hint: small pages work as well
@@ -116,7 +116,8 @@ uint64_t pageBytes() {
 }
 
 bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length) {
-  // Created elsewhere and then moved: on failure to map, the kernel may already have removed the mapping at the target.
+  // The mapping is created elsewhere and then moved. If mapping failed at the target, the kernel might already have
+  // removed the mapping that was there.
   void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, static_cast<off_t>(offset));
   if (fresh == MAP_FAILED) return false;
   if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base + offset)) !=

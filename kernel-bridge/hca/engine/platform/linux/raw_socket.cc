@@ -73,7 +73,7 @@ int divideRoce(Descriptor raw, Descriptor udp, uint32_t slot) {
       step(BPF_RET | BPF_K, kTake),
       step(BPF_RET | BPF_K, kDrop),
   };
-  // The copies first, then nothing more by the old path: a packet in between is received twice, which transports
+  // First the copies begin, and then the old path ends. A packet in between is received twice, which transports
   // tolerate.
   if (const int error = attach(raw, forRaw)) return error;
   return attach(udp, forUdp);

@@ -29,8 +29,8 @@ void* run(void* self) {
   return nullptr;
 }
 
-// The clock of a thread's CPU time, as clock_getcpuclockid() derives it from a process id: see clock_getres(2) and the
-// kernel's posix-timers.h.
+// Returns the clock of a thread's CPU time, as clock_getcpuclockid() derives it from a process id; see clock_getres(2)
+// and the kernel's posix-timers.h.
 clockid_t processorClock(ThreadId thread) { return static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6); }
 
 }  // namespace

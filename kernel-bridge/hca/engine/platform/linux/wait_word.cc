@@ -31,7 +31,7 @@ bool waitWhile(std::atomic<int32_t>& word, int32_t value, int64_t microseconds) 
       left.tv_sec = static_cast<time_t>((end - now) / 1'000'000'000u);
       left.tv_nsec = static_cast<long>((end - now) % 1'000'000'000u);
     }
-    // The result does not matter (woken, changed before, timeout, signal): the caller checks the word.
+    // The result (woken, changed before, timeout, signal) does not matter, because the caller checks the word.
     syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, bounded ? &left : nullptr, nullptr, 0);
   }
   return true;

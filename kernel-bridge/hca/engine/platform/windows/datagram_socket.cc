@@ -52,7 +52,7 @@ int UdpSocket::open(int family) {
   if (!findExtension(socket, WSAID_WSASENDMSG, &sendMessage) ||
       !findExtension(socket, WSAID_WSARECVMSG, &receiveMessage))
     return ENOTSUP;
-  // Otherwise a receiving call fails when an earlier datagram was undeliverable.
+  // Without this, a receiving call fails when an earlier datagram was undeliverable.
   BOOL off = FALSE;
   DWORD bytes = 0;
   WSAIoctl(socket, kConnectionReset, &off, sizeof off, nullptr, 0, &bytes, nullptr, nullptr);
@@ -82,7 +82,7 @@ bool setReceives(UdpSocket& s, bool v4) {
   if (!(v4 ? s.setInt(IPPROTO_IP, IP_PKTINFO, 1)
            : s.setInt(IPPROTO_IPV6, IPV6_V6ONLY, 1) && s.setInt(IPPROTO_IPV6, IPV6_PKTINFO, 1)))
     return false;
-  // Options that older versions of Windows lack. Without them, congestion marks are not seen.
+  // These options are missing in older versions of Windows. Without them, congestion marks are not seen.
   if (v4) {
     s.setInt(IPPROTO_IP, IP_RECVTOS, 1);
     s.setInt(IPPROTO_IP, IP_RECVTTL, 1);
@@ -150,8 +150,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   return use(descriptorOf(std::unique_ptr<Object>(std::move(made))), family);
 }
 
-// Sockets for one sender or one destination would need features that Windows lacks: a port shared by two sockets with a
-// defined order, and predictable IDs.
+// Sockets for one sender or one destination would need features that Windows lacks: two sockets that share a port with
+// a defined order, and predictable IDs.
 int DatagramSocket::openListener(IpFamily, uint16_t, uint32_t) { return ENOTSUP; }
 bool DatagramSocket::hearOnly(const Gid&, uint16_t, const Gid&) { return false; }
 void DatagramSocket::reportDestinations(bool) {}
@@ -177,7 +177,7 @@ int DatagramSocket::changeGroup(bool join, const Gid& group, uint32_t interface)
     request.ipv6mr_interface = interface;
     return set(IPPROTO_IPV6, join ? IPV6_ADD_MEMBERSHIP : IPV6_DROP_MEMBERSHIP, request);
   }
-  // By an address of the interface: not every version accepts its index.
+  // The interface is given by one of its addresses, because not every version accepts its index.
   std::vector<NetworkInterface> all;
   if (const int error = listInterfaces(&all)) return error;
   for (const NetworkInterface& one : all) {

@@ -1,4 +1,4 @@
-// Batches of datagrams (datagram_socket.h): one call for each datagram.
+// Batches of datagrams (datagram_socket.h), with one call for each datagram.
 #include "platform/windows/udp_socket.h"
 
 #include <cerrno>
@@ -15,7 +15,7 @@ constexpr size_t kControlBytes = 160;
 
 int lastError() { return errnoOf(static_cast<unsigned long>(WSAGetLastError())); }
 
-// The message has enough room.
+// The message must have enough room.
 template <typename T>
 void appendControl(WSAMSG* message, int level, int type, const T& value) {
   auto* header = reinterpret_cast<WSACMSGHDR*>(message->Control.buf + message->Control.len);

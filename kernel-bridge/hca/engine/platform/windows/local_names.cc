@@ -10,7 +10,7 @@
 #include "schema/numbers.h"
 #include "platform/windows/error_text.h"
 
-// Missing in older import libraries.
+// These functions are missing in older import libraries.
 extern "C" {
 __declspec(dllimport) NTSTATUS NTAPI
     NtOpenDirectoryObject(HANDLE* handle, ACCESS_MASK access, OBJECT_ATTRIBUTES* attributes);
@@ -49,7 +49,7 @@ std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& 
   if (NtOpenDirectoryObject(&handle, kQuery, &attributes) < 0) return std::nullopt;
   const UniqueFd directory(descriptorOf(handle));
   std::vector<uint64_t> room(kRoomBytes / sizeof(uint64_t));
-  // One at a time: Wine 8 supports nothing else.
+  // Entries are read one at a time, because Wine 8 supports nothing else.
   ULONG context = 0, bytes = 0;
   for (BOOLEAN first = TRUE;
        NtQueryDirectoryObject(handle, room.data(), kRoomBytes, TRUE, first, &context, &bytes) == 0; first = FALSE) {

@@ -1,5 +1,5 @@
-// Connections between processes of this host: message pipes. A name is claimed by a mutex, which exists as long as the
-// process that created it. Each message starts with the number of accompanying handles and their values, which are
+// Connections between processes of this host are message pipes. A name is claimed by a mutex, which exists as long as
+// the process that created it. Each message starts with the number of accompanying handles and their values, which are
 // already valid in the receiver.
 #include "platform/local_socket.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr char kNames[] = "Global\\";  // of all sessions
 constexpr char kPipes[] = "\\\\.\\pipe\\";
 constexpr DWORD kPipeBytes = 1 << 20;
-// The pipe's server may identify this process's user, but not act on the user's behalf.
+// The server of the pipe may identify this process's user, but may not act on the user's behalf.
 constexpr DWORD kClientFlags = FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT | SECURITY_IDENTIFICATION;
 constexpr size_t kLargestMessage = 1 << 17;
 constexpr size_t kMostHeld = 256;    // received messages that have not been taken
@@ -33,7 +33,7 @@ struct Header {
 
 std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEventW(nullptr, TRUE, FALSE, nullptr)); }
 
-// An operation pending on a handle; destroyed once Windows no longer uses it.
+// An operation pending on a handle. It is destroyed once Windows no longer uses it.
 struct Operation {
   explicit Operation(HANDLE event) { overlapped.hEvent = event; }
   bool done() const { return HasOverlappedIoCompleted(&overlapped); }
@@ -150,7 +150,7 @@ class Connection final : public Object {
            (unsent_.size() < kMostUnsent ? kinds & Readiness::kWritable : 0);
   }
 
-  // Takes received messages and starts the next read, so that the end of the connection is also noticed in time.
+  // Takes received messages and starts the next read, which also detects the end of the connection in time.
   void pump() {
     while (reading_ && read_.done()) {
       DWORD bytes = 0;

@@ -48,7 +48,7 @@ bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
 bool Mapping::openForReading(Descriptor fd, uint64_t bytes) { return openWhole(fd, bytes, false); }
 bool Mapping::openShared(Descriptor fd, uint64_t bytes, bool writable) { return openWhole(fd, bytes, writable); }
 
-// Direct access, to which this belongs, is not supported here (createPublished).
+// This is part of direct access, which is not supported here (createPublished).
 bool Mapping::openView(const FilePart&) { return false; }
 
 void Mapping::unmapPages(void* memory, uint64_t) { UnmapViewOfFile(memory); }

@@ -10,11 +10,11 @@
 namespace nd {
 namespace {
 
-// Windows calls back on a thread of its own, which sets the signal.
+// Windows calls back on its own thread, which sets the signal.
 class Changes final : public Object {
  public:
   Changes() : signal_(std::make_shared<Signal>(CreateEventW(nullptr, TRUE, FALSE, nullptr))) {}
-  // Waits for a call that is under way.
+  // Waits for a callback that is under way.
   ~Changes() override {
     for (const HANDLE handle : notices_)
       if (handle != nullptr) CancelMibChangeNotify2(handle);

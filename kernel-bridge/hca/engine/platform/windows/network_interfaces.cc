@@ -21,12 +21,12 @@ Gid gidOf(const sockaddr* address) {
 
 namespace {
 
-// The Windows list of network adapters.
+// The list of network adapters of Windows.
 class Adapters {
  public:
-  // Returns 0 or an errno. `flags`: of GetAdaptersAddresses().
+  // Returns 0 or an errno. `flags`: those of GetAdaptersAddresses().
   int read(unsigned long flags);
-  // The first of the list; null: empty.
+  // Returns the first adapter, or null if the list is empty.
   const IP_ADAPTER_ADDRESSES* first() const;
 
  private:
@@ -79,7 +79,7 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
     found.name = narrowOf(a->FriendlyName);
     found.index = a->IfIndex != 0 ? a->IfIndex : a->Ipv6IfIndex;
     found.mtu = static_cast<uint32_t>(std::min<uint64_t>(a->Mtu, INT32_MAX));  // loopback is unlimited
-    // No entry says that an adapter is disabled; one without a carrier is down.
+    // No entry shows that an adapter is disabled; one without a carrier is down.
     found.up = a->OperStatus != IfOperStatusNotPresent;
     found.running = a->OperStatus == IfOperStatusUp;
     found.mac.assign(a->PhysicalAddress,

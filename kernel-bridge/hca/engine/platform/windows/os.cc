@@ -62,7 +62,7 @@ void freeAligned(void* memory) { _aligned_free(memory); }
 
 ProcessId ownProcessId() { return GetCurrentProcessId(); }
 
-// Posters use fences: FlushProcessWriteBuffers() is documented as such a barrier, but that has not been verified here.
+// Posters use fences. FlushProcessWriteBuffers() is documented as such a barrier, but this has not been verified.
 Barrier barrierOfAllThreads() { return nullptr; }
 
 void keepLibraryLoaded() {
@@ -77,7 +77,7 @@ bool atEndOfProcess(void (*)()) { return false; }
 void* findSymbol(const char* name) { return reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(nullptr), name)); }
 
 int createFile(const std::string& path, UniqueFd* file) {
-  // Accessible to this user alone, unless the folder's permissions differ.
+  // The file is accessible to this user alone, unless the folder's permissions differ.
   file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE,
                                        nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr)));
   return file->valid() ? 0 : errnoOf(GetLastError());

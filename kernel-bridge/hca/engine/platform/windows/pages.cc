@@ -31,7 +31,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
   };
   SECURITY_ATTRIBUTES* const access = ownAccess();
   if (access == nullptr) return failed();
-  // Committed, so that all pages exist from now on.
+  // The pages are committed, so that all of them exist from now on.
   UniqueFd section(
       descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE | SEC_COMMIT,
                                       static_cast<DWORD>(length >> 32), static_cast<DWORD>(length), nullptr)));
@@ -45,7 +45,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
 }
 
 void sealPages(Descriptor, bool) {}
-// Peers never write to them (Mapping::createPublished).
+// Peers never write to these pages (Mapping::createPublished).
 bool detachPages(Descriptor, uint64_t, uint64_t, uint64_t) { return false; }
 bool copyDetachedPages(uint64_t, uint64_t, uint64_t) { return false; }
 uint64_t pageBytes() { return kPage; }

@@ -22,8 +22,8 @@ std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEve
 
 }  // namespace
 
-// A member watched by a thread-pool thread of Windows, for members whose handles do not fit among those a waiting
-// thread can wait for. Watches until the handle is signalled, once.
+// A member watched by a thread-pool thread of Windows, because a waiting thread cannot wait for that many handles. It
+// is watched until its handle is signalled once.
 class Watched {
  public:
   Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> ready)
@@ -33,7 +33,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  // Starts watching, unless it does already. False: out of resources.
+  // Starts watching, unless it already does. Returns false if resources are exhausted.
   bool watch() {
     if (wait_ != nullptr && !seen_.load(std::memory_order_acquire)) return true;
     stop();
@@ -61,8 +61,8 @@ class Watched {
 };
 
 // The members of a set. A thread waits for the first kDirect of them directly, and for the others through an event that
-// thread-pool threads signal. The first are the process's sockets, and two or three for each process of this host that
-// it communicates with. A completion port cannot replace this: only an undocumented call binds events of other
+// thread-pool threads signal. The first ones are the process's sockets, and two or three for each process of this host
+// with which it communicates. A completion port cannot replace this: only an undocumented call binds events of other
 // processes to one.
 class ReadinessSet {
  public:
@@ -73,7 +73,7 @@ class ReadinessSet {
     if (isObject(descriptor)) {
       member.signal = objectOf(descriptor)->signal();
     } else {
-      // A duplicate: the owner may close its handle at any time.
+      // A duplicate, because the owner may close its handle at any time.
       HANDLE copy = nullptr;
       const HANDLE process = GetCurrentProcess();
       if (DuplicateHandle(process, handleOf(descriptor), process, &copy, SYNCHRONIZE, FALSE, 0) == 0) return false;
@@ -118,7 +118,7 @@ class ReadinessSet {
     return found;
   }
 
-  // Collects the signals that a thread has to wait for; false: something is ready already.
+  // Collects the signals for which a thread has to wait. Returns false if something is ready already.
   bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) {
     std::lock_guard<std::mutex> guard(mutex_);
     for (const Member& m : members_)
@@ -155,8 +155,8 @@ class ReadinessSet {
   };
   static constexpr size_t kDirect = Object::kMostCollected - 2;
 
-  // Watches the members that no thread waits for directly. False: one of them cannot be watched, so no thread may
-  // sleep.
+  // Watches the members for which no thread waits directly. Returns false if one of them cannot be watched, so that no
+  // thread may sleep.
   bool watchOthers() {
     bool all = true;
     for (size_t i = kDirect; i < members_.size(); i++) {
@@ -178,7 +178,7 @@ class ReadinessSet {
     return signalled ? Readiness::kReadable : 0u;
   }
 
-  // Queries as many of them in one call as Windows allows: usually nothing is ready.
+  // Queries as many of them in one call as Windows allows, because usually nothing is ready.
   bool anything() {
     HANDLE handles[kMostHandles];
     DWORD count = 0;
@@ -268,7 +268,7 @@ uint32_t Readiness::take(Event events[kMostEvents]) { return setOf(fd_.get())->t
 
 namespace {
 
-// Timeouts of Windows are rounded up to its clock period, some 16 ms.
+// Windows rounds timeouts up to its clock period of about 16 ms.
 HANDLE timerOfThread(uint64_t nanoseconds) {
   static thread_local Alarm timer;
   if (!timer.open()) return nullptr;

@@ -68,8 +68,8 @@ bool setInterface(SOCKET socket, bool v4, uint32_t interface) {
 
 }  // namespace
 
-// A connected socket has used the Windows route: its address is the source, and that address's interface the outgoing
-// one.
+// A connected socket has used the route of Windows. Its address is the source, and the interface of that address is the
+// outgoing one.
 Status findRoute(const RouteQuery& query, Route* out) {
   const bool v4 = query.destination.isV4();
   const bool chosen = query.source != Gid{};

@@ -22,7 +22,7 @@ std::string sidOfHandle(HANDLE process) {
   return sid;
 }
 
-// Both are kept until the process ends.
+// Both objects are kept until the process ends.
 SECURITY_ATTRIBUTES* makeOwnAccess() {
   const std::string sid = sidOfHandle(GetCurrentProcess());
   // The user owns it and has all rights; nothing is inherited.

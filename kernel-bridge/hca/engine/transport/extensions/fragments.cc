@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-// From any length the first step leads to a size that almost every path supports; from there sizes change by a factor
+// From any length, the first step leads to a size that almost every path supports. From there, sizes change by a factor
 // of kStep.
 constexpr uint32_t kFirst = 1024, kSmallest = 256, kStep = 4;
 constexpr uint32_t kMostProbes = 3;  // in a row, RFC 8899 §5.1.2: MAX_PROBES
@@ -16,8 +16,8 @@ constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }
 
-// Each peer numbers its own requests, and the responses to them use the requester's PSNs. So requests, responses to
-// READs and ATOMICs, and acknowledgements may have the same PSN at the same time, and even the same length.
+// Each peer numbers its own requests, and the responses to them use the requester's PSNs. Therefore requests, responses
+// to READs and ATOMICs, and acknowledgements may have the same PSN at the same time, and even the same length.
 uint8_t kindOf(uint8_t opcode) {
   const uint32_t flags = wire::kOpcodes[opcode].flags;
   return flags & wire::kRequest ? 0 : flags & (wire::kRead | wire::kAtomic) ? 1 : 2;
@@ -25,7 +25,7 @@ uint8_t kindOf(uint8_t opcode) {
 
 uint32_t lengthOf(const OutPacket& p) { return p.headerLength + p.payloadLength + p.padLength; }
 
-// Makes `part` carry `length` bytes of a packet, from `offset` on. False: too many pieces.
+// Makes `part` carry `length` bytes of a packet, from `offset` on. Returns false if there are too many pieces.
 bool slice(OutPacket& whole, uint32_t offset, uint32_t length, OutPacket& part) {
   part.pieceCount = part.payloadLength = 0;
   const auto take = [&](void* data, uint64_t available) {
@@ -93,14 +93,14 @@ void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   c_.counters.blackHoles++;
 }
 
-// Current size of a packet's fragments; 0: whole.
+// Returns the current size of a packet's fragments, or 0 if it is sent whole.
 uint32_t Fragments::sizeFor(Qp& qp, const OutPacket& whole) {
   FragmentPath& f = *qp.fragments;
   const SendState& rq = qp.rq;
   const wire::Bth bth = wire::parseBth(whole.header);
   const uint32_t larger = f.size * kStep >= qp.mtu ? 0 : f.size * kStep;
   if (!(wire::kOpcodes[bth.opcode].flags & wire::kRequest)) {
-    // Only a re-request shows that a response is missing: no single one can be a probe.
+    // Only a re-request shows that a response is missing, so no single response can be a probe.
     if (c_.now - f.since < std::max(f.every, kFirstRetryNs)) return f.size;
     f.every = nextRetry(f.every);
     return f.size = 0;

@@ -8,11 +8,13 @@ namespace nd {
 
 namespace {
 
-// On shorter paths the window that every peer accepts is enough, and more would only wait in the receiver's socket.
+// On shorter paths the window that every peer accepts is sufficient. More packets would only wait in the receiver's
+// socket.
 constexpr uint64_t kNearNs = 250'000;
 // Maximum ratio of the window to the bandwidth-delay product: during startup, and afterwards.
 constexpr uint32_t kStartGain = 4, kGain = 2;
-// Packets in addition to that. They equalize connections on one path, because a smaller share gains more by them.
+// Number of packets in addition to that. They equalize connections on one path, because a smaller share gains more from
+// them.
 constexpr uint32_t kEqualPart = 32;
 constexpr uint32_t kBandwidthRounds = 3;
 // During startup the bandwidth must grow by a quarter in three rounds.
@@ -26,21 +28,23 @@ constexpr uint32_t kFewPackets = 8;  // nor do this few
 // RFC 9438 §4.1, §4.6.
 constexpr double kCubic = 0.4, kDecrease = 0.7, kFriendlyIncrease = 3 * (1 - kDecrease) / (1 + kDecrease);
 // TCP fills the interface's MTU of 9000 or 1500 bytes; standard packets have 4096 or 1024. If every packet is equally
-// likely to be lost, throughput is proportional to the packet size times the root of the increase (RFC 5348 §3.1). So
-// the increase is the square of the ratio of the sizes. Longer, agreed packets keep that increase: otherwise a rate
-// cut by CNPs would take twice the time to recover, and a CUBIC flow on the same path would get more than its share.
+// likely to be lost, throughput is proportional to the packet size times the root of the increase (RFC 5348 §3.1). The
+// increase is therefore the square of the ratio of the sizes. Longer, agreed packets keep that increase. Otherwise a
+// rate reduced by CNPs would take twice the time to recover, and a CUBIC flow on the same path would get more than its
+// share.
 constexpr uint32_t kJumbo = 4096;
 constexpr double kJumboShare = 4.8, kShare = 2;
-// Packets are sent a quarter faster than one window per round trip; those late by no more than this are sent at once.
+// Packets are sent a quarter faster than one window per round trip. Those that are late by no more than this are sent
+// immediately.
 constexpr uint64_t kSlackNs = 1'000'000;
-// A thread that is woken late sends what became due meanwhile, at most this much at once.
+// A thread that is woken late sends what became due meanwhile, but at most this much in one go.
 constexpr uint64_t kCatchUpNs = 2'000'000;
 
 double shareOf(const Qp& qp) { return qp.mtu >= kJumbo ? kJumboShare : kShare; }
 
 double seconds(uint64_t ns) { return double(ns) * 1e-9; }
 
-// A queue that lasts, and exists now.
+// There is a queue that has lasted and still exists.
 bool hasQueue(const SendState& rq, uint64_t ns) {
   return std::min(rq.lastRoundTrip, rq.roundTrip) > rq.leastRoundTrip + ns;
 }
@@ -101,7 +105,7 @@ void LongWindow::grow(Qp& qp, uint32_t acknowledged) const {
   SendState& rq = qp.rq;
   PathModel& m = *rq.model;
   m.delivered += acknowledged;
-  // One late response may come from a busy host: startup continues when the delay is gone.
+  // One late response may come from a busy host, so startup continues when the delay is gone.
   if (m.stagnant != kStagnantRounds)
     m.started =
         rq.lastRoundTrip > rq.leastRoundTrip + std::max(std::min(rq.leastRoundTrip / 8, kMostDelayNs), kLeastDelayNs);
@@ -167,13 +171,13 @@ void LongWindow::endRound(Qp& qp) const {
   qp.clear(kNarrowed);
 }
 
-// Whether the losses of this round indicate a full queue.
+// Returns whether the losses of this round indicate a full queue.
 void LongWindow::weighLosses(SendState& rq) const {
   PathModel& m = *rq.model;
   const bool many = m.lost > kFewPackets && uint64_t(m.lost) * kFewLost > m.delivered + m.lost;
   if (!many && !hasQueue(rq, rq.leastRoundTrip / 4 + kSlackNs / 2)) return;
   const uint32_t reduced = std::max(uint32_t(rq.window * kDecrease), Congestion::kSmallestWindow);
-  // RFC 9438 §4.7: a flow with less than before leaves more to the others.
+  // A flow with a smaller window than before leaves more to the others (RFC 9438 §4.7).
   m.origin = rq.window < m.origin ? rq.window * (1 + kDecrease) / 2 : rq.window;
   rq.window = many ? reduced : std::max(reduced, std::min(rq.window, uint32_t(m.filling(rq.leastRoundTrip) * 5 / 4)));
   m.started = true;
@@ -181,8 +185,8 @@ void LongWindow::weighLosses(SendState& rq) const {
   m.curveStart = 0;
 }
 
-// A path that is always full no longer shows its minimum round-trip time. Now and then only a quarter is sent, for two
-// rounds.
+// A path that is always full no longer shows its minimum round-trip time. From time to time, therefore, only a quarter
+// is sent for two rounds.
 void LongWindow::drain(SendState& rq) const {
   PathModel& m = *rq.model;
   if (m.draining == 0) {
@@ -208,7 +212,7 @@ void LongWindow::sample(SendState& rq, uint64_t sample) const {
   if (rq.model && rq.model->draining != 0) rq.model->leastDrained = std::min(rq.model->leastDrained, sample);
 }
 
-// The window was reduced by other rules: by a timeout or by notifications.
+// The window was reduced by other rules, after a timeout or notifications.
 void LongWindow::restartCurve(SendState& rq, uint32_t before) const {
   PathModel& m = *rq.model;
   m.origin = before;

@@ -49,8 +49,8 @@ void LostResponses::keep(Qp& qp, const Packet& p) {
     c_.counters.staleResponses++;
     return;
   }
-  // A response that cannot be kept counts as lost, and does not indicate a gap before it: later responses could not be
-  // kept either.
+  // A response that cannot be kept counts as lost. It does not indicate a gap before it, because later responses could
+  // not be kept either.
   if (!t_.selectiveAck.mayKeep(b.kept, rq.una, psn, length)) {
     c_.counters.unkept++;
     return;
@@ -107,7 +107,7 @@ void LostResponses::onExecuted(Qp& qp, uint32_t end) {
   s_.schedule(qp);
 }
 
-// The response to a probe: whatever was sent before it and has not arrived is lost.
+// Processes the response to a probe. Whatever was sent before the probe and has not arrived is lost.
 void LostResponses::onProbed(Qp& qp) {
   ResponseScoreboard& b = *qp.rq.responses;
   b.probing = false;
@@ -118,7 +118,7 @@ void LostResponses::onProbed(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Responses before `end` that have not arrived, of executed requests, are lost. Returns their number.
+// Marks responses of executed requests before `end` that have not arrived as lost. Returns their number.
 uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
   ResponseScoreboard& b = *qp.rq.responses;
   uint32_t lost = 0, wqe, packet;
@@ -135,8 +135,9 @@ uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
   return lost;
 }
 
-// The same for re-requests made before a position. Those re-requested once more since then are skipped. If a
-// retransmitted request has not arrived either, it is retransmitted whole, as other lost ones are (selective_ack.h).
+// Does the same for re-requests made before a position. Responses that have been re-requested once more since then are
+// skipped. If a retransmitted request has not arrived either, it is retransmitted whole, like other lost requests
+// (selective_ack.h).
 uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
   ResponseScoreboard& b = *qp.rq.responses;
   const uint32_t end = executed(qp);
@@ -159,7 +160,7 @@ uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
 void LostResponses::deliver(Qp& qp) {
   SendState& rq = qp.rq;
   uint32_t length;
-  // A response may end the queue pair, and then nothing is kept any more.
+  // A response may end the queue pair, after which nothing is kept any more.
   while (qp.has(kResponseGap) && !qp.has(kFailing)) {
     ResponseScoreboard& b = *rq.responses;
     if (wire::psnDiff(b.executed, rq.una) > 0 && !t_.completer.advance(qp, b.executed) && qp.has(kFailing)) return;
@@ -186,7 +187,7 @@ bool LostResponses::isReRequest(Qp& qp, uint32_t span) {
   return true;
 }
 
-// Number of consecutive missing PSNs from `psn` on.
+// Returns the number of consecutive missing PSNs from `psn` on.
 uint32_t LostResponses::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) const {
   const KeptPackets& kept = qp.rq.responses->kept;
   uint32_t n = 0;
@@ -235,7 +236,7 @@ bool LostResponses::probe(Qp& qp) {
   b.probing = true;
   b.probePosition = b.position;
   b.probeEnd = rq.maxPsn;
-  // A request that may not have arrived is sent unchanged: a part would be mistaken for the whole.
+  // A request that may not have arrived is sent unchanged, because a part would be mistaken for the whole.
   t_.selectiveAck.sendPart(qp, rq.una, wqe, packet,
                            e.opcode == kOpRead ? missingFrom(qp, rq.una, e.leftOfRequest(packet)) : 1);
   return true;
@@ -257,7 +258,7 @@ uint32_t LostResponses::startOver(Qp& qp, uint32_t from) {
   return 0;
 }
 
-// READs and ATOMICs in flight before a PSN.
+// Returns the number of READs and ATOMICs in flight before a PSN.
 uint32_t LostResponses::requestsBefore(Qp& qp, uint32_t end) {
   uint32_t n = 0, wqe, packet;
   for (uint32_t psn = qp.rq.una; wire::psnDiff(psn, end) < 0;) {
@@ -271,7 +272,7 @@ uint32_t LostResponses::requestsBefore(Qp& qp, uint32_t end) {
 
 // ── Responder ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// The re-requested part of a response. False: it is not part of one.
+// Finds the re-requested part of a response. Returns false if it is not part of one.
 bool LostResponses::part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job) const {
   const uint32_t offset = (p.bth.psn - r.psn) & wire::kPsnMask;
   job->psn = p.bth.psn;
@@ -316,7 +317,7 @@ void LostResponses::onRepeated(Qp& qp, const Packet& p) {
   }
   if (!rs.repeats) rs.repeats = std::make_unique<std::deque<ResponseJob>>();
   if (rs.repeats->size() >= kMostRepeats) return;
-  // A waiting repetition is not queued twice, so there are never more responses than requested: the part begins after
+  // A waiting repetition is not queued twice, so there are never more responses than requested. The part begins after
   // the waiting ones, and ends before them.
   for (bool again = true; again;) {
     again = false;

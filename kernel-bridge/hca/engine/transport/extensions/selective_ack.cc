@@ -33,7 +33,7 @@ bool SelectiveAck::keep(Qp& qp, const Packet& p) {
     qp.set(kKeeps);
     if (next && !p.bth.ackRequest && ++kept.sinceReport < kReportEvery) return true;
   }
-  // After an RNR NAK the peer waits, then retries.
+  // After an RNR NAK the peer waits, and then tries again.
   if (qp.has(kNakSent)) return true;
   kept.sinceReport = 0;
   requestGap(qp);
@@ -68,7 +68,7 @@ void SelectiveAck::requestGap(Qp& qp) {
 void SelectiveAck::deliver(Qp& qp) {
   ReceiveState& rs = qp.rs;
   uint32_t length;
-  // A request may end the queue pair, and then nothing is kept any more.
+  // A request may end the queue pair, after which nothing is kept any more.
   while (rs.kept && !qp.has(kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
     const std::unique_ptr<uint8_t[]> bytes = rs.kept->take(rs.expected, &length);
     if (!bytes) break;
@@ -158,7 +158,7 @@ void SelectiveAck::onReport(Qp& qp, const Packet& p) {
   s_.schedule(qp);
 }
 
-// Packets before `end` that the peer does not keep are lost. Returns how many of them were not known to be.
+// Marks packets before `end` that the peer does not keep as lost. Returns how many were not yet marked.
 uint32_t SelectiveAck::examine(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
   Scoreboard& b = *rq.board;
@@ -197,7 +197,7 @@ bool SelectiveAck::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) {
   return false;
 }
 
-// A loss reduces the window once per window, unless a model of the path evaluates it.
+// Losses reduce the window only once per window, unless a model of the path evaluates them.
 void SelectiveAck::lose(Qp& qp, uint32_t packets, LossMark& mark) {
   if (packets == 0) return;
   const SendState& rq = qp.rq;
@@ -269,7 +269,7 @@ bool SelectiveAck::resend(Qp& qp, uint32_t& budget) {
   return true;
 }
 
-// Sends one packet, with AckReq; the position of regular sending does not change. False: it cannot be sent.
+// Sends one packet with AckReq. The position of regular sending does not change. Returns false if it cannot be sent.
 bool SelectiveAck::sendAgain(Qp& qp, uint32_t psn) {
   SendState& rq = qp.rq;
   uint32_t wqe, packet;
