@@ -15,7 +15,8 @@ namespace nd::js {
 
 namespace {
 
-// ringDoorbell(), direct(), progress() and shouldPoll() are on the data path: plain N-API, no allocation.
+// ringDoorbell(), direct(), progress() and shouldPoll() are on the data path, so they use plain N-API and allocate
+// nothing.
 
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   void* data = nullptr;

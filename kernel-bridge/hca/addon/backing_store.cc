@@ -15,7 +15,7 @@ bool findAll(V8Functions* out) {
 
 enum class Proof { kNone, kGood, kBad };
 
-// kNone: the environment is ending and no longer creates buffers.
+// Returns kNone if the environment is ending and no longer creates buffers.
 Proof prove(napi_env env, const V8Functions& v8) {
   constexpr size_t kBytes = 64;
   constexpr int kMark = 0x5A;
@@ -40,7 +40,7 @@ Proof prove(napi_env env, const V8Functions& v8) {
   return Proof::kGood;
 }
 
-// Null: this runtime does not export them.
+// Returns null if this runtime does not export them.
 const V8Functions* functions(napi_env env) {
   static V8Functions found;
   static const bool complete = findAll(&found);
@@ -56,7 +56,7 @@ FoundStore backingStoreOf(napi_env env, napi_value buffer, const uint8_t* data, 
   const V8Functions* v8 = functions(env);
   bool isArrayBuffer = false;
   if (v8 == nullptr || napi_is_arraybuffer(env, buffer, &isArrayBuffer) != napi_ok) return {};
-  // Node.js passes a V8 handle as the value; that is the `this` of the call.
+  // Node.js passes a V8 handle as the value, which is the `this` of the call.
   StoreHold hold = isArrayBuffer ? v8->ofArrayBuffer(buffer) : v8->ofSharedArrayBuffer(buffer);
   if (hold == nullptr) return {};
   if (v8->isResizable(hold.get())) return {StoreFound::kResizable, nullptr, false};

@@ -17,7 +17,7 @@ constexpr size_t kShortBytes = 4096;
 constexpr double kNextNone = -1, kNextEvents = -2;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
-// Milliseconds to wait. A negative value, or one longer than a lifetime, means without limit.
+// Reads the milliseconds to wait. A negative value, or one longer than a lifetime, means without limit.
 int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
 
 void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nullptr, text); }
@@ -73,7 +73,7 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   teardown_ = data.teardown();
   teardown_->items.insert(this);
 
-  // The state words belong to the channel; the ArrayBuffer keeps it alive.
+  // The state words belong to the channel, which the ArrayBuffer keeps alive.
   static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "state words are plain 32-bit words");
   auto* keep = new std::shared_ptr<door::Channel>(channel_);
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
@@ -403,7 +403,7 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   door::Request request;
   bool taken = false, notified = false;
   // Requests take precedence over events, because the request for an event came before it. The limit ensures that
-  // events are served.
+  // events are served nevertheless.
   const auto ready = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
     if (!taken) notified = signal_->notified();

@@ -36,7 +36,7 @@ bool EnvData::stopRequested() {
   napi_value receiver, exception;
   if (napi_get_undefined(env_, &receiver) != napi_ok) return true;
   if (napi_call_function(env_, receiver, empty_.Value(), 0, nullptr, nullptr) == napi_ok) return false;
-  // An exception that is an object has another cause: the call ran out of stack.
+  // An exception that is an object has another cause: the stack was exhausted.
   bool pending = false;
   napi_valuetype type = napi_undefined;
   const bool thrown = napi_is_exception_pending(env_, &pending) == napi_ok && pending &&
@@ -57,7 +57,7 @@ void EnvData::onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data) 
   teardown->finishIfIdle();
 }
 
-// The uv handle outlives the last user of its LoopSignal; its close callback frees it.
+// The uv handle exists longer than the last user of its LoopSignal. Its close callback frees it.
 struct LoopSignal::Holder {
   uv_async_t async;
   std::shared_ptr<LoopSignal> self;

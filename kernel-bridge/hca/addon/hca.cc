@@ -9,7 +9,7 @@ namespace nd::js {
 
 namespace {
 
-// Options of engine and host. False: `problem` names the invalid property.
+// Reads the options of engine and host. Returns false if one is invalid; `problem` names the property.
 bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
   Reader reader(env, value);
   nd::readOptions(reader, static_cast<TransportOptions*>(engine));

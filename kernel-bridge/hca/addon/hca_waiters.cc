@@ -38,14 +38,14 @@ Napi::Value NativeHca::addCqWaiter(const Info& info) {
   }
   const WaiterKey key{server->channel().get(), slot, serial};
   auto sink = std::make_shared<SlotSink>(server->channel(), slot, serial, port_);
-  // Registered before the engine is called, because a stored event fires inside the call.
+  // The waiter is registered before the engine is called, because a stored event fires inside the call.
   if (!waiters_.emplace(key, Waiter{cq, sink}).second) return statusToJs(env, Status::kInvalidParameter);
   const Status status = engine_->addCqWaiter(cq, type, sink);
   if (status != Status::kSuccess) {
     waiters_.erase(key);
     return statusToJs(env, status);
   }
-  // The user's thread calls the HCA directly from now on.
+  // From now on the user's thread calls the HCA directly.
   std::vector<std::shared_ptr<CqEvents>>& all = cqEvents_[cq];
   const door::Channel* const channel = server->channel().get();
   auto it = std::find_if(all.begin(), all.end(), [&](const auto& events) { return events->isOf(channel); });

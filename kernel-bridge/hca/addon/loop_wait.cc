@@ -37,7 +37,7 @@ bool BlockedWait::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs)
 
 // ── An event loop ───────────────────────────────────────────────────────────────────────────────────────────
 
-// The handles outlive the LoopWait until the loop has closed them.
+// The handles exist longer than the LoopWait, until the loop has closed them.
 struct LoopWait::Handles {
   uv_prepare_t prepare;
   uv_check_t check;
@@ -176,7 +176,7 @@ void LoopWait::poll(bool on) {
   });
 }
 
-// Makes the loop poll its descriptors without sleeping, then deliver.
+// Makes the loop poll its descriptors without sleeping, and then deliver.
 void LoopWait::carryOn(bool on) {
   if (on == carriesOn_) return;
   carriesOn_ = on;

@@ -8,19 +8,19 @@
 namespace nd::js {
 namespace {
 
-// "name/<name>" has one owner; "name/<name>/<port>" gives the port it listens on. A process that looks for the name
-// reads the list of these names and needs no connection for it.
+// "name/<name>" has one owner, and "name/<name>/<port>" contains the port on which the owner listens. A process that
+// looks up the name reads the list of these names, for which it needs no connection.
 std::string claimOf(const std::string& name) { return "name/" + name; }
 std::string prefixOf(const std::string& name) { return claimOf(name) + "/"; }
 
-// The OS releases both when the process ends, the environment when it is torn down.
+// The OS releases both when the process ends, and the environment does so when it is torn down.
 struct NameClaim final : Closable {
   NameClaim(EnvData& data, std::string claimed) : teardown(data.teardown()), name(std::move(claimed)) {
     teardown->items.insert(this);
   }
   ~NameClaim() override { teardown->items.erase(this); }
   Rank rank() const override { return Rank::kServer; }
-  // The port first, so that another owner of the name never coexists with it.
+  // The port is released first, so that it never coexists with another owner of the name.
   void closeNow() override {
     port.reset();
     owned.reset();

@@ -4,7 +4,7 @@
 
 namespace nd::js {
 
-// The uv handle outlives the watch; its close callback frees it and closes the socket.
+// The uv handle exists longer than the watch. Its close callback frees it and closes the socket.
 struct NetworkWatch::Holder {
   LoopPoll poll;
   NetworkEvents events;

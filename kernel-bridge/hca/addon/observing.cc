@@ -10,7 +10,7 @@
 namespace nd::js {
 namespace {
 
-// The numbers of each record, one after the other.
+// Returns the numbers of each record, one record after the other.
 template <typename T>
 Napi::Float64Array numbersOf(Napi::Env env, const std::vector<T>& records) {
   Napi::Float64Array numbers = Napi::Float64Array::New(env, T::kNumbers * records.size());
@@ -46,7 +46,7 @@ class ObserveQuery final : public Napi::AsyncWorker {
       record.Set("slot", one.slot);
       record.Set("pid", static_cast<double>(one.process));
       record.Set("answer", nameOf(one.answer));
-      // Bytes, because the text has not been checked to be UTF-8.
+      // The result is bytes, because the text has not been checked to be UTF-8.
       Napi::Uint8Array bytes = Napi::Uint8Array::New(env, one.text.size());
       std::copy(one.text.begin(), one.text.end(), bytes.Data());
       record.Set("text", bytes);

@@ -12,7 +12,8 @@ namespace nd::door {
 
 namespace {
 
-// Channels by id. Function-local and leaked, because Workers may still look up a channel while the process exits.
+// The channels by id. They are local to a function and leaked, because Workers may still look up a channel while the
+// process exits.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<uint32_t, std::weak_ptr<Channel>> channels;
@@ -99,7 +100,7 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
     request.serial = serial;
     if (!refused && !s.event) wake = push(std::move(request));
   }
-  // The request of an event has not been moved from. NOLINTNEXTLINE(bugprone-use-after-move)
+  // The request for an event has not been moved from. NOLINTNEXTLINE(bugprone-use-after-move)
   if (!refused && slots_[slot].event && !submitEvent(slot, serial, fileId, request.input)) {
     std::lock_guard<std::mutex> lock(mutex_);
     refused = ended_;
@@ -188,7 +189,7 @@ const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
   return s.output.data();
 }
 
-// False: send the request to the kernel.
+// Returns false if the request must be sent to the kernel.
 bool Channel::submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input) {
   std::lock_guard<std::mutex> lock(eventMutex_);
   Slot& s = slots_[slot];
@@ -259,7 +260,7 @@ bool Channel::popReady(uint32_t* slot) {
   return true;
 }
 
-// False: the slot no longer waits for delivery.
+// Returns false if the slot no longer waits for delivery.
 bool Channel::beginDelivery(uint32_t slot) {
   Slot& s = slots_[slot];
   if (!s.counted || phase(slot) != kDone) return false;
@@ -382,7 +383,7 @@ void Channel::end(const std::string& reason) {
     reason_ = reason;
     inbox_.clear();
     if (serverWake_) {
-      // A server that still lives is notified that all files are closed, whichever side ended the channel.
+      // A server that still exists is notified that all files are closed, whichever side ended the channel.
       Request request;
       request.major = kMajorClose;
       wake = push(std::move(request));

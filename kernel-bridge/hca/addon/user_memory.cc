@@ -11,16 +11,17 @@ namespace nd::js {
 
 namespace {
 
-// Held by the ArrayBuffer of a ring: the memory outlives releaseRing() as long as JavaScript can access it. The
-// finalizer releases the ring if nothing else did; as the memory exists until then, no other ring can have its address.
+// Held by the ArrayBuffer of a ring, so that the memory exists after releaseRing() for as long as JavaScript can access
+// it. The finalizer releases the ring if nothing else has done so. Since the memory exists until then, no other ring
+// can have its address.
 struct RingHold {
   std::weak_ptr<HcaContext> context;
   uint64_t address;
   std::shared_ptr<void> memory;
 };
 
-// JavaScript's references to allocate() memory and to views, by number, so that a second release is harmless. Leaked,
-// because finalizers may run late.
+// JavaScript's references to allocate() memory and to views, by number, so that a second release is harmless. The table
+// is leaked, because finalizers may run late.
 struct SharedHolds {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const void>> memory;
@@ -42,7 +43,7 @@ void releaseShared(uint64_t number) {
   all.memory.erase(it);
 }
 
-// node_api_create_external_sharedarraybuffer of Node.js 24.16 and 26.1. Its finalizer runs on any thread.
+// node_api_create_external_sharedarraybuffer of Node.js 24.16 and 26.1. Its finalizer may run on any thread.
 using CreateShared = napi_status (*)(napi_env, void* bytes, size_t length, void (*)(void* bytes, void* hint),
                                      void* hint, napi_value* result);
 CreateShared createShared() {
@@ -50,8 +51,8 @@ CreateShared createShared() {
   return found;
 }
 
-// Creates an ArrayBuffer or SharedArrayBuffer over these bytes, which holds `owner`. kNotSupported: this runtime has no
-// external buffers.
+// Creates an ArrayBuffer or SharedArrayBuffer over these bytes, which holds `owner`. Fails with kNotSupported if this
+// runtime has no external buffers.
 Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<const void> owner, bool shared,
                   napi_value* buffer) {
   uint64_t number;
@@ -77,14 +78,14 @@ Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<co
   return made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
 }
 
-// A peer's memory mapped for this process alone. The number of views is limited here; their bytes count as external
-// memory of V8, like those of any buffer.
+// A view: a peer's memory mapped for this process alone. The number of views is limited here. Their bytes count as
+// external memory of V8, like those of any buffer.
 class PeerView {
  public:
   ~PeerView() { count_.fetch_sub(1, std::memory_order_relaxed); }
   PeerView(const PeerView&) = delete;
   PeerView& operator=(const PeerView&) = delete;
-  // Null: too many views.
+  // Returns null if there are too many views.
   static std::shared_ptr<PeerView> make() {
     const uint32_t before = count_.fetch_add(1, std::memory_order_relaxed);
     std::shared_ptr<PeerView> view(new PeerView);
@@ -99,8 +100,8 @@ class PeerView {
 
 std::atomic<uint32_t> PeerView::count_{0};
 
-// The bytes of a part as a Uint8Array. Its buffer may begin up to 7 bytes earlier, at an 8-byte boundary of the peer's
-// memory, as BigInt64Array requires.
+// Returns the bytes of a part as a Uint8Array. Its buffer may begin up to 7 bytes earlier, at an 8-byte boundary of the
+// peer's memory, as BigInt64Array requires.
 Status makeView(napi_env env, const FilePart& part, napi_value* bytes) {
   constexpr uint64_t kAlignment = 8;
   const std::shared_ptr<PeerView> view = PeerView::make();
@@ -146,7 +147,7 @@ void Memory::closeNow() {
 }
 
 // An ending environment runs its hooks in reverse order, and native code that has lent a buffer revokes it in such a
-// hook. So our hook is registered anew after that of the newest buffer, and runs first.
+// hook. The hook of this addon is therefore registered anew after that of the newest buffer, so that it runs first.
 void Memory::endBeforeBuffers(napi_env env) {
   const auto atEnd = [](void* self) { static_cast<Memory*>(self)->closeNow(); };
   if (hooked_) napi_remove_env_cleanup_hook(env, atEnd, this);

@@ -13,10 +13,10 @@ bool find(const char* name, Function* out) {
 
 }  // namespace
 
-// Called as plain functions on `this`. The Itanium C++ ABI passes `this` as the first argument and a shared_ptr by a
-// hidden pointer.
+// The member functions are called as plain functions on `this`. The Itanium C++ ABI passes `this` as the first
+// argument, and a shared_ptr by a hidden pointer.
 bool findV8Functions(V8Functions* out) {
-  // This mangled name shows that the runtime uses libstdc++'s shared_ptr, as we do.
+  // This mangled name shows that the runtime uses libstdc++'s shared_ptr, as this addon does.
   void* newArrayBuffer = nullptr;
   out->uses = [](const StoreHold& hold) { return hold.use_count(); };
   return find("_ZN2v811ArrayBuffer3NewEPNS_7IsolateESt10shared_ptrINS_12BackingStoreEE", &newArrayBuffer) &&

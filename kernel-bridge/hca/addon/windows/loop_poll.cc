@@ -4,8 +4,8 @@
 
 namespace nd::js {
 
-// On Windows libuv polls only sockets. A thread-pool thread of Windows waits for the descriptor's signal and wakes the
-// loop.
+// On Windows libuv polls only sockets. A thread-pool thread of Windows therefore waits for the descriptor's signal and
+// wakes the loop.
 struct LoopPoll::Impl : uv_async_t {
   std::shared_ptr<Signal> signal;
   HANDLE raw = nullptr;   // of a descriptor that is a handle
@@ -17,7 +17,7 @@ struct LoopPoll::Impl : uv_async_t {
     return RegisterWaitForSingleObject(&wait, signal != nullptr ? signal->handle : raw, onSignal, this, INFINITE,
                                        WT_EXECUTEONLYONCE | WT_EXECUTEINWAITTHREAD) != 0;
   }
-  // Afterwards the thread-pool thread no longer uses this.
+  // After this call the thread-pool thread no longer uses this object.
   void endWait() {
     if (wait != nullptr) UnregisterWaitEx(std::exchange(wait, nullptr), INVALID_HANDLE_VALUE);
   }

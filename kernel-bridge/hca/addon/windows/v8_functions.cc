@@ -5,8 +5,8 @@
 #include "platform/os.h"
 #include "platform/windows/system.h"
 
-// Node.js for Windows is built with Microsoft's C++ library. Its shared_ptr is a pointer and a reference-count block,
-// whose layout has been the same since Visual C++ 2015 and is the same for all compilers that use the library.
+// Node.js for Windows is built with Microsoft's C++ library. Its shared_ptr consists of a pointer and a reference-count
+// block. The layout has been the same since Visual C++ 2015, and is the same for all compilers that use the library.
 namespace nd::js {
 namespace {
 
@@ -38,7 +38,7 @@ struct V8BackingStore {
 
 namespace {
 
-// The calling convention passes `this` first, then the address of a result that is an object.
+// The calling convention passes `this` first, and then the address of a result that is an object.
 struct Found {
   void (*ofArrayBuffer)(napi_value, SharedPointer*) = nullptr;
   void (*ofSharedArrayBuffer)(napi_value, SharedPointer*) = nullptr;
