@@ -1,4 +1,4 @@
-// Commands: address handles.
+// Commands of address handles.
 #include <cerrno>
 
 #include "verbs/verbs_hca.h"
@@ -12,7 +12,7 @@ Status VerbsHca::createAh(Handle handle, const Path& path, uint32_t pathMtu, Han
   if (pd->device->iwarp) return Status::kNotSupported;
   if (!powerOfTwo(pathMtu) || pathMtu < 256 || pathMtu > 4096) return Status::kInvalidParameter;
   ibv_ah_attr attributes{};
-  // The port that has the address.
+  // Returns the port that has the address.
   uint32_t port = 1;
   while (!fillAh(*pd->device, port, path, &attributes))
     if (++port > pd->device->attributes.phys_port_cnt) return Status::kInvalidAddress;

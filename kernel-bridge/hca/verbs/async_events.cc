@@ -38,7 +38,7 @@ void VerbsHca::serveAsync(Device& device) {
     if (pair != std::end(kQpEvents)) {
       handle = handleIn(event.element.qp->qp_context);
       QpObject* const qp = Tables::all().qps.find(handle);
-      // The object cannot be destroyed before the acknowledgement.
+      // The object cannot be destroyed before the event is acknowledged.
       out = HcaEvent::qp(handle, qp != nullptr ? qp->token : 0, pair->ours, abi::kWcError);
       failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
       last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;

@@ -1,4 +1,4 @@
-// Commands: completion queues, and their events on the way to the kernel.
+// Commands of completion queues, and the delivery of their events to the kernel.
 #include <cerrno>
 
 #include "verbs/verbs_hca.h"
@@ -89,7 +89,7 @@ Status VerbsHca::destroyCq(Handle handle) {
   if (cq->users > 0) return Status::kDeviceBusy;
   ibv_cq* const ended = std::exchange(cq->cq, nullptr);
   lock.unlock();
-  // It waits for the event thread, which may need the lock.
+  // This waits for the event thread, which may need the lock.
   const int error = ended != nullptr ? lib_.ibv_destroy_cq(ended) : 0;
   lock.lock();
   if (error != 0) {

@@ -83,8 +83,8 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
   c->length = wc.byte_len;
   c->sourceQpn = wc.src_qp;
   c->pkeyIndex = wc.pkey_index;
-  // rdma_rxe passes on the kernel's bit, which libibverbs uses for a checksum; requests of connected queue pairs have
-  // none.
+  // rdma_rxe passes on a bit of the kernel that libibverbs uses for a checksum. Requests of connected queue pairs have
+  // no checksum.
   const unsigned invalidated = qp.type == kQptRc ? kWcWithInv | kWcIpChecksum : kWcWithInv;
   if ((wc.wc_flags & invalidated) != 0) {
     qp.device->setBound(wc.immediate, false);
@@ -125,7 +125,7 @@ void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {
     return;
   }
   const bool send = id.queue == RequestId::Queue::kSend;
-  // The device did not flush it in time, so it has been completed without the device.
+  // The device did not flush the request in time, so it has been completed without the device.
   if (send ? qp->sendsForced.load() : qp->receivesForced && id.queue == RequestId::Queue::kReceive) return;
   Completion c;
   c.token = qp->token;
@@ -181,7 +181,7 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
   if (!cq.ring.dead) cq.ring.write(c);
 }
 
-// The queue pair consumes no more receives of its SRQ. Not every device reports this: rdma_rxe does not.
+// The queue pair consumes no more receives of its SRQ. Not every device reports this; rdma_rxe does not.
 void reportLastWqe(QpObject& qp) {
   if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeReported, true)) return;
   report(qp, QpEvent::kLastWqe, 0);

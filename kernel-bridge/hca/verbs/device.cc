@@ -54,7 +54,7 @@ std::vector<std::string> VerbsHca::deviceNames() const {
   return names;
 }
 
-// Limits that hold for every queue pair: providers grant less than the attributes say, depending on the other sizes.
+// Limits that apply to every queue pair. Providers grant less than the attributes state, depending on the other sizes.
 bool VerbsHca::probe(Device& device, std::string* why) {
   ibv_pd* pd = lib_.ibv_alloc_pd(device.context);
   ibv_cq* cq = pd != nullptr ? lib_.ibv_create_cq(device.context, 1, nullptr, nullptr, 0) : nullptr;
@@ -213,7 +213,8 @@ void VerbsHca::closeDevice(Device& device) {
   unwatch(device.context->async_fd);
   Tables& all = Tables::all();
   std::unique_lock<std::shared_mutex> keys(device.keys);
-  // Before queue pairs: in rdma_rxe, a queue pair with a bound window takes 50 seconds to destroy.
+  // Windows are destroyed before queue pairs, because rdma_rxe takes 50 seconds to destroy a queue pair with a bound
+  // window.
   all.mws.forEach([&](MwObject& mw) {
     if (mw.device == &device && mw.mw != nullptr) device.context->ops.dealloc_mw(std::exchange(mw.mw, nullptr));
   });

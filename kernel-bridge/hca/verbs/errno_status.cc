@@ -1,4 +1,4 @@
-// The meaning, to a program, of the errno of a call to rdma-core or to the kernel.
+// Translates the errno of a call to rdma-core or to the kernel into a status for the program.
 #include <cerrno>
 
 #include "verbs/objects.h"

@@ -38,7 +38,7 @@ bool readArgument(js::Arguments& from, CmAddress* out) {
   return js::toUint(from.info.Env(), from.info[from.at++], &out->port, 65535) && from.number(&out->scopeId);
 }
 
-// The length is an argument; the bytes are where a MAD would be.
+// The length is an argument. The bytes are where a MAD would be.
 bool readArgument(js::Arguments& from, PrivateData* out) {
   out->data = from.words.mad();
   return js::toUint(from.info.Env(), from.info[from.at++], &out->length, wire::kMadBytes);

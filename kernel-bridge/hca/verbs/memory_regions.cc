@@ -1,4 +1,4 @@
-// Commands: protection domains, memory regions and memory windows.
+// Commands of protection domains, memory regions and memory windows.
 #include <cerrno>
 
 #include "verbs/verbs_hca.h"
@@ -72,7 +72,7 @@ Status VerbsHca::deregisterMr(Handle handle, uint32_t lkey) {
   if (it == device.regions.end() || it->second.pd != handle) return Status::kInvalidHandle;
   if (it->second.mr != nullptr) {
     const int error = lib_.ibv_dereg_mr(it->second.mr);
-    // A window is still bound to it: some drivers report this as an invalid argument.
+    // A window is still bound to the region, which some drivers report as an invalid argument.
     if (error != 0) return error == EINVAL || error == EBUSY ? Status::kDeviceBusy : statusOf(error);
   }
   Ranges::all().unuse(it->second.range);
@@ -91,7 +91,7 @@ void endRegistrations(uint64_t range) {
       auto& region = entry.second;  // clang cannot capture a structured binding in C++17
       if (region.range != range || region.mr == nullptr) continue;
       if (device->lib->ibv_dereg_mr(region.mr) != 0) {
-        // Windows keep the region in use. They go first, as they would with the process.
+        // Windows keep the region in use, so they are destroyed first, as they would be with the process.
         all.mws.forEach([&](MwObject& mw) {
           if (mw.device != device || mw.pd != region.pd || mw.mw == nullptr) return;
           device->windows.erase(mw.mw->rkey >> 8);

@@ -1,4 +1,4 @@
-// Doorbells: turns the WQEs of the rings into lists of work requests for libibverbs.
+// Handles doorbells: turns the WQEs of the rings into lists of work requests for libibverbs.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool bindRequest(Device& device, const SendWqe& wqe, ibv_send_wr* wr) {
   const auto region = device.regions.find(wqe.rkey);
   const auto window = device.windows.find(wqe.presentKey() >> 8);
   if (region == device.regions.end() || window == device.windows.end()) return false;
-  // The window's present key: devices read it when the request is posted.
+  // The window's present key, which devices read when the request is posted.
   window->second->rkey = wqe.presentKey();
   device.setBound(wqe.presentKey(), true);
   wr->opcode = kWrBindMw;
@@ -49,10 +49,11 @@ bool datagramRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, ui
   return true;
 }
 
-// Sets the opcode and its parameters; the list of SGEs is already set. False: the request is not supported.
+// Sets the opcode and its parameters; the list of SGEs is already set. Returns false if the request is not supported.
 bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32_t* failure) {
   const bool immediate = (wqe.flags & kSendFlagImmediate) != 0;
-  // 0 otherwise: librxe refuses to bind a window if this word is set, and the list has been used before.
+  // Otherwise the word must be 0, because librxe refuses to bind a window if it is set, and the list has been used
+  // before.
   wr->immediate = immediate ? htonl(wqe.immediate) : 0;
   switch (wqe.opcode) {
     case kOpSend:
@@ -85,7 +86,7 @@ bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32
   }
 }
 
-// Makes a work request from a WQE. False: it fails already, with the status in `failure`.
+// Makes a work request from a WQE. Returns false if it already fails, with the status in `failure`.
 bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_wr* wr, ibv_sge* inlined,
                uint32_t* failure) {
   const uint32_t* const words = qp.sendWqe(index);
@@ -111,7 +112,7 @@ void reportFatal(QpObject& qp, uint32_t reason) {
   qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, QpEvent::kFatal, reason));
 }
 
-// The next request in the ring cannot be posted: it completes with this status once all earlier ones have completed.
+// The next request in the ring cannot be posted. It completes with this status once all earlier ones have completed.
 void failNext(QpObject& qp, uint32_t status) {
   qp.failStatus = status;
   qp.failed = true;
@@ -120,7 +121,7 @@ void failNext(QpObject& qp, uint32_t status) {
   flushHeld(qp);  // in case no earlier request is left
 }
 
-// Posts a list to the device. Returns how many requests were accepted.
+// Posts a list to the device, and returns how many requests were accepted.
 template <typename Post, typename Queue, typename Request>
 uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
   Request* bad = nullptr;
@@ -128,7 +129,7 @@ uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
   return bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
 }
 
-// Posts at most kList requests. False: no more for now.
+// Posts at most kList requests. Returns false if there are no more for now.
 bool postSome(QpObject& qp, uint32_t waiting) {
   thread_local ibv_send_wr list[kList];
   thread_local ibv_sge inlined[kList];
@@ -170,13 +171,13 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   return false;
 }
 
-// The device accepts no more receives of this queue, or its ring is corrupt: the owner is notified once.
+// The device accepts no more receives of this queue, or its ring is corrupt. The owner is notified once.
 void failShared(SrqObject& srq) {
   srq.failed = true;
   srq.device->events->push(srq.device->number, HcaEvent::srq(srq.handle, SrqEvent::kFatal));
 }
 
-// The SGEs of a receive WQE. False: there are more than allowed.
+// Reads the SGEs of a receive WQE. Returns false if there are more than allowed.
 bool receiveRequest(const uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* wr) {
   const SgeList sges = parseReceive(wqe);
   if (sges.count > mostSges) return false;
@@ -184,8 +185,8 @@ bool receiveRequest(const uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_rec
   return true;
 }
 
-// Posts a last request whose completion shows that all others have completed, signaled or not. False: the device
-// rejected it.
+// Posts a last request whose completion shows that all others have completed, signaled or not. Returns false if the
+// device rejected it.
 bool postMarker(QpObject& qp) {
   ibv_send_wr marker{}, *bad = nullptr;
   marker.wr_id = RequestId::marker(qp.handle);
@@ -193,8 +194,8 @@ bool postMarker(QpObject& qp) {
   marker.send_flags = kSendSignaled;
   std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
   if (qp.type == kQptUd) {
-    // It needs a destination although it goes nowhere in ERROR: that of the preceding datagram, unless its owner has
-    // destroyed it.
+    // It needs a destination, although nothing is sent in ERROR. It has that of the preceding datagram, unless its
+    // owner has destroyed it.
     keys.lock();
     AhObject* const ah = Tables::all().ahs.find(peekWord(qp.sendWqe(qp.sendDone - 1) + kSwAh));
     if (ah == nullptr || ah->device != qp.device || ah->ah == nullptr) return false;
@@ -249,7 +250,7 @@ void postReceives(QpObject& qp) {
   if (waiting == 0 || qp.receiveEntries == 0) return;
   if (waiting > qp.receiveEntries) return failNext(qp, kWcLocalOp);
   const uint32_t state = qp.state.load();
-  // Not posted to the device in ERROR: not every device flushes such requests.
+  // In ERROR requests are not posted to the device, because not every device flushes them.
   if (state == kQpsError) {
     enterError(qp);
     return flushHeld(qp);
@@ -265,7 +266,7 @@ void postReceives(QpObject& qp) {
       if (count > 0) list[count - 1].next = &list[count];
     }
     if (count == 0) return failNext(qp, kWcLocalOp);
-    // Counted first: they may complete before the call returns.
+    // The requests are counted first, because they may complete before the call returns.
     qp.receivesOut.fetch_add(static_cast<int32_t>(count));
     const uint32_t posted = postedOf(qp.qp->context->ops.post_recv, qp.qp, list, count);
     qp.receivesOut.fetch_sub(static_cast<int32_t>(count - posted));

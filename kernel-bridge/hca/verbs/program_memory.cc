@@ -21,7 +21,7 @@ RingMemory::RingMemory(uint64_t size) {
 
 RingMemory::~RingMemory() { std::free(base); }
 
-// Leaked, because finalizers may run late.
+// The tables are leaked, because finalizers may run late.
 Rings& Rings::all() {
   static Rings* instance = new Rings;
   return *instance;

@@ -1,4 +1,4 @@
-// Commands: queue pairs.
+// Commands of queue pairs.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr uint32_t kGlobalHops = 64;
 
-// The IB code of an MTU in bytes: 256 is 1.
+// Returns the IB code of an MTU in bytes; that of 256 is 1.
 int mtuCode(uint32_t bytes) {
   int code = 0;
   while (code < 5 && (128u << code) < bytes) ++code;
@@ -98,7 +98,7 @@ Status VerbsHca::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   create.send_cq = sendCq->cq;
   create.recv_cq = receiveCq->cq;
   create.srq = srq != nullptr ? srq->srq : nullptr;
-  // One more than the ring has: the marker request that shows that all others have completed.
+  // This is one more than the ring has, for the marker request that shows that all others have completed.
   create.cap = {q.sendEntries + 1, srq != nullptr ? 0 : q.receiveEntries, std::max(q.sendSge, 1u),
                 srq != nullptr ? 0 : std::max(q.receiveSge, 1u), q.maxInline};
   create.qp_type = typeOf(q.type);
@@ -170,7 +170,8 @@ bool VerbsHca::fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_at
   return true;
 }
 
-// To ERROR or RESET: when this returns, posted requests have been flushed or discarded. The queue pair is not locked.
+// Moves the queue pair, which must not be locked, to ERROR or RESET. When this returns, posted requests have been
+// flushed or discarded.
 Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   const Handle handle = qp.handle;
   const auto both = [&] {
@@ -223,7 +224,7 @@ Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   return Status::kSuccess;
 }
 
-// One transition, for which all attributes are given. Locked; checked.
+// Makes one transition, for which all attributes are given and have been checked. The queue pair must be locked.
 Status VerbsHca::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
   ibv_qp_attr out{};
   int theirs = theirMask(mask);
@@ -283,12 +284,12 @@ Status VerbsHca::connectQp(Handle handle, const ConnectMasks& masks, const QpAtt
   if (qp->state.load() > kQpsInit) return Status::kInvalidDeviceState;
   const std::pair<uint32_t, uint32_t> steps[] = {{kQpsInit, masks[0]}, {kQpsRtr, masks[1]}, {kQpsRts, masks[2]}};
   for (const auto& [state, mask] : steps) {
-    // On iWARP, connecting has already moved it, or accepting will.
+    // On iWARP, connecting has already moved the queue pair, or accepting will do so.
     if (!qp->device->iwarp) {
       ibv_qp_attr out{};
       int theirs = 0;
       out.qp_state = static_cast<int>(state);
-      // EINVAL: the connection no longer has such a state, because its peer has given up.
+      // EINVAL means that the connection no longer has such a state, because its peer has given up.
       if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0)
         return errno == EINVAL ? Status::kConnectionAborted : statusOf(errno);
       out.qp_access_flags = static_cast<unsigned>(accessOf(a.access));
@@ -328,7 +329,7 @@ Status VerbsHca::destroyQp(Handle handle) {
     drainOf(*qp);
     ended = std::exchange(qp->qp, nullptr);
   }
-  // It waits for the event thread, which may need the lock.
+  // This waits for the event thread, which may need the lock.
   const int error = ended != nullptr ? lib_.ibv_destroy_qp(ended) : 0;
   std::unique_lock<std::mutex> lock(qp->mutex);
   if (error != 0) {

@@ -1,4 +1,4 @@
-// Connections through librdmacm. It does not own the queue pairs: it gets their numbers, and this package changes their
+// Connections through librdmacm. It does not own the queue pairs. It gets their numbers, and this package changes their
 // states.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -145,7 +145,7 @@ Status VerbsHca::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t traff
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   auto timeout = static_cast<uint8_t>(ackTimeout), tos = static_cast<uint8_t>(trafficClass);
-  // Older kernels lack these options; the connection works without them.
+  // Older kernels lack these options, and the connection works without them.
   if (ackTimeout > 0) lib_.rdma_set_option(id, kOptionId, kOptionAckTimeout, &timeout, sizeof timeout);
   if (trafficClass > 0) lib_.rdma_set_option(id, kOptionId, kOptionTos, &tos, sizeof tos);
   return Status::kSuccess;

@@ -35,7 +35,7 @@ bool find(void* handle, const char* file, const char* name, Function* out, std::
 }
 
 bool load(Library* out, std::string* why) {
-  // Both stay loaded until the process ends: their providers have their own threads and hooks.
+  // Both libraries stay loaded until the process ends, because their providers have their own threads and hooks.
   void* verbs = open("NETWORKDIRECT_IBVERBS", "libibverbs.so.1", "libibverbs1", why);
   if (verbs == nullptr) return false;
   void* cm = open("NETWORKDIRECT_RDMACM", "librdmacm.so.1", "librdmacm1", why);
@@ -55,7 +55,7 @@ const Library* library(std::string* why) {
   static std::mutex mutex;
   static Loaded* loaded = new Loaded;
   std::lock_guard<std::mutex> lock(mutex);
-  // Retried after a failure: the package may have been installed in the meantime.
+  // Loading is tried again after a failure, because the package may have been installed in the meantime.
   if (!loaded->complete) {
     loaded->why.clear();
     loaded->complete = load(&loaded->functions, &loaded->why);

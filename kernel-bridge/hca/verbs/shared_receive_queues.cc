@@ -1,4 +1,4 @@
-// Commands: shared receive queues.
+// Commands of shared receive queues.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -63,7 +63,7 @@ Status VerbsHca::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& at
     const int error = lib_.ibv_modify_srq(srq->srq, &size, kSrqMaxWr);
     if (error != 0) return statusOf(error);
     std::lock_guard<std::mutex> consumer(srq->consumer);
-    // The device already has the receives: only the counters move.
+    // The device already has the receives, so only the counters move.
     srq->header = reinterpret_cast<uint32_t*>(attributes.ringAddress);
     srq->memory = std::move(memory);
     srq->entries = attributes.entries;
@@ -77,8 +77,8 @@ Status VerbsHca::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& at
       std::lock_guard<std::mutex> consumer(srq->consumer);
       below = attributes.limit > 0 && srq->done - srq->taken < attributes.limit;
     }
-    // Already below the limit: reported at once. A device such as rdma_rxe may check only when the next receive is
-    // consumed.
+    // If the queue is already below the limit, that is reported immediately. A device such as rdma_rxe may check only
+    // when the next receive is consumed.
     ibv_srq_attr limit{0, 0, below ? 0 : attributes.limit};
     const int error = lib_.ibv_modify_srq(srq->srq, &limit, kSrqLimit);
     if (error != 0) return statusOf(error);

@@ -12,7 +12,7 @@ using js::kMaxRing;
 using js::toU32;
 using js::toUint;
 
-// The data path: plain N-API, no arguments, no allocation.
+// The data path uses plain N-API, without arguments or allocation.
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   ringSends(*UserSide::of(env).doorbellWord());
   return nullptr;
@@ -55,7 +55,7 @@ Napi::Value allocateRing(const Napi::CallbackInfo& info) {
     return env.Undefined();
   }
   const uint64_t address = reinterpret_cast<uintptr_t>(memory->base);
-  // The memory stays as long as JavaScript can access it; the finalizer releases the ring if nothing else did.
+  // The memory stays as long as JavaScript can access it. The finalizer releases the ring if nothing else has done so.
   auto* hold = new std::shared_ptr<RingMemory>(std::move(memory));
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
       env, reinterpret_cast<void*>(address), bytes,
@@ -108,8 +108,8 @@ void UserSide::endAll(void* self) {
   pins.clear();
 }
 
-// As Memory::endBeforeBuffers in the software HCA's addon: our hook runs before those of native code that has lent a
-// buffer.
+// As Memory::endBeforeBuffers in the software HCA's addon, this makes the hook of this addon run before those of native
+// code that has lent a buffer.
 void UserSide::endBeforeBuffers() {
   if (hooked_) napi_remove_env_cleanup_hook(env_, endAll, this);
   hooked_ = napi_add_env_cleanup_hook(env_, endAll, this) == napi_ok;

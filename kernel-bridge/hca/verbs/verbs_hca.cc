@@ -1,5 +1,5 @@
-// The RDMA devices of a kernel: opening and closing, counters, and the event thread, which sleeps until a device or the
-// connection manager has something to report.
+// Opens and closes the RDMA devices of a kernel, and has their counters and the event thread, which sleeps until a
+// device or the connection manager has something to report.
 #include "verbs/verbs_hca.h"
 
 #include <fcntl.h>
@@ -131,8 +131,8 @@ void VerbsHca::close() {
     std::lock_guard<std::mutex> lock(idMutex_);
     ids = cmIds_;
   }
-  // Ids before queue pairs, so that their peers are notified. The event thread acknowledges the events that these calls
-  // wait for.
+  // Ids are closed before queue pairs, so that their peers are notified. The event thread acknowledges the events that
+  // these calls wait for.
   for (const Handle id : ids) cmDestroy(id);
   for (Device* device : devices_) closeDevice(*device);
   const uint64_t one = 1;
