@@ -75,7 +75,7 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
 
 namespace {
 
-constexpr uint32_t kFewBytes = 128;  // of a packet, copied behind its headers
+constexpr uint32_t kFewBytes = 128;  // bytes of a packet that are copied behind its headers
 static_assert(kFewBytes >= OutPacket::kMaxHeader && kFewBytes >= kBthBytes + 16);
 
 // Returns the register after the packet's headers and its first `few` bytes; `length` counts the bytes from BTH to pad.

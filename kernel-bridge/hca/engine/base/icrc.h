@@ -70,7 +70,7 @@ uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& heade
 class FlowIcrc {
  public:
   static constexpr uint32_t kRoom = 64;        // bytes before the BTH that are overwritten
-  static constexpr uint32_t kMostBytes = 128;  // of a packet, from BTH to pad
+  static constexpr uint32_t kMostBytes = 128;  // maximum length of a packet, from BTH to pad
   explicit FlowIcrc(const IcrcHeaders& headers = {});
   // `bth` must be preceded by kRoom writable bytes.
   uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;

@@ -12,7 +12,7 @@ constexpr uint32_t kMostGuesses = 16;  // maximum number of ICRCs to compute
 // shorter. Each packet must be followed by another BTH for the same queue pair. The ICRC of the first packet then
 // decides.
 inline bool mayBeJoined(const uint8_t* first, uint32_t length, uint32_t segment) {
-  constexpr uint8_t kVersionBits = 0x0f;  // of the BTH's second byte
+  constexpr uint8_t kVersionBits = 0x0f;  // in the BTH's second byte
   for (uint32_t at = segment; at < length; at += segment) {
     const uint8_t* bth = first + at;
     if (length - at < kBthBytes + kIcrcBytes || ((bth[0] ^ first[0]) & wire::kTransportBits) != 0 ||

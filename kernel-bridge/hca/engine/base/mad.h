@@ -5,7 +5,7 @@
 
 namespace nd::mad {
 
-constexpr uint32_t kPacketMadOffset = wire::kBthBytes + wire::kDethBytes;  // of the MAD in a packet, from the BTH on
+constexpr uint32_t kPacketMadOffset = wire::kBthBytes + wire::kDethBytes;  // the MAD's offset from the packet's BTH
 constexpr uint32_t kPacketBytes = kPacketMadOffset + wire::kMadBytes;
 
 // Offsets in the MAD.

@@ -12,11 +12,11 @@ namespace nd::wire {
 constexpr uint32_t kBthBytes = 12;
 constexpr uint32_t kRethBytes = 16, kAethBytes = 4, kImmediateBytes = 4, kInvalidateBytes = 4, kAtomicEthBytes = 28,
                    kAtomicAckBytes = 8, kDethBytes = 8;
-constexpr uint8_t kTransportBits = 0xE0;  // of the opcode; RC is 0
+constexpr uint8_t kTransportBits = 0xE0;  // the bits of the opcode for the transport; RC is 0
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 constexpr uint32_t kQpnMask = 0xFFFFFF;
-constexpr uint32_t kSolicited = 1u << 23;   // of the first word
-constexpr uint32_t kAckRequest = 1u << 31;  // beside the PSN
+constexpr uint32_t kSolicited = 1u << 23;   // in the first word
+constexpr uint32_t kAckRequest = 1u << 31;  // in the word of the PSN
 constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint32_t kBthPkeyAt = 2, kBthCongestionByte = 4, kBthQpnAt = 5, kCnpReservedBytes = 16;

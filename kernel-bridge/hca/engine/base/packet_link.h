@@ -37,8 +37,8 @@ struct OutPacket {
 // A SEND or RDMA WRITE of one packet without immediate data, received over either link. Most messages are of this kind
 // and take the fast path (fast_path.h).
 struct SmallMessage {
-  uint32_t length;  // of the payload
-  bool writes;      // its RETH:
+  uint32_t length;  // length of the payload
+  bool writes;      // an RDMA WRITE, with this RETH:
   uint32_t rkey;
   uint64_t address;
   // Returns false if the length differs from that of the payload.
@@ -72,7 +72,8 @@ class PacketSink {
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
   // If it returns false, the packet was not handled and onLocalPacket() is called next.
   virtual bool onLocalSmall(LocalPair&, const LocalSmall&) { return false; }
-  // The peer could not copy the payload of our packets from this PSN on. `lasting`: another attempt would fail as well.
+  // The peer could not copy the payload of this side's packets from this PSN on. `lasting`: another attempt would fail
+  // as well.
   virtual void onUnpulled(LocalPair&, uint32_t /*sourceQpn*/, uint32_t /*qpn*/, uint32_t /*psn*/, bool /*lasting*/) {}
   // The pair is up or has been refused, so connections that wait for it can choose their link.
   virtual void onLocalPair(LocalPair&) {}

@@ -70,7 +70,7 @@ struct PacketMeta {
   Gid destination;
   uint8_t trafficClass = 0;  // TOS byte if the socket reports it; the low two bits are ECN
   uint8_t hopLimit = 0;
-  uint32_t flowLabel = 0;     // of IPv6
+  uint32_t flowLabel = 0;     // IPv6 only
   uint32_t scopeId = 0;       // index of the receiving interface, for IPv6 link-local sources and multicast groups
   uint32_t sender = kByWire;  // for a MAD: the slot of the process of this host that sent it without using the network
 };

@@ -59,7 +59,7 @@ struct SendWqe {
   // BIND, FAST_REGISTER
   uint32_t presentKey() const { return uint32_t(swap); }
   uint32_t nextKey() const { return uint32_t(swap >> 32); }
-  // With INLINE
+  // With the flag INLINE
   static const uint8_t* inlineBytes(const uint32_t* wqe) { return reinterpret_cast<const uint8_t*>(bodyOf(wqe)); }
   // Without
   SgeList sges(const uint32_t* wqe) const { return {bodyOf(wqe), count}; }

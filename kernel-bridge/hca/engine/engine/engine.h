@@ -138,8 +138,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // ── Steps for owners of progress: the engine's thread, and a thread of the program that waits
   // (progress/progress_engine.h).
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
-  bool contended() const;               // a thread waits in hold(): release the lock soon
-  bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
+  bool contended() const;               // a thread waits in hold(), so release the lock soon
+  bool poll(Stepper stepper);           // lock held: takes one step; true if more may be left to do
   uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
   ProgressOwner& owner();               // of progress
   // `wake` is called (lock held or not) when the engine's thread must run earlier than at the time that nextDeadline()

@@ -37,7 +37,7 @@ class Dispatcher {
 
  private:
   static constexpr uint32_t kLeastShare = 8;            // packets of one socket per poll of all sockets
-  static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per poll
+  static constexpr uint32_t kFramesPerConnection = 64;  // frames of one peer process per poll
   static constexpr uint64_t kPauseNs = 100'000'000;
 
   uint32_t pollOne(uint32_t budget);

@@ -32,8 +32,7 @@ namespace nd {
 
 // Faults of outgoing packets.
 struct FaultOptions : FaultRates {
-  std::array<uint32_t, 32>
-      dropMadCount{};  // by (attribute id − 0x10): how many of these CM messages to drop, from the first on
+  std::array<uint32_t, 32> dropMadCount{};  // by (attribute id − 0x10): how many such CM messages to drop
 };
 
 struct HostOptions : LinkOptions {

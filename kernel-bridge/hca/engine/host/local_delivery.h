@@ -21,7 +21,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   void stop();
 
   // ── Out
-  // Whether a packet that the wire could carry is delivered locally.
+  // Returns whether a packet that the wire could carry is delivered locally.
   bool prefers(const Path& path, const OutPacket& packet);
   // `length`: as from checkedLength(). Returns false if this host has no such address.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
@@ -32,7 +32,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   void endNow(Engine& engine);
 
   // ── In; all within a step of the intake.
-  // A packet passed on by another process.
+  // Handles a packet forwarded by another process.
   void onFrame(const Frame& frame, FrameOrigin& origin);
   // Handles an event on the connection to this slot.
   void onOutbound(uint32_t slot, uint32_t kinds);

@@ -42,7 +42,7 @@ class WireReceiver final : public PortSocket {
   // Makes the peer socket of this index, or the port's own, the current socket, because it is readable. Returns false
   // if it was already current.
   static constexpr uint32_t kPortSocket = UINT32_MAX;
-  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it belongs to IPv6
+  static constexpr uint32_t kPeers6 = 1 << 8;  // bit of a peer socket's number in the host's set: it belongs to IPv6
   bool turnTo(uint32_t peer);
 
   // Receives what the port's socket holds now, but nothing that arrives later, since a flood would never end.
@@ -58,7 +58,7 @@ class WireReceiver final : public PortSocket {
 
  private:
   using Datagram = UdpWire::Datagram;
-  static constexpr uint32_t kRawBatches = 4;  // of the raw socket for each of the UDP socket
+  static constexpr uint32_t kRawBatches = 4;  // batches of the raw socket for each one of the UDP socket
   struct Early {
     Datagram datagram;
     std::vector<uint8_t> bytes;
@@ -97,10 +97,10 @@ class WireReceiver final : public PortSocket {
   std::vector<Early> early_;      // received on a peer socket while it was opened: delivered after the port socket's
                                   // earlier contents
   IcrcChecker icrc_;
-  CountedIds ids_;  // of the last sender to the port's socket whose IPv4 IDs are not 0
+  CountedIds ids_;  // IDs of the last sender to the port's socket whose IPv4 IDs are not 0
   Steering steering_;
   uint32_t receiveBufferBytes_ = 0;
-  bool probedByOther_ = false;  // by a process of another dialect
+  bool probedByOther_ = false;  // a process of another dialect has sent a probe
   uint32_t rawBatches_ = 0;     // since the UDP socket was last polled
 };
 

@@ -35,7 +35,7 @@ class WireSender final : public PacketTap::Carrier {
   const HostParts parts_;
   UdpWire& udp_;
   const bool v4_;
-  IcrcStart icrc_;       // of the last packet
+  IcrcStart icrc_;       // the start of the last packet's ICRC
   Gid lastDestination_;  // whether that destination was on this host; looked up again now and then
   bool lastDestinationLocal_ = false;
   uint32_t lastDestinationUses_ = 0;

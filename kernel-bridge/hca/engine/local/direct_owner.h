@@ -65,7 +65,7 @@ class DirectOwner {
     uint32_t qpn, peer, access, pd, pkey;
   };
   void publish(const Qp& qp);
-  bool says(const Qp& qp) const;  // whether exactly this is published
+  bool says(const Qp& qp) const;  // returns whether exactly this is published
   void withdrawQp(uint32_t qpn);
 
   using Withdrawn = DirectWithdrawn;

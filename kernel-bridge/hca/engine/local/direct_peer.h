@@ -16,7 +16,7 @@ class DirectPeer {
   static constexpr uint32_t kMostRequested = LocalOffers::kMost;
 
   struct Request {
-    uint32_t qpn, peer;    // our queue pair, and the peer's
+    uint32_t qpn, peer;    // this side's queue pair, and the peer's
     uint32_t rkey, right;  // one of WV_ACCESS_* of remote operations, or VIEW
     uint32_t pkey;
     uint64_t address, length;
@@ -51,7 +51,7 @@ class DirectPeer {
   // Returns the right that a queue pair must have for it.
   static uint32_t rightOfQp(uint32_t right) { return right == abi::kAccessRemoteView ? abi::kAccessRemoteRead : right; }
 
-  // Whether files must be requested; send(wish) returns false if no more can be sent now.
+  // Whether files must be requested from the peer; send(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
   template <typename Send>
   void sendAll(Send send);

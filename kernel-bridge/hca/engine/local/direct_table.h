@@ -15,7 +15,7 @@ struct DirectKey {
   uint32_t key;     // 0: none
   uint32_t access;  // remote access bits of WV_ACCESS_*, and views
   uint32_t pd;
-  uint32_t qpn;   // for a window: the queue pair that it is bound to; 0: any of the PD
+  uint32_t qpn;   // for a window: the queue pair to which it is bound; 0: any of the PD
   uint32_t file;  // the allocate() memory that contains it (SharedRange::id)
   uint64_t address, length;
   uint64_t shift;  // address + shift is the owner's own address; 0 unless zero-based
@@ -38,7 +38,7 @@ struct DirectTable {
   static constexpr uint32_t placeOf(uint32_t key, uint32_t n) { return ((key >> 8) + n) % kKeys; }
   alignas(64) uint32_t magic;
   DirectKey keys[kKeys];
-  DirectQp qps[kQps];  // by the low bits of the QPN
+  DirectQp qps[kQps];  // indexed by the low bits of the QPN
 };
 
 // The words of a record. Earlier accesses are not reordered after a store, nor later ones before a load, so the

@@ -5,7 +5,7 @@
 namespace nd {
 namespace {
 
-constexpr uint64_t kAtomicAlignment = 8;  // of an atomic's address at the peer, and so of the address here
+constexpr uint64_t kAtomicAlignment = 8;  // alignment of an atomic's address at the peer, and so in this process
 
 }  // namespace
 

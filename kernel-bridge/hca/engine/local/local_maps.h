@@ -19,7 +19,7 @@ struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
   uint32_t mapped =
-      0;  // in a reply: 1 the peer has mapped it, 0 it has not and will not. In an offer and a request: for writing
+      0;  // in a reply: 1 if the peer has mapped it, 0 if it never will; in an offer or request: for writing
   uint32_t file = 0;  // SharedRange::id, under which keys are published (direct_table.h); older processes ignore it
 };
 

@@ -57,7 +57,7 @@ struct LocalEntry {
   static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
   static constexpr uint32_t kAcknowledges = 1u << 24;
   static constexpr uint32_t kInRing = 1;   // flag: the response's payload must not be a reference
-  static constexpr uint32_t kLasting = 2;  // flag of kUnpulled: a retry would also fail
+  static constexpr uint32_t kLasting = 2;  // flag of kUnpulled: another attempt would fail as well
   static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
     return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
   }
@@ -83,7 +83,7 @@ struct LocalPacket {
 struct LocalSmall : SmallMessage {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
   static constexpr uint32_t kMostBytes = (64u << 10) - 1;
-  // As it appears in the entry.
+  // The small message as it appears in the entry.
   struct Header {
     uint32_t head[3];  // LocalEntry's
     uint32_t bth[3];
@@ -113,13 +113,13 @@ struct LocalSmall : SmallMessage {
 
 class LocalPair {
  public:
-  static constexpr uint32_t kMtu = 64u << 10;       // of connections on it
+  static constexpr uint32_t kMtu = 64u << 10;       // the path MTU of connections on it
   static constexpr uint32_t kReferencePackets = 8;  // maximum number of packets sent by one reference
   static constexpr uint32_t kReferenceFrom =
       4u << 10;  // bytes; for shorter payloads, two copies by both processes at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is released in between
-  static constexpr uint32_t kPieceBytes = 16;         // of an entry
+  static constexpr uint32_t kPieceBytes = 16;         // size of a piece in an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header of a payload by reference, epoch, pieces");
@@ -170,7 +170,7 @@ class LocalPair {
   void setEpoch(uint64_t epoch);
 
   // ── Direct access (direct_owner.h)
-  // Whether both sides publish their keys; known once the pair is up.
+  // Returns whether both sides publish their keys, which is known once the pair is up.
   bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
   // Returns the peer's current access to this side's memory, or null.
   DirectAccessRecord* remoteAccess() { return up() ? &peer_->remoteAccess : nullptr; }
@@ -190,12 +190,12 @@ class LocalPair {
   bool self = false;
   bool fast = true;                // whether small messages take the fast path; the tests compare both paths
   bool stalled = false;            // queue pairs wait for space
-  uint64_t deadline = UINT64_MAX;  // of the set-up
+  uint64_t deadline = UINT64_MAX;  // deadline of the set-up
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
   DirectPeer peer;              // ready: its memory can be accessed directly
-  UniqueFd wakeFd, peerWakeFd;  // ours, in the host's set; the peer's
+  UniqueFd wakeFd, peerWakeFd;  // this side's, in the host's set, and the peer's
 
  private:
   static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,

@@ -134,7 +134,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   switch (frame.kind) {
     case FrameKind::kPairRequest:
       if (!lower) return counters_.add(HostCounter::kSlotBadFrames);
-      if (entries_[slot].pair) return;  // our own offer is under way
+      if (entries_[slot].pair) return;  // this side's own offer is under way
       begin(slot, now);
       if (entries_[slot].refusal != LocalHello::kYes) replyRefusal(slot, entries_[slot].refusal);
       return;

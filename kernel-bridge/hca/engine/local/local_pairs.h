@@ -74,7 +74,7 @@ class LocalPairs {
   static constexpr uint64_t kSetupTimeoutNs = 2'000'000'000;
   struct Entry {
     std::shared_ptr<LocalPair> pair;
-    LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer retries
+    LocalHello::Reason refusal = LocalHello::kYes;  // this side's refusal, repeated when the peer tries again
     bool rang = false;                              // whether its slot is in rang_
   };
   void stopRinging();

@@ -27,7 +27,7 @@ struct Context {
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
   // A deferred ACK is sent after this time at the latest, if the poller that deferred it has not come back.
   static constexpr uint64_t kDeferredAckNs = 1'000'000;
-  // In addition to the values of WV_WC_STATUS: the payload could not be copied from the peer.
+  // A status in addition to the values of WV_WC_STATUS: the payload could not be copied from the peer.
   static constexpr uint32_t kUnpulled = 0xFFFFFFFF;
 
   Context(Link& link, const Clock& clock, const EngineOptions& options);
@@ -79,7 +79,7 @@ struct Context {
   TimerHeap timers;
   Counters counters;
   uint64_t now = 0;                            // at the start of the current step
-  uint32_t received = 0;                       // in the current step
+  uint32_t received = 0;                       // number of packets received in the current step
   uint64_t keptBytes = 0;                      // kept by all connections behind gaps (selective_ack.h)
   QpLine<&Qp::nextFailing, kFailing> failing;  // ended by Lifecycle::settle
   // Orders earlier stores by every thread of the process before the caller's later loads. If it is null, the OS has no

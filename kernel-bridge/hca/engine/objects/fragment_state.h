@@ -21,7 +21,7 @@ struct FragmentPath {
 // packet.
 struct FragmentAssembly {
   static constexpr uint32_t kUnit = 256;  // fragments start at multiples of this
-  uint8_t kind = 0;                       // of the packet, as given in its fragments
+  uint8_t kind = 0;                       // that of the packet, as given in its fragments
   uint32_t psn = 0, total = 0;            // total 0: unused
   uint32_t missing = 0;                   // units
   uint64_t at = 0;                        // when the newest part arrived

@@ -10,7 +10,7 @@ struct Packet {
   uint32_t flags = 0;
   const uint8_t* extension = nullptr;
   const uint8_t* payload = nullptr;
-  uint32_t length = 0;                 // of the payload
+  uint32_t length = 0;                 // length of the payload
   uint32_t span = 1;                   // number of PSNs; a payload by reference takes as many as its pieces would
   LocalPair* pair = nullptr;           // the pair that delivered it; null: the wire
   const LocalPacket* local = nullptr;  // the payload has yet to be pulled

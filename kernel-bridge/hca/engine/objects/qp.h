@@ -93,7 +93,7 @@ struct SendState : RingPlace {
   uint32_t next = 0;                            // WQE to send from; behind `begun` while retransmitting
   uint32_t begun = 0;                           // WQEs that have PSNs (or were executed locally)
   uint32_t parsed = 0;                          // WQEs read from the ring
-  uint32_t packet = 0;                          // of `next`, to be sent next
+  uint32_t packet = 0;                          // the packet of `next` to be sent next
   uint32_t una = 0, psn = 0, maxPsn = 0;        // oldest unacknowledged, next to send, one past the newest ever sent
   uint32_t reads = 0;                           // READ and ATOMIC requests awaiting their response
   uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and message ends, since the last one with AckReq
@@ -127,7 +127,7 @@ struct SendState : RingPlace {
   bool referred = false;    // packets have referenced this side's memory
   uint64_t leaveUntil = 0;  // time until which an invalidation at the head waits for peers inside; 0: it does not
   uint32_t directWqe = 0, directDone = 0;  // a request of which this many bytes have been copied directly
-  uint32_t lastPosition = 0;               // in the ring, after the newest packet
+  uint32_t lastPosition = 0;               // the position in the ring after the newest packet
   bool outstanding() const { return una != maxPsn; }
   // Returns whether nothing in flight has AckReq.
   bool withoutAckRequest() const { return psn != una && wire::psnDiff(ackRequestEnd, una) <= 0; }
@@ -151,9 +151,9 @@ struct ResponseJob {
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0, msn = 0;
   uint64_t result = 0;
-  bool replay = false;   // for a duplicate request
+  bool replay = false;   // it responds to a duplicate request
   bool inRing = false;   // local link: the payload may not be sent by reference
-  bool again = false;    // for a re-request (transport/extensions/lost_responses.h)
+  bool again = false;    // it responds to a re-request (transport/extensions/lost_responses.h)
   bool partial = false;  // it ends before its request does
 };
 
@@ -193,7 +193,7 @@ struct ReceiveState : RingPlace {
   uint64_t received = 0;  // bytes of the open message
   // Open SEND
   SgeList sges{};     // of the receive WQE
-  uint64_t room = 0;  // its bytes
+  uint64_t room = 0;  // the bytes for which it has room
   SgeCursor scatter;
   // Open WRITE
   uint64_t writeAddress = 0;
@@ -207,12 +207,12 @@ struct ReceiveState : RingPlace {
   bool ackDue = false;           // must not be delayed, or was already due for a step
   bool unacknowledged = false;   // packets were executed that no response has acknowledged
   bool ackable = false;          // a SEND or WRITE was executed: ackPsn is valid
-  uint32_t ackPsn = 0;           // of the newest SEND or WRITE packet executed
-  uint32_t rnrNaks = 0;          // for this expected PSN
+  uint32_t ackPsn = 0;           // the PSN of the newest SEND or WRITE packet executed
+  uint32_t rnrNaks = 0;          // number of RNR NAKs sent for this expected PSN
   bool referenced = false;       // local link: responses have referenced memory,
   uint32_t referencedEnd = 0;    // the newest before this position in the ring
   uint64_t nakLatest = 0;        // not 0: until when a fatal NAK waits for the peer to have copied it
-  bool unpulledLasting = false;  // with kPullFailed: a retry would also fail
+  bool unpulledLasting = false;  // with kPullFailed: another attempt would fail as well
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
   uint32_t failStatus = 0;  // with kNakFatal: status of the receive WQE, 0 if none is affected
@@ -279,7 +279,7 @@ struct Qp {
   std::shared_ptr<LocalPair> local;  // null: the wire
   Qp* nextStalled = nullptr;
   std::unique_ptr<FragmentPath> fragments;         // once large packets are suspected to vanish
-  std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's packets
+  std::unique_ptr<FragmentAssemblies> assemblies;  // the fragments of the peer's packets
   uint64_t goneAt = 0;  // not 0: the peer's process has ended in order; its DREQ may still arrive until this time
   std::unique_ptr<DreqOnExit> dreqOnExit;
 
@@ -294,7 +294,7 @@ struct Qp {
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
   uint32_t groups = 0;         // number of multicast groups it is attached to
-  Qp* nextAwaiting = nullptr;  // in the SRQ's queue
+  Qp* nextAwaiting = nullptr;  // the next one in the SRQ's queue
 
   // Scheduling
   Qp *nextScheduled = nullptr, *nextFailing = nullptr, *nextDeferred = nullptr;

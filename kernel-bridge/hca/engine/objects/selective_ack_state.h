@@ -238,8 +238,8 @@ class Scoreboard {
     }
     if (first || wire::psnDiff(psn, top_) >= 0) top_ = wire::psnAdd(psn, 1);
   }
-  std::vector<uint32_t> marks_;  // by PSN; size is a power of two
-  PsnBits keptBits_;             // which of them are kKept
+  std::vector<uint32_t> marks_;  // indexed by PSN; the size is a power of two
+  PsnBits keptBits_;             // which PSNs are marked as kept
   uint32_t top_ = 0;             // one past the highest PSN noted
 };
 

@@ -13,8 +13,8 @@ namespace nd {
 struct Datagram {
   PacketMeta meta;
   const uint8_t* bytes = nullptr;
-  uint32_t length = 0;   // of all datagrams together
-  uint32_t segment = 0;  // of each datagram but the last
+  uint32_t length = 0;   // length of all datagrams together
+  uint32_t segment = 0;  // length of each datagram but the last
   uint16_t sourcePort = 0;
   bool complete = false;    // false: truncated, or the addresses are unknown
   bool hasMetadata = true;  // false: only the bytes are known (receiveBytes)
@@ -25,7 +25,7 @@ struct Datagram {
 struct SharingRule {
   static constexpr uint8_t kNoIndex = 0xff;  // index of a value: the OS chooses
   uint32_t at = 0;
-  const uint8_t* indexes = nullptr;  // by value
+  const uint8_t* indexes = nullptr;  // the index for each value
   uint32_t values = 0;
   uint8_t direct = 0;  // if the byte `at` has this value, the byte `directAt` is itself the index
   uint32_t directAt = 0;
@@ -63,7 +63,7 @@ class DatagramSocket {
   Descriptor fd() const { return fd_.get(); }  // readable when a datagram is available
   IpFamily family() const { return family_; }
   bool labels() const { return labels_; }  // whether it sends flow labels
-  uint16_t port() const { return port_; }  // of a socket that does not share a port: its own port
+  uint16_t port() const { return port_; }  // the port of a socket that does not share one
 
   // Joins or leaves a multicast group on one interface. Returns 0 or an errno: ENODEV if there is no such interface,
   // ENOBUFS at the OS limit (net.ipv4.igmp_max_memberships for each socket).
@@ -100,9 +100,9 @@ class DatagramsOut {
   DatagramsOut(const DatagramsOut&) = delete;
   DatagramsOut& operator=(const DatagramsOut&) = delete;
 
-  // For a connected sender's socket.
+  // Sets a message for a connected sender's socket.
   void set(uint32_t index, const uint8_t* bytes, uint32_t length);
-  // For an unconnected socket: `by`, or another of the same kind.
+  // Sets a message for an unconnected socket: `by`, or another of the same kind.
   void set(uint32_t index, const uint8_t* bytes, uint32_t length, const Path& path, uint16_t port,
            const DatagramSocket& by);
   // Requests the ID of the message, which takeId() will return.

@@ -9,8 +9,8 @@ namespace nd {
 struct InterfaceAddress {
   Gid gid;
   bool v4 = false;
-  uint32_t prefixLength = 0;  // in bits, of the address's own family
-  uint32_t scopeId = 0;       // of an IPv6 link-local address: the interface's index
+  uint32_t prefixLength = 0;  // in bits of the address's own family
+  uint32_t scopeId = 0;       // for an IPv6 link-local address: the interface's index
 };
 
 struct NetworkInterface {
@@ -19,7 +19,7 @@ struct NetworkInterface {
   uint32_t mtu = 0;          // bytes of an IP packet
   bool up = false;           // enabled (IFF_UP)
   bool running = false;      // and has a carrier, if its kind can have one (IFF_RUNNING)
-  std::vector<uint8_t> mac;  // of any length, 0 for none
+  std::vector<uint8_t> mac;  // of any length; empty if there is none
   std::vector<InterfaceAddress> addresses;
 };
 

@@ -65,9 +65,9 @@ class EngineThread {
   uint64_t ignoredMark_ = 0;
   uint32_t passedClaim_ = 0;        // the last one to which this thread has yielded
   bool readable_ = false;           // whether the host's descriptor was readable when the thread last slept
-  uint64_t deadline_ = UINT64_MAX;  // of the engine's timers
+  uint64_t deadline_ = UINT64_MAX;  // the deadline of the engine's timers
   struct Absence {
-    uint64_t mark = 0;   // of the thread that is late, and
+    uint64_t mark = 0;   // the mark of the thread that is late, and
     uint32_t claim = 0;  // its claim
     bool away = true;    // it is doing something else
     uint64_t since = 0, processorTime = 0;

@@ -18,7 +18,7 @@ namespace nd {
 enum class WaitState : uint8_t {
   kAway,      // does something else
   kSpinning,  // has the claim, and polls
-  kWoken,     // the same, for the first time after a sleep
+  kWoken,     // has the claim, and polls for the first time after a sleep
   kSleeping,  // has the claim
   kServed,    // waits without the claim
 };
@@ -33,7 +33,7 @@ enum class WaitEvent : uint8_t {
 enum WaitAction : uint8_t {
   kNoAction = 0,
   kRenew = 1,        // a new claim instead of the old one, and a mark: the engine's thread yields to it once more
-  kRelease = 2,      // release the claim; the engine's thread takes over at once if others are served
+  kRelease = 2,      // release the claim; if others are served, the engine's thread takes over immediately
   kMark = 4,         // otherwise it takes over in kMarkNs, before which the program is likely to return
   kMarkQuietly = 8,  // the same without postponing the alarm, which would be a system call between the wake-up and the
                      // event

@@ -38,7 +38,7 @@ class PollHint {
   SpinPayoff spin_;
   bool spins_ = false;  // the program polls in the present wait
   bool again_ = false;  // and it has polled more than once
-  uint32_t taken_ = 0;  // when it began
+  uint32_t taken_ = 0;  // completions taken when the wait began
   uint64_t end_ = 0;
   uint64_t last_ = 0;  // the previous poll
   uint64_t gap_ = 0;   // between the last two

@@ -51,7 +51,7 @@ class PollSchedule {
   uint64_t due_ = 0, gap_ = 0;  // of the next poll of the sockets, while the local link is up
   uint32_t pollsOfOne_ = 0, repeats_ = 0;
   bool all_ = false;      // the next poll is of all descriptors
-  bool crowded_ = false;  // as are all polls while several sockets are readable
+  bool crowded_ = false;  // several sockets are readable, so every poll is of all descriptors
 };
 
 }  // namespace nd

@@ -12,15 +12,15 @@ static_assert(kDialect <= 0xff, "frames, vendor ids and hellos have a byte for i
 
 enum class FrameKind : uint8_t {
   kPacket = 1,      // body: a RoCE packet from BTH to pad, for a QP of the receiver
-  kMad = 2,         // the same for QP1: for a kernel of the receiver, which does not forward it
+  kMad = 2,         // as kPacket, but for QP1: for a kernel of the receiver, which does not forward it
   kProbeReply = 3,  // body: ProbeReply (steering.h)
   kGoodbye = 4,     // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
-  kPairRequest = 5,  // from the higher slot: requests an offer
-  kPairOffer = 6,    // from the lower slot: with the segment and two events
+  kPairRequest = 5,  // sent by the higher slot: requests an offer
+  kPairOffer = 6,    // sent by the lower slot, with the segment and two events
   kPairReply = 7,    // yes or no
   // allocate() memory for a pair that is up; body: LocalMemory (local_maps.h).
-  kMemoryOffer = 8,  // with the file
+  kMemoryOffer = 8,  // offers memory, with its file
   kMemoryReply = 9,
   kMemoryGone = 10,  // it was freed and must be unmapped
   kStray = 11,       // as kPacket, but received from the wire on another process's socket
@@ -28,7 +28,7 @@ enum class FrameKind : uint8_t {
   kPortRequest = 12,
   kPortReply = 13,
   // For a pair whose sides both publish their keys; body: LocalMemory.
-  kDirectTable = 14,    // with the table (direct_table.h)
+  kDirectTable = 14,    // passes the table (direct_table.h)
   kMemoryRequest = 15,  // requests an offer of this file
   // From any process of this user, on a separate connection (observing.h).
   kObserve = 16,   // no body

@@ -18,7 +18,7 @@ namespace nd {
 struct PortRequest {
   uint32_t service = 0;
   uint16_t port = 0;   // 0: any free port of the block
-  uint16_t first = 0;  // of the block
+  uint16_t first = 0;  // the first port of the block
   uint32_t any = 0;    // 1: all addresses
 };
 
@@ -30,9 +30,9 @@ struct PortReply {
   uint32_t port = 0;
 };
 
-// Requests a port from the owner of the block and waits for the reply. Returns kTaken if none arrives in time.
-// `deadline` in milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available for the
-// request.
+// Requests a port from the owner of the block and waits for the reply. Returns kTaken if none arrives in
+// time. `deadline` in milliseconds of the monotonic clock. `*refused`: EMFILE or ENFILE if no descriptor is available
+// for the request.
 PortReply requestPort(LocalNames& names, const PortRequest& request, const Gid* address, int64_t deadline,
                       int* refused);
 int64_t monotonicMs();
@@ -69,8 +69,8 @@ class RdmaPortBlocks {
   struct Block {
     uint32_t id = 0;
     UniqueFd listener;
-    uint64_t used = 0;  // by claims of this process
-    uint64_t lent = 0;  // lent to another process, or claimed by one, at some time
+    uint64_t used = 0;  // ports in use by claims of this process
+    uint64_t lent = 0;  // ports that another process has borrowed or claimed at some time
     uint32_t next = 0;  // the port after the last one handed out
     uint64_t free() const { return ~(used | lent); }
     uint32_t pick();  // requires a free port

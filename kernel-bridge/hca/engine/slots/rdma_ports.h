@@ -49,7 +49,7 @@ class RdmaPorts {
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
   // Accepts connections of processes that forward to this claim, or query the owner of this block.
   bool acceptOn(uint32_t claim, Inbound& inbound);  // see Inbound::acceptFrom
-  // Whether the claim's listener is watched.
+  // Sets whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
   // Handles another process's request for one of this process's ports. The reply is sent on that connection.
   void onRequest(const Frame& frame, Descriptor connection);
@@ -88,7 +88,7 @@ class RdmaPorts {
 
    private:
     static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
-    uint64_t used_ = 0;  // when the first of kAtOnce is available again
+    uint64_t used_ = 0;  // when the first of the kAtOnce lookups is available again
   };
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);

@@ -11,7 +11,8 @@ class Completer : public Role {
 
   void onResponse(Qp& qp, const Packet& p);
   void onAcknowledged(Qp& qp, uint32_t psn);  // everything up to this PSN
-  // The peer could not copy the payload of our packets from this PSN on. `lasting`: another attempt would fail as well.
+  // The peer could not copy the payload of this side's packets from this PSN on. `lasting`: another attempt would fail
+  // as well.
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting);
   // Completes the oldest request.
   void completeHead(Qp& qp);

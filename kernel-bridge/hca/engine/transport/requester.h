@@ -75,7 +75,7 @@ class Requester : public Role {
   void sendRead(Qp& qp, SendEntry& e, uint32_t span);
   void sendAtomic(Qp& qp, SendEntry& e);
   void sendKeepAlive(Qp& qp);
-  uint64_t onIdle(Qp& qp);  // as onTimer(), with nothing outstanding
+  uint64_t onIdle(Qp& qp);  // does the same as onTimer() when nothing is outstanding
   void requestAck(Qp& qp);
   void onAckTimeout(Qp& qp);
   uint64_t probeDue(const Qp& qp) const;

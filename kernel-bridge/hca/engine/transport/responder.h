@@ -10,7 +10,7 @@ class Responder : public Role {
   using Role::Role;
 
   void onRequest(Qp& qp, const Packet& p);
-  void take(Qp& qp, const Packet& p);  // the same for a single packet, without those kept behind it
+  void take(Qp& qp, const Packet& p);  // handles a single packet, without those kept behind it
 
   // ── A message's receive, of connections and of datagrams
   bool takeReceive(Qp& qp, const Packet& p);  // false: none is left, and the packet has been handled

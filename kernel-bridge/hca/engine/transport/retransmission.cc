@@ -10,7 +10,7 @@ namespace {
 
 // ACKs may wait for a polling program or for the engine's thread, which does not indicate a loss.
 constexpr uint64_t kShortestProbeNs = 3'000'000;
-constexpr uint32_t kMostProbes = 4;  // in 15 intervals
+constexpr uint32_t kMostProbes = 4;  // within 15 intervals
 
 }  // namespace
 

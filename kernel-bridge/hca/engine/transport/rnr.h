@@ -20,7 +20,7 @@ class Rnr : public Role {
   void endAwaiting(Qp& qp);             // no doorbell is needed any more
   void leave(Qp& qp);                   // the queue pair ends
   void offer(Qp& qp);                   // receives have been posted
-  uint8_t rnrCode(const Qp& qp) const;  // for the next RNR NAK
+  uint8_t rnrCode(const Qp& qp) const;  // the timer code for the next RNR NAK
 
  private:
   void announce(Qp& qp);

@@ -58,7 +58,7 @@ class Scheduler {
 
  private:
   Context& c_;
-  uint64_t announced_ = UINT64_MAX;  // until when the thread would sleep
+  uint64_t announced_ = UINT64_MAX;  // the time until which the thread would sleep
 };
 
 // Members common to all roles of a transport.

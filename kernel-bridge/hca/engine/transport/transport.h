@@ -35,7 +35,7 @@ namespace nd {
 
 struct Transport final : public PacketSink {
   static constexpr uint32_t kShare = 60;     // packets a queue pair may send per round
-  static constexpr uint32_t kSelfSteps = 4;  // of a doorbell whose packets are for this process
+  static constexpr uint32_t kSelfSteps = 4;  // steps of a doorbell whose packets are for this process
 
   Transport(Link& link, const Clock& clock, const EngineOptions& options);
   ~Transport() override;

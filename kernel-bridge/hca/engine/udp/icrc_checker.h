@@ -32,7 +32,7 @@ class IcrcChecker {
   bool counts(const PeerSocket& by) const { return v4_ && by.ids.port == by.port(); }
   HostCounters& counters_;
   const bool v4_;
-  IcrcStart start_;  // of the last packet
+  IcrcStart start_;  // the start of the last packet's ICRC
 };
 
 }  // namespace nd

@@ -24,9 +24,9 @@ class PeerSocket {
  public:
   bool ready() const { return open_; }
   Descriptor fd() const { return socket_.fd(); }
-  uint16_t port() const { return port_; }  // its sender's
+  uint16_t port() const { return port_; }  // the port of its sender
   CountedIds ids;
-  FlowIcrc icrc;        // of its sender's packets
+  FlowIcrc icrc;        // the ICRC state of its sender's packets
   bool strays = false;  // it receives packets for others, and is closed once empty
   bool is(const PacketMeta& meta, uint16_t port) const {
     return port_ == port && source_ == meta.source && destination_ == meta.destination;
@@ -44,7 +44,7 @@ class PeerSocket {
   uint32_t expected_ = 1;                    // datagrams that the next receive() requests
   bool filled_ = false;                      // the last one got as many as it requested
   uint32_t withoutMetadata_ = 0;             // datagrams that may be received without metadata
-  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last datagram with metadata
+  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // those of the last datagram with metadata
 };
 
 // The peer sockets of one address family.
@@ -96,7 +96,7 @@ class PeerSockets {
   uint64_t clock_ = 0;
   std::array<PeerSocket, kMostPeers> sockets_;
   std::unique_ptr<DatagramsIn> in_;
-  bool withMetadata_ = false;  // of the last receive()
+  bool withMetadata_ = false;  // as in the last receive()
 };
 
 }  // namespace nd

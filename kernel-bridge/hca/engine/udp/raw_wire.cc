@@ -80,7 +80,7 @@ bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint
   const uint32_t length = whole - kIcrcBytes, received = loadIcrc(bth + length);
   if (icrcOf(*headers, bth, length) == received) return true;
   if (index == 0) return false;
-  headers->ipv4Id = static_cast<uint16_t>(piece.headers.ipv4Id + index);  // it had its own header
+  headers->ipv4Id = static_cast<uint16_t>(piece.headers.ipv4Id + index);  // the packet had its own header
   return icrcOf(*headers, bth, length) == received;
 }
 

@@ -36,11 +36,11 @@ class RawWire {
   // Packets received together: one, or several of equal length, of which the last may be shorter.
   struct Piece {
     PacketMeta meta;
-    IcrcHeaders headers;             // of the first
-    const uint8_t* bytes = nullptr;  // from the first BTH on
-    uint32_t length = 0;             // of all packets; 0: unusable
+    IcrcHeaders headers;             // the headers of the first packet
+    const uint8_t* bytes = nullptr;  // the bytes from the first BTH on
+    uint32_t length = 0;             // length of all packets; 0: unusable
     uint32_t segment = 0;            // BTH to ICRC
-    uint32_t at = 0, index = 0;      // of the next packet
+    uint32_t at = 0, index = 0;      // position and number of the next packet
   };
 
   explicit RawWire(HostCounters& counters) : counters_(counters) {}
@@ -73,7 +73,7 @@ class RawWire {
 
   HostCounters& counters_;
   UniqueFd fd_;
-  uint32_t lastSegment_ = 0;  // of the last piece with several packets
+  uint32_t lastSegment_ = 0;  // packet length in the last piece with several packets
   std::unique_ptr<DatagramsIn> in_;
   std::vector<Witness> witnesses_;
 };

@@ -21,7 +21,7 @@ struct SteeringProbe {
   static constexpr uint32_t kMark = 0x4e44;  // the magic's upper half, in all dialects
   static constexpr uint32_t kMagic = kMark << 16 | kDialect;
   uint32_t magic = kMagic;
-  uint32_t slot = 0;  // of the sender
+  uint32_t slot = 0;  // the slot of the sender
   uint32_t nonce = 0;
   uint32_t index = 0;
 };
@@ -29,7 +29,7 @@ struct SteeringProbe {
 struct ProbeReply {
   uint32_t nonce = 0;
   uint32_t index = 0;
-  uint32_t slot = 0;  // of the process at this index
+  uint32_t slot = 0;  // the slot of the process at this index
 };
 
 class Steering {
@@ -60,15 +60,15 @@ class Steering {
   SendProbe sendProbe_;
   void* argument_;
   Descriptor socket_ = kNoDescriptor;
-  bool ruled_ = false;  // whether a rule of ours has been set
+  bool ruled_ = false;  // whether this package's rule has been set
   uint32_t ownSlot_ = 0;
   uint32_t nonce_ = 0;
   uint32_t probed_ = 0;  // indexes probed in this round; 0: no round
   uint32_t answered_ = 0;
   uint64_t deadline_ = UINT64_MAX;
   uint64_t lastProbe_ = 0;
-  std::array<uint8_t, kSlots> slotOfIndex_{};  // of the current round
-  std::array<uint8_t, kSlots> indexOfSlot_{};  // of the rule
+  std::array<uint8_t, kSlots> slotOfIndex_{};  // as found in the current round
+  std::array<uint8_t, kSlots> indexOfSlot_{};  // as used by the rule
 };
 
 }  // namespace nd

@@ -15,7 +15,7 @@ constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // limits of one 
 }  // namespace
 
 struct UdpWire::Buffers {
-  // By run; the bytes of all packets without gaps.
+  // Packets are grouped by run. The bytes of all packets follow one another without gaps.
   DatagramsOut out;
   Path paths[kBatch];
   Run runs[kBatch];

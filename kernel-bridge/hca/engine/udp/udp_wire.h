@@ -21,7 +21,7 @@ class UdpWire {
   static constexpr uint32_t kBatch = DatagramsOut::kMostMessages;   // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
   static constexpr uint32_t kReceiveBatch =
-      DatagramsIn::kMost;  // maximum number of datagrams, or runs of them, received at once
+      DatagramsIn::kMost;  // maximum number of datagrams, or runs of them, received together
 
   using Datagram = nd::Datagram;  // packets, from BTH to ICRC
 
@@ -38,7 +38,7 @@ class UdpWire {
   void close();
   bool isOpen() const { return socket_.isOpen(); }
   bool hears() const { return socket_.isOpen() && !beside_; }
-  // Of packets that use no flow.
+  // The source port of packets that use no flow.
   uint16_t sourcePort() const { return beside_ ? socket_.port() : kRocePort; }
   Descriptor fd() const { return socket_.fd(); }
   DatagramSocket& socket() { return socket_; }
@@ -90,12 +90,12 @@ class UdpWire {
   bool sendOneByOne(uint32_t message, int* lastError);
   HostCounters& counters_;
   DatagramSocket socket_;
-  bool beside_ = false;  // socket_ has a port of its own
+  bool beside_ = false;  // socket_ has its own port
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;  // datagrams that the next receive() requests
   bool runsWork_ = true;
   UdpFlows flows_;
-  UdpFlow* prepared_ = nullptr;   // of the next packet
+  UdpFlow* prepared_ = nullptr;   // the flow of the next packet
   bool preparedExtends_ = false;  // whether that packet extends the previous run
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };

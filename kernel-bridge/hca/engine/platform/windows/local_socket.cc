@@ -16,7 +16,7 @@
 namespace nd {
 namespace {
 
-constexpr char kNames[] = "Global\\";  // of all sessions
+constexpr char kNames[] = "Global\\";  // the names of all sessions
 constexpr char kPipes[] = "\\\\.\\pipe\\";
 constexpr DWORD kPipeBytes = 1 << 20;
 // The server of the pipe may identify this process's user, but may not act on the user's behalf.
@@ -78,7 +78,7 @@ class Connection final : public Object {
     return const_cast<Connection*>(this)->now(kinds) == 0;
   }
 
-  // Without a set, which would check it.
+  // Called when no set checks the connection.
   bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) override {
     ResetEvent(signal_->handle);
     return Object::collect(signals, count);
@@ -119,7 +119,7 @@ class Connection final : public Object {
     held_.pop_front();
     pump();
     Header header;
-    if (message.size() <= sizeof header) return 0;  // not one of our messages
+    if (message.size() <= sizeof header) return 0;  // not a message of this package
     std::memcpy(&header, message.data(), sizeof header);
     for (uint32_t i = 0; i < header.handles && i < kMostPassed; i++) {
       // Windows handles have the two low bits clear; any other value is invalid.

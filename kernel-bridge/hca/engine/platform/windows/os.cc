@@ -34,7 +34,7 @@ uint64_t monotonicNs() {
 }
 
 uint64_t wallClockNs() {
-  constexpr uint64_t kUntil1970 = 116'444'736'000'000'000;  // in 100 ns, from 1601 on
+  constexpr uint64_t kUntil1970 = 116'444'736'000'000'000;  // in units of 100 ns since 1601
   FILETIME now;
   GetSystemTimePreciseAsFileTime(&now);
   return ((static_cast<uint64_t>(now.dwHighDateTime) << 32 | now.dwLowDateTime) - kUntil1970) * 100;

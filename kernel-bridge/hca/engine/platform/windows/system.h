@@ -1,4 +1,4 @@
-// windows.h without unneeded parts and the macros that clash with our names (`interface`, `min`, `max`).
+// windows.h without unneeded parts and the macros that clash with names in this code (`interface`, `min`, `max`).
 #pragma once
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN

@@ -11,7 +11,7 @@ namespace {
 // From any length, the first step leads to a size that almost every path supports. From there, sizes change by a factor
 // of kStep.
 constexpr uint32_t kFirst = 1024, kSmallest = 256, kStep = 4;
-constexpr uint32_t kMostProbes = 3;  // in a row, RFC 8899 §5.1.2: MAX_PROBES
+constexpr uint32_t kMostProbes = 3;  // lost in a row; MAX_PROBES of RFC 8899 §5.1.2
 constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000;  // RFC 8899 §5.1.1: PMTU_RAISE_TIMER
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }

@@ -38,7 +38,7 @@ class Fragments : public Role {
                          uint32_t* length);
 
  private:
-  static constexpr uint32_t kPlaceBytes = 4;  // after the BTH
+  static constexpr uint32_t kPlaceBytes = 4;  // bytes after the BTH
 
   static FragmentPath& path(Qp& qp);
   void narrow(Qp& qp, bool again, uint32_t payload);
