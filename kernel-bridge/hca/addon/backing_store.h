@@ -20,7 +20,7 @@ enum class StoreFound {
 struct FoundStore {
   StoreFound found = StoreFound::kUnknown;
   StoreHold store;          // kYes
-  bool detachable = false;  // by JavaScript; WebAssembly memory is not detachable
+  bool detachable = false;  // JavaScript can detach it; WebAssembly memory is not detachable
 };
 
 // Holds the memory of the `length` bytes at `data` in `buffer`, an ArrayBuffer or a SharedArrayBuffer. The last

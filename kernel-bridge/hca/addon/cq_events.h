@@ -26,7 +26,7 @@ class CqEvents final : public door::EventSource {
   const Handle cq_;
   const std::weak_ptr<door::Channel> channel_;
   uint64_t begun_ = 0;
-  std::unordered_map<uint32_t, std::shared_ptr<Sink>> sinks_;  // by slot; may have fired
+  std::unordered_map<uint32_t, std::shared_ptr<Sink>> sinks_;  // by slot; some may have fired
 };
 
 }  // namespace nd::js

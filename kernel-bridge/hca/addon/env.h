@@ -2,7 +2,7 @@
 //
 // An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable,
 // closed by one asynchronous clean-up hook before V8 frees any memory; the environment then waits until libuv has
-// closed our handles.
+// closed the handles of this addon.
 #pragma once
 #include "napi_header.h"
 #include <uv.h>

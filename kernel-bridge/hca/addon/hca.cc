@@ -199,7 +199,7 @@ Napi::Value NativeHca::getHostLink(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<uint32_t>(host_->links()));
 }
 Napi::Value NativeHca::getWire(const Info& info) {
-  static constexpr const char* kNames[] = {"never", "unused", "open", "held"};  // of Host::WireState
+  static constexpr const char* kNames[] = {"never", "unused", "open", "held"};  // the names of Host::WireState
   return Napi::String::New(info.Env(), kNames[static_cast<size_t>(host_->wireState())]);
 }
 Napi::Value NativeHca::getWireProblem(const Info& info) { return Napi::String::New(info.Env(), host_->wireProblem()); }

@@ -61,7 +61,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   std::map<Handle, std::vector<std::shared_ptr<CqEvents>>> cqEvents_;  // one for each channel that requested events
   CommandFace face_;
   std::shared_ptr<HcaContext> context_;
-  Engine* engine_ = nullptr;  // of context_
+  Engine* engine_ = nullptr;  // the engine of context_
   Host* host_ = nullptr;
   KernelId kernel_ = 0;
   bool open_ = false;

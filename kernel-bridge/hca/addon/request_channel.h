@@ -126,16 +126,16 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // wake-up.
   void deliveryFollows();
   void deliveryByWake();
-  // Whether the user's thread watches the HCA while requests wait for events.
+  // Whether the user's thread watches the HCA while its requests wait for events.
   std::atomic<bool> watches{false};
   // The HCA of the user's isolate, for the server; set before other threads know the id.
   std::weak_ptr<HcaContext> context;
-  // The user side has gone. The server is notified by a close of file 0.
+  // Called when the user side has gone. The server is notified by a close of file 0.
   void closeUser();
 
   // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
-  // False: the channel already has a server, or has ended. `wake` is called when a request arrives after take() has
-  // found none.
+  // Returns false if the channel already has a server, or has ended. `wake` is called when a request arrives after
+  // take() has found none.
   bool serve(const std::shared_ptr<Wake>& wake);
   bool take(Request* out);
   // Routes later requests for the same event as the pending one in `slot` to the source.
