@@ -13,7 +13,7 @@ namespace nd::verbs {
 // An event that the kernel has not taken yet.
 struct Event : HcaEvent {
   uint32_t device = 0;
-  std::vector<uint8_t> data;  // of kCm
+  std::vector<uint8_t> data;  // the data of kCm
 };
 
 class Events {

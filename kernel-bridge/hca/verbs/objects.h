@@ -137,16 +137,16 @@ struct QpObject {
   CqObject *sendCq = nullptr, *receiveCq = nullptr;
   SrqObject* srq = nullptr;
   uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
-  uint32_t failStatus = 0;                 // of the first request not handed to the device; 0: it was flushed
+  uint32_t failStatus = 0;                 // status of the first request not handed to the device; 0: it was flushed
   bool errorEntered = false, markerPosted = false;
-  bool lastWqeReported = false;  // in ERROR: consumes no more receives of its SRQ
+  bool lastWqeReported = false;  // in ERROR: it consumes no more receives of its SRQ
   QpAttributes attributes;
   // Written only with the lock of a CQ.
   std::atomic<uint32_t> state{abi::kQpsReset};
   std::atomic<int32_t> receivesOut{0};    // handed to the device but not completed; excludes those of a shared queue
   std::atomic<uint32_t> sendSeen{0};      // the index after that of the latest completion of a send
   std::atomic<bool> sendsDrained{false};  // in ERROR: all sends handed to the device have completed
-  // In ERROR: the device did not flush these requests, so they were completed without it.
+  // In ERROR: set if the device did not flush the requests, which were therefore completed without it.
   std::atomic<bool> sendsForced{false}, receivesForced{false};
   std::atomic<bool> failed{false};  // a request has failed, as opposed to being flushed
 
