@@ -99,7 +99,7 @@ class Engine final : public PacketSink, public HcaCommands {
                          uint32_t interface) override;  // kInvalidParameter: not attached
 
   // ── Commands that only the software HCA has.
-  // A region for FAST_REGISTER requests of at most `mostBytes`.
+  // Allocates a region for FAST_REGISTER requests of at most `mostBytes`.
   Status allocateMr(Handle pd, uint64_t mostBytes, uint32_t* lkey);
   // P_Key tables, one for each port. A new table holds 0xFFFF. `gids`: the port's addresses, for MADs.
   Status createPkeyTable(Owner kernel, Handle* table);
@@ -109,8 +109,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // With the lock held: returns whether a MAD for this address may be passed to the kernel, and counts those that may
   // not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // Stores the DREQ to be sent if the kernel dies without disconnecting. Called when the connection is established;
-  // from then on it is probed when idle.
+  // Stores the DREQ to be sent if the kernel dies without disconnecting. Called when the connection is established,
+  // which is then probed while it is idle.
   Status setDreqOnExit(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // Requests one event once `count` entries (1 to the CQ's size) have been written, including those that armCq() would
@@ -150,8 +150,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // or left to the engine's thread.
   void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
 
-  // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders earlier stores by every thread
-  // of the process before the caller's later loads. Called once.
+  // From now on posters of receives need no fences (abi::kQpUnfenced). `barrier` orders earlier stores by every thread
+  // of the process before the caller's later loads. Must be called only once.
   void setBarrier(void (*barrier)());
 
   // ── PacketSink (lock held).

@@ -46,7 +46,7 @@ inline Status checkRing(Transport& t, uint64_t address, uint64_t bytes, uint64_t
   return *ring ? Status::kSuccess : Status::kAccessViolation;
 }
 
-// WQE sizes and counts. A queue with 0 entries is never used.
+// Returns whether WQE sizes and counts are valid. A queue with 0 entries is never used.
 inline bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
                       uint32_t inlineBytes, uint32_t alignment) {
   if (entries == 0) return true;

@@ -20,7 +20,7 @@ class Gsi {
       : clock_(clock), counters_(counters), ports_(ports), slots_(slots) {}
   void setEngine(Engine* engine) { engine_ = engine; }
 
-  // A packet for QP1, from BTH to the end without ICRC. The engine's lock is held.
+  // Handles a packet for QP1, from BTH to the end without ICRC. The engine's lock is held.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   // Handles such a packet forwarded by another process. This process does not forward it again.
   void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);

@@ -77,7 +77,8 @@ class Host final : public Link {
   // 0x0111 for UD. `port` 0 requests a free one (49152–65535); the granted port is returned. A null address claims all
   // addresses. claimPort() fails with kAddressAlreadyExists if the port is taken, and with kTooManyAddresses if none is
   // free. It may wait up to a second for another process's reply. Without a reply the port counts as taken, because a
-  // stopped process keeps its ports. All addresses other than loopback need the wire; see openWire().
+  // stopped process keeps its ports. A claim of all addresses, or of one other than loopback, needs the wire; see
+  // openWire().
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   // From now on other processes forward requests for that port. A port claimed by number is open from the start.
   Status openPort(uint32_t claim);

@@ -11,7 +11,7 @@ class RawReceiver {
  public:
   explicit RawReceiver(const HostParts& parts) : parts_(parts), raw_(parts.counters) {}
 
-  // Opens the socket as RawWire does, and also watches it.
+  // These do the same as in RawWire; divide() also adds the socket to the watched descriptors.
   int open(uint32_t receiveBufferBytes) { return raw_.open(receiveBufferBytes); }
   int divide(Descriptor udp);
   void close() { raw_.close(); }

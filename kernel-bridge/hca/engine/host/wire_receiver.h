@@ -22,14 +22,14 @@ class WireReceiver final : public PortSocket {
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
   int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const override;
-  // Called once the raw socket is open, or if it is not needed.
+  // Requires that the raw socket is open already, or not needed.
   int open(DatagramSocket bound, uint32_t receiveBufferBytes) override;
   int openBeside() override { return udp_.openBeside(family_); }
   void close() override;
   bool sends() const override { return udp_.isOpen(); }
   bool hears() const override { return udp_.hears(); }
   bool wasProbedByOther() override { return std::exchange(probedByOther_, false); }
-  // Called when another process of this dialect has done the same.
+  // Called when a process of another dialect has probed another process of this dialect.
   void onProbedByOther() { probedByOther_ = true; }
 
   void announceGroups(Descriptor owner) override;
@@ -51,7 +51,7 @@ class WireReceiver final : public PortSocket {
   // packets.
   uint32_t drainPeers();
 
-  // For the steering: handles another process's reply to a probe, and returns when onTime() is due.
+  // The part of the steering: another process's reply to a probe, and when onTime() is due.
   void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
   uint64_t deadline() const { return probedByOther_ ? 0 : steering_.deadline(); }
   void onTime(uint64_t now) { steering_.onTime(now); }

@@ -262,7 +262,7 @@ class ResponseScoreboard {
       : kept(total), executed(una), highest(una), examined(una), end(una) {}
 
   KeptPackets kept;
-  uint32_t executed;                 // end of what the peer has certainly executed
+  uint32_t executed;                 // the end of what the peer has certainly executed
   uint32_t highest;                  // one past the highest PSN whose first response has arrived
   uint32_t examined;                 // every PSN before this is kept, was re-requested, or will be
   uint32_t end;                      // one past the last PSN that it records
@@ -288,7 +288,7 @@ class ResponseScoreboard {
       if (reRequests[i - 1].has(psn)) return &reRequests[i - 1];
     return nullptr;
   }
-  // Everything is retransmitted from here on.
+  // Called when everything from this PSN on is retransmitted.
   void forget(uint32_t from) {
     while (!reRequests.empty() && wire::psnDiff(reRequests.back().first, from) >= 0) reRequests.pop_back();
     while (!lost.empty() && wire::psnDiff(lost.back().first, from) >= 0) lost.pop_back();

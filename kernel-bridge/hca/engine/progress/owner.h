@@ -57,7 +57,7 @@ class ProgressOwner {
   void renewClaim() { claim_ = nextClaim(); }
   void releaseClaim() { claim_ = 0; }
   uint32_t claim() const { return claim_; }
-  // Threads that wait without the claim.
+  // The number of threads that wait without the claim.
   void addServed(int32_t change) { served_ += change; }
   bool anyServed() const { return served_ != 0; }
 
@@ -72,7 +72,7 @@ class ProgressOwner {
   }
   // Polls no longer postpone the alarm.
   void wokeUp() { renewDue_.store(UINT64_MAX, std::memory_order_relaxed); }
-  // How long a mark is currently valid. Doubled, or reset to the initial value.
+  // How long a mark is currently valid. trustLonger() doubles that time, and trustLess() resets it.
   uint64_t markNs() const { return markNs_.load(std::memory_order_relaxed); }
   void trustLonger() { markNs_.store(std::min(2 * markNs(), progress::kMostMarkNs), std::memory_order_relaxed); }
   void trustLess() { markNs_.store(progress::kMarkNs, std::memory_order_relaxed); }

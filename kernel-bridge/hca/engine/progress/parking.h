@@ -73,7 +73,7 @@ class Parking {
   }
 
  private:
-  // Otherwise the token that it waits for.
+  // Any other value of the word is the token for which the thread waits.
   static constexpr int32_t kAway = 0, kUnparked = 1, kWoken = 2, kFirst = 3;
   std::atomic<int32_t> word_{kAway}, busy_{kAway};
   std::atomic<bool> accepts_{false}, notified_{false};

@@ -34,7 +34,7 @@ enum class FrameKind : uint8_t {
   kObserve = 16,   // no body
   kObserved = 17,  // body: ObservedText, followed by the text if it has one
   // On a connection to the name of the port's owner (udp_port_claim.h); no body. The sender has joined or left the
-  // group `destination` on the interface `scopeId`. Closing the connection leaves all groups.
+  // group `destination` on the interface `scopeId`. When the connection is closed, it has left all groups.
   kGroupJoined = 18,
   kGroupLeft = 19,
   // Sent to all other processes when a process of another dialect has joined UDP 4791 (udp_port_claim.h). No body.

@@ -59,7 +59,8 @@ class UdpPortClaim {
 
   // If ports are shared, binds the sockets of both families, for open(). Must be called from one thread at a time,
   // without the lock, since reading the list of names takes a while. Returns false if another process is doing the
-  // same; then call awaitTurn(), and this again. `last`: there is no time for that, so the port counts as taken.
+  // same; the caller then calls awaitTurn() and this function again. `last`: there is no time for that, so the port
+  // counts as taken.
   struct Bound {
     uint32_t receiveBufferBytes = 0;
     int errors[2] = {};

@@ -8,7 +8,7 @@
 
 namespace nd {
 
-// Lower addresses are written first and the last byte last: programs that poll memory wait for it
+// Lower addresses are written first and the last byte last, because programs that poll memory wait for it
 // (ND_ADAPTER_FLAG_IN_ORDER_DMA).
 inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length == 0) return;

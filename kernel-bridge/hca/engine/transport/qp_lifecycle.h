@@ -1,4 +1,4 @@
-// The life of a queue pair: its states, and how it fails, is flushed and ends.
+// The life of a queue pair: its states, how it fails and is flushed, and how it ends.
 #pragma once
 #include "transport/scheduler.h"
 

@@ -14,7 +14,7 @@ class Requester : public Role {
   bool request(Qp& qp, uint32_t& budget);
   // Sends the packet of a request at the position of `rq`; for a READ, one for at most this many PSNs.
   void sendOne(Qp& qp, SendEntry& e, uint32_t most);
-  // A packet of one request, built in links.out, is sent.
+  // Sends a packet of one request that has been built in links.out, and records it.
   void sent(Qp& qp, uint32_t span, const Path& path);
   // Fills links.out with payload of the next request. Returns false if that fails; `e.status` gives the reason.
   bool gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length);

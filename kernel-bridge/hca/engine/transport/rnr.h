@@ -3,8 +3,8 @@
 //
 // Posting a receive needs no call, except while the ring's header requests a doorbell (kQpReceiveBell,
 // kSrqReceiveBell). A waiting message sets that request. A second RNR NAK for the same PSN, with the shortest timer,
-// then announces to the sender that a receive has been posted. Our requester shortens its wait accordingly, and so does
-// Linux; others retry when their wait is over.
+// then announces to the sender that a receive has been posted. The requester of this package shortens its wait
+// accordingly, and so does Linux. Other senders try again when their wait is over.
 #pragma once
 #include "transport/scheduler.h"
 

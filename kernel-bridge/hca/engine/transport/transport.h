@@ -97,7 +97,7 @@ struct Transport final : public PacketSink {
   DirectAccess direct{*this};
   FastPath fastPath{*this};
 
-  // QP1's packets.
+  // The receiver of QP1's packets.
   void (*gsi)(void*, const PacketMeta&, const uint8_t*, uint32_t) = nullptr;
   void* gsiArgument = nullptr;
 

@@ -82,7 +82,7 @@ class PeerSockets {
   PacketMeta metaOf(const PeerSocket& from) const;
   // Called when that datagram has been handled, and datagram() is not needed.
   void tookSingle(PeerSocket& from) { from.withoutMetadata_--; }
-  // The next datagram is received with metadata.
+  // Makes the socket receive the next datagram with metadata.
   void wantMetadata(PeerSocket& from) { from.withoutMetadata_ = 0; }
   // Closes the socket, and opens no other one for this peer.
   void refuse(PeerSocket& peer);

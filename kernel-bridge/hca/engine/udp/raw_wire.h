@@ -44,7 +44,7 @@ class RawWire {
   };
 
   explicit RawWire(HostCounters& counters) : counters_(counters) {}
-  // Opens the raw socket. Returns 0 or an errno; EPERM: the privilege is missing.
+  // Opens the raw socket. Returns 0 or an errno, EPERM if the privilege is missing.
   int open(uint32_t receiveBufferBytes);
   // Divides packets between the two sockets by this process's part of the destination QPN. Returns 0 or an errno.
   int divide(Descriptor udp, uint32_t slot) { return divideRoce(fd_.get(), udp, slot); }

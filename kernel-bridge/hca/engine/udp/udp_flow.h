@@ -78,7 +78,7 @@ class UdpFlows {
  public:
   static constexpr uint32_t kMost = 32;
 
-  // The path's entry. `evicts` reports in advance whether this call would close the socket of another.
+  // Returns the path's entry. evicts() reports in advance whether this call would close the socket of another path.
   UdpFlow& at(const Path& path, uint32_t slot);
   bool evicts(const Path& path, uint32_t slot);
   // Returns the path's flow if it was the last one requested and is usable; otherwise null.

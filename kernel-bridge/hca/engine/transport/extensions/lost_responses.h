@@ -26,7 +26,7 @@ class LostResponses : public Role {
   }
 
   // ── Requester
-  // End of what the peer has executed.
+  // Returns the end of what the peer has executed.
   static uint32_t executed(const Qp& qp) {
     const SendState& rq = qp.rq;
     return qp.has(kResponseGap) && wire::psnDiff(rq.responses->executed, rq.una) > 0 ? rq.responses->executed : rq.una;
@@ -47,7 +47,7 @@ class LostResponses : public Role {
   uint32_t startOver(Qp& qp, uint32_t from);
 
   // ── Responder
-  // A request that has been executed before.
+  // Handles a request that has been executed before.
   void onRepeated(Qp& qp, const Packet& p);
 
  private:

@@ -45,7 +45,7 @@ class SelectiveAck : public Role {
   bool mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const;
   // Returns the packet contained in `bytes`.
   static Packet keptPacket(const uint8_t* bytes, uint32_t length);
-  // Retransmits the packet of a request; for a READ, one for at most this many PSNs. The position of regular sending
+  // Retransmits the packet of a request, which for a READ has at most this many PSNs. The position of regular sending
   // does not change.
   void sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most);
   // Called when this many packets, of requests or responses, are lost.
