@@ -24,8 +24,8 @@ void Command::letPeersLeave() {
     uint32_t checks = 0;
     do {
       lock_.unlock();
-      // An access takes a few microseconds; a longer one has lost its CPU. No event reports its end, since checking for
-      // a waiter would take longer than most accesses.
+      // An access takes a few microseconds; if it takes longer, its thread has lost the CPU. No event reports its end,
+      // since checking for a waiter would take longer than most accesses.
       if (checks++ < kYields) yieldThread();
       else std::this_thread::sleep_for(std::chrono::microseconds(100));
       lock_ = lockOf(t_);

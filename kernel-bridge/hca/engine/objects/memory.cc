@@ -190,7 +190,7 @@ const SharedRange* Memory::sharedOf(const MemoryKey& key) {
   return range ? range->shared.get() : nullptr;
 }
 
-// An evicted peer may still write to it.
+// Returns whether an evicted peer may still write to the memory.
 bool Memory::isUnsafe(const SharedRange* memory) const {
   const DirectOwner* const owner = link_.directOwner();
   return owner && memory && owner->unsafe(*memory);
@@ -261,7 +261,7 @@ Status Memory::registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_
   return Status::kSuccess;
 }
 
-// The region's range is known.
+// Sets the addresses of a region whose range is known.
 void Memory::place(MemoryKey& region, uint64_t start, uint64_t length, uint32_t access) {
   region.address = access & kAccessZeroBased ? 0 : start;
   region.shift = start - region.address;

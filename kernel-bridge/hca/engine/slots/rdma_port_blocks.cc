@@ -134,7 +134,7 @@ void RdmaPortBlocks::use(uint32_t service, uint16_t port) {
   if (Block* block = find(service, port)) block->used |= bit(port);
 }
 
-// The last block is kept for the next connection.
+// Marks a port as free. The last block is kept for the next connection.
 void RdmaPortBlocks::giveBack(uint32_t service, uint16_t port) {
   const auto found = blocks_.find(keyOf(service, firstOf(port)));
   if (found == blocks_.end()) return;

@@ -45,7 +45,7 @@ void UdpPortClaim::open(uint32_t receiveBufferBytes) {
   take();
 }
 
-// The holder of the name accepts no connections. They end with its claim.
+// The holder of the name accepts no connections, and those that wait end with its claim.
 void UdpPortClaim::awaitTurn(uint64_t deadline) {
   UniqueFd turn;
   if (names_.connect(kName, &turn, nullptr) != 0) return yieldThread();

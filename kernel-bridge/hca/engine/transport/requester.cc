@@ -20,7 +20,7 @@ uint32_t readChunk(uint32_t window, uint32_t depth) {
 void Requester::parse(Qp& qp) {
   const uint32_t* const w = qp.sendWqe(qp.rq.next);
   SendEntry& e = qp.entry(qp.rq.next);
-  // The entry is cleared field by field, because for a whole entry the compiler uses a string instruction, which is
+  // The entry is initialized field by field, because for a whole entry the compiler uses a string instruction, which is
   // slower.
   e.firstPsn = e.chunk = 0;
   e.packets = 1;

@@ -6,7 +6,7 @@
 namespace nd {
 namespace {
 
-// The high and the low byte of the destination QPN.
+// The offsets of the high and the low byte of the destination QPN.
 constexpr uint32_t kSlotOffset = wire::kBthQpnAt, kIndexOffset = kSlotOffset + 2;
 
 }  // namespace

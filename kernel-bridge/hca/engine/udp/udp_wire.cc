@@ -190,7 +190,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   return true;
 }
 
-// The socket's buffer has no room for this message. It is lost, like all later ones on the same socket.
+// Called when the socket's buffer has no room for this message. It is lost, like all later ones on the same socket.
 void UdpWire::full(uint32_t message, int error) {
   Run* const runs = buffers_->runs;
   UdpFlow* const flow = runs[message].flow;
@@ -208,7 +208,7 @@ void UdpWire::full(uint32_t message, int error) {
   else flow->failed();
 }
 
-// The message is lost, because its flow has ended.
+// Called when a message is lost because its flow has ended.
 void UdpWire::refused(uint32_t message) {
   const Run& run = runOf(message);
   counters_.add(HostCounter::kTxBufferFull, run.count);

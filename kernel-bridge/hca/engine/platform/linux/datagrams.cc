@@ -76,7 +76,7 @@ void DatagramsOut::set(uint32_t index, const uint8_t* bytes, uint32_t length, co
   }
 }
 
-// The datagram is looped back as it is sent.
+// Makes Linux loop the datagram back as it is sent.
 void DatagramsOut::requestId(uint32_t index) {
   appendControl(&impl_->messages[index].msg_hdr, SOL_SOCKET, SO_TIMESTAMPING, uint32_t{SOF_TIMESTAMPING_TX_SCHED});
 }

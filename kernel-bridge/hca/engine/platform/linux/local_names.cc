@@ -40,7 +40,7 @@ bool isOwn(const LocalListener& listener, const std::string& name) {
 std::string userName(const std::string& what) { return "networkdirect/" + std::to_string(geteuid()) + "/" + what; }
 std::string ownName(const std::string& what) { return userName(std::to_string(kDialect) + "/" + what); }
 
-// The usual name is taken.
+// Claims a variant of the name, because the usual form is taken.
 int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::string* bound) {
   const std::string usual = ownName(what);
   for (int attempt = 0; attempt < kAttempts; attempt++) {

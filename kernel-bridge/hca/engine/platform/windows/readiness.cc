@@ -133,7 +133,7 @@ class ReadinessSet {
     return watchOthers();
   }
 
-  // Its owner closes it.
+  // Called when the owner of the set closes it.
   void end() {
     std::vector<Member> members;
     {

@@ -79,7 +79,7 @@ void LongWindow::onFull(Qp& qp) const {
   qp.set(kNarrowed);
 }
 
-// The loss is evaluated at the end of the round.
+// Records a loss, which is evaluated at the end of the round.
 void LongWindow::onLoss(Qp& qp, uint32_t packets) const {
   SendState& rq = qp.rq;
   if (rq.model->roundStart == 0) beginRound(rq);
@@ -212,7 +212,7 @@ void LongWindow::sample(SendState& rq, uint64_t sample) const {
   if (rq.model && rq.model->draining != 0) rq.model->leastDrained = std::min(rq.model->leastDrained, sample);
 }
 
-// The window was reduced by other rules, after a timeout or notifications.
+// Called when other rules have reduced the window, after a timeout or notifications.
 void LongWindow::restartCurve(SendState& rq, uint32_t before) const {
   PathModel& m = *rq.model;
   m.origin = before;
