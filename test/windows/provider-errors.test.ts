@@ -250,7 +250,7 @@ clean('only memory that cannot be detached is registered', async () => {
   for (const bytes of [0, -1, 1.5, 2 ** 33]) {
     assert.match(
       refusalText(() => allocate(bytes)),
-      /^INVALID_PARAMETER: `bytes` must be an integer/,
+      /^INVALID_PARAMETER: allocate: `bytes` must be an integer/,
     );
   }
   for (const object of [pd, device, provider]) object.release();
