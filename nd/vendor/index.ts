@@ -6,5 +6,5 @@ export {
   readCatalogue,
   routeSource,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
-export { VendorAdapter } from './adapter.js';
-export { VendorProvider } from './provider.js';
+export { VendorAdapter } from './vendor-adapter.js';
+export { VendorProvider } from './vendor-provider.js';

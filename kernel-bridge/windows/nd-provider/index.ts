@@ -13,7 +13,7 @@ export type { Address, Handle, NativeFunction } from '../win32.js';
 export { type NdProviderEntry, providersVariable, readCatalogue } from './catalogue.js';
 export { ComObject, comFailure, iidAddress, pointerAt } from './com-object.js';
 export * from './layouts.js';
-export { loadProvider } from './load-provider.js';
+export { loadProvider } from './load-dll.js';
 export { OverlappedObject } from './overlapped-requests.js';
 export { routeSource } from './route-source.js';
 export type { InterfaceName, OverlappedName, SlotOf } from './slots.js';

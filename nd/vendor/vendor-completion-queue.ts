@@ -2,7 +2,7 @@ import type { AdapterObject } from '../core/adapter-object.js';
 import type { RequestType } from '../core/request-queue.js';
 import type { Nd2Affinity } from '../spi/v2.js';
 import { CompletionQueue } from '../v2/completion-queue.js';
-import { notifyAffinity } from './affinity.js';
+import { notifyAffinity } from './native-affinity.js';
 import type { NativeQueue } from './native-queue.js';
 
 /** IND2CompletionQueue over a vendor's provider. */

@@ -10,9 +10,9 @@ import { NdObject } from '../core/nd-object.js';
 import { isAdapterId } from '../core/provider-base.js';
 import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
-import { VendorAdapter } from './adapter.js';
 import { addressList, withAddress } from './native-address.js';
 import { vendorTerms } from './statuses.js';
+import { VendorAdapter } from './vendor-adapter.js';
 
 /** IND2Provider of a vendor's DLL. */
 export class VendorProvider extends NdObject implements IND2Provider {

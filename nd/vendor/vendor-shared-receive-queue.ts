@@ -6,9 +6,9 @@ import { RecordPool, type RequestRecord } from '../core/request-queue.js';
 import { ScatterGather } from '../core/scatter-gather.js';
 import type { IND2SharedReceiveQueue, Nd2Affinity, Nd2Sge } from '../spi/v2.js';
 import { refuse } from '../status.js';
-import type { VendorAdapter } from './adapter.js';
-import { notifyAffinity } from './affinity.js';
+import { notifyAffinity } from './native-affinity.js';
 import { type ReceiveSource, SgeList } from './native-queue-pair.js';
+import type { VendorAdapter } from './vendor-adapter.js';
 
 /** IND2SharedReceiveQueue over a vendor's provider. */
 export class VendorSharedReceiveQueue

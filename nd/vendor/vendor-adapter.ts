@@ -53,15 +53,15 @@ import { Listener } from '../v2/listener.js';
 import { MemoryRegion } from '../v2/memory-region.js';
 import { QueuePair } from '../v2/queue-pair.js';
 import { type RegionAdapter, RegisteredRegions } from '../v2/registered-regions.js';
-import { VendorCompletionQueue } from './completion-queue.js';
 import { addressList } from './native-address.js';
 import { NativeConnector } from './native-connector.js';
 import { NativeListener } from './native-listener.js';
 import { deregisterMemory, type NativeRegion, NativeWindow, registerMemory } from './native-memory.js';
 import { NativeQueue } from './native-queue.js';
 import { NativeQueuePair, type QueuePairSizes, unsupported } from './native-queue-pair.js';
-import { VendorSharedReceiveQueue } from './shared-receive-queue.js';
 import { vendorTerms } from './statuses.js';
+import { VendorCompletionQueue } from './vendor-completion-queue.js';
+import { VendorSharedReceiveQueue } from './vendor-shared-receive-queue.js';
 
 /** Interfaces that are created with an overlapped file. */
 type WithFile =
