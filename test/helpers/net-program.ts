@@ -8,7 +8,13 @@ const [, , role, address, port] = process.argv;
 
 if (role === 'serve') {
   const server = createChannelServer((channel) => {
-    channel.onRequest((bytes) => (String(bytes) === 'never' ? new Promise(() => {}) : bytes));
+    channel.onRequest((bytes) => {
+      if (String(bytes) === 'never') return new Promise(() => {});
+      // This thread stops for good once it has sent the answer.
+      if (String(bytes) === 'block')
+        setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0), 0);
+      return bytes;
+    });
     channel.on('close', () => process.send!({ ended: channel.error?.message ?? 'clean' }));
   });
   server.listen(0, address);

@@ -1,6 +1,7 @@
 import {
   type IND2Connector,
   type IND2QueuePair,
+  Nd2RemoteMemory,
   Nd2RequestType,
   type Nd2Result,
   Status,
@@ -46,6 +47,10 @@ const PARTS_OF_SLOTS = 4;
 const slotsOf = (credits: Credits): number => credits.posted + CONTROL_SLOTS;
 
 const nothing = Promise.resolve();
+
+/** The context of a probe, a Write of no bytes. It accesses no memory, so its address and token are never checked. */
+const PROBE = Symbol('probe');
+const NOWHERE = new Nd2RemoteMemory(0, 0);
 
 /** One queue pair with its slots and the credits of both directions. */
 export class Link {
@@ -104,6 +109,7 @@ export class Link {
   #dataSends = 0;
   #dataReceives = 0;
   #established = false;
+  #probing = false;
   readonly #credits: Credits;
   /** Large payloads that were read but not reported. Their frames keep their slots, which bounds the queue. */
   readonly #read = new Fifo<{ id: number; slot: Slot }>();
@@ -129,7 +135,7 @@ export class Link {
     this.#isStream = options.kind === Kind.STREAM;
     this.#credits = credits;
     this.#sends = slotsOf(credits);
-    const requests = this.#sends + REMOTE_OPERATIONS + KEY_OPERATIONS;
+    const requests = this.#sends + REMOTE_OPERATIONS + KEY_OPERATIONS + 1; // a probe
     this.#entries = this.#sends + requests;
     const { adapter, poller } = context;
     this.processRef = new ProcessRef(poller, () => !this.over && (!this.quiet || this.user.unsent()));
@@ -414,15 +420,26 @@ export class Link {
     this.#report();
   }
 
-  /** Sends a CONTROL frame, because only a request reveals to a provider that the peer is gone. */
+  /**
+   * Posts a Write of no bytes, which fails if the peer is gone. The peer's adapter acknowledges it without a Receive, so that it needs no
+   * credit and a peer whose thread is blocked stays connected.
+   */
   probe(): void {
-    this.#report(true);
+    if (!this.#established || this.over || this.#probing) return;
+    try {
+      this.queuePair.write(PROBE, [], NOWHERE, 0);
+    } catch (error) {
+      this.end(netError(error, 'probe'));
+      return;
+    }
+    this.#probing = true;
+    this.context.poller.wake();
   }
 
-  /** Sends a CONTROL frame if there is something to report, or to `probe`, and a control credit for it. */
-  #report(probe = false): void {
+  /** Sends a CONTROL frame if there is something to report and a control credit for it. */
+  #report(): void {
     if (!this.#established || this.over) return;
-    const more = probe || this.#read.length > 0 || this.#rings?.hasNotice === true;
+    const more = this.#read.length > 0 || this.#rings?.hasNotice === true;
     if (this.#freeSends.length === 0 || !this.#credits.spendControl(more)) return;
     const slot = this.#freeSends.pop()!;
     const notice = this.#rings?.notice();
@@ -466,6 +483,7 @@ export class Link {
     if (requestType === RECEIVE) {
       if (status === SUCCESS) this.#received(result.requestContext as Slot, result.bytesTransferred);
     } else if (requestType === SEND) this.#freeSends.push(result.requestContext as Slot);
+    else if (result.requestContext === PROBE) this.#probing = false;
     else {
       const error = status === SUCCESS ? undefined : reset();
       if (requestType === BIND || requestType === INVALIDATE)

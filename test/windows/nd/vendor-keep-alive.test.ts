@@ -44,11 +44,11 @@ test('idle connections stay open, and end when the network is lost', async () =>
   assert.is(standin.violation(), '');
 });
 
-test('a process that is killed where the network cannot report it ends an idle connection', async () => {
+test('a blocked process that is killed where the network cannot report it ends an idle connection', async () => {
   child = fork(program, ['serve', '127.0.0.1']);
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];
   const channel = await connectChannel(port, '127.0.0.1');
-  await channel.request('something');
+  await channel.request('block');
   await probed(50);
   standin.set({ unreachable: 1 });
   child.kill('SIGKILL');
