@@ -586,4 +586,8 @@ void processGone(DWORD process) {
   });
 }
 
+void retriesExhausted(DWORD process) {
+  forEach<QueuePair>([process](QueuePair& pair) { pair.exhaust(process); });
+}
+
 }  // namespace nd2

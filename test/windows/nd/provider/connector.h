@@ -128,5 +128,7 @@ void refuse(const Frame& frame);
 void abandoned(const Place& from);
 /// Handles the end of another process.
 void processGone(DWORD process);
+/// Fails the requests that an unreachable process has not answered.
+void retriesExhausted(DWORD process);
 
 }  // namespace nd2

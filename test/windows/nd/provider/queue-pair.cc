@@ -410,6 +410,13 @@ void QueuePair::acknowledged(Frame& frame) {
   advance();
 }
 
+void QueuePair::exhaust(DWORD process) {
+  if (state_ != State::Connected || peer_.process != process) return;
+  for (Request& request : requests_)
+    if (request.sent && !request.outcome) request.outcome = IO_TIMEOUT;
+  advance();
+}
+
 void removeDevice() {
   std::vector<QueuePair*> all;
   for (const auto& [com, object] : objects())

@@ -51,6 +51,8 @@ class QueuePair final : public Com<IND2QueuePair, Kind::QueuePair> {
   /// Called when the client has taken a completion.
   void taken(const Completion& completion);
   void receive(Frame& frame);
+  /// Fails the requests that a process has not answered, as an adapter does when its retries are exhausted.
+  void exhaust(DWORD process);
   /// Called when its shared receive queue has a Receive again.
   void resume();
 

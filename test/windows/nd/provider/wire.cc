@@ -79,7 +79,8 @@ DWORD WINAPI readFrom(void* parameter) {
       soon([frame = std::move(frame)]() mutable { handle(frame); });
     }
     soon([process] {
-      if (modes.unreachable == 0) processGone(process);
+      if (modes.unreachable == 0) return processGone(process);
+      after(modes.rnr, [process] { retriesExhausted(process); });
     });
   }
   CloseHandle(pipe);
