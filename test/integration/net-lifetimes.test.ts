@@ -290,12 +290,16 @@ async function serving(): Promise<number> {
 test('the adapter of ended connections is reused until it has been idle for a while', async () => {
   const port = await serving();
   const first = await connected(port);
+  const { linkMemory } = first;
+  const trim = linkMemory.trim.bind(linkMemory);
+  // On a busy machine the second connection may take longer than the timer's interval.
+  linkMemory.trim = () => {};
   const made = (): number[] => (['pd', 'mr', 'cq'] as const).map((what) => readCounters().objects[what]!);
   const before = made();
   assert.is(await connected(port), first);
   assert.equal(made(), before);
-  first.linkMemory.trim();
-  first.linkMemory.trim();
+  trim();
+  trim();
   assert.equal(
     made(),
     before.map((count) => count - 1),
