@@ -216,6 +216,8 @@ driver_tests() {
       wanted "integration/$name" && run "$version" "integration/$name.test.js"
     done
   done
+  through='without the driver, '
+  wanted nd/vendor-choice && run "${nodes[-1]}" windows/nd/vendor-choice.test.js
   provider_tests
   for name in "${longest[@]}"; do
     wanted "integration/$name" && run "${nodes[-1]}" "integration/$name.test.js"

@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { allocate, type Channel, type RemoteMemory } from '../../nd/net/index.js';
+import { needing } from '../helpers/needs.js';
 import { channels, endAll, rejection } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
 
@@ -104,7 +105,9 @@ test('accessing released memory ends the connection', async () => {
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
 });
 
-test('memory of this process is read, written and modified synchronously, in any order with other operations', async () => {
+const direct = needing(test, 'direct access');
+
+direct('memory of this process is accessed synchronously, in any order with other operations', async () => {
   const bytes = allocate(200_000);
   bytes.set(patternOf(200_000));
   const { remote, client, release } = await opened(bytes, true);
