@@ -15,7 +15,7 @@ export const linkOptions = {
   },
   icrc: {
     about:
-      'How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report. `solved`: a packet is accepted if any ID matches ' +
+      'How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not report. `solved`: a packet is accepted if any ID matches ' +
       'the checksum, which lets one corrupt packet in 2^15 pass; needs no privilege. `exact`: the ID is read through a raw socket, which needs the ' +
       'capability CAP_NET_RAW; without it, opening fails. IPv6 has no such ID and is always checked exactly.',
     choice: ['solved', 'exact'],
@@ -25,9 +25,8 @@ export const linkOptions = {
   },
   direct: {
     about:
-      'Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA Writes, Reads and ' +
-      "atomics there themselves, without using this process's CPU. Both peers must enable it. Without it the peers cannot map the memory for " +
-      'writing.',
+      'Lets connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA Writes, Reads and atomics on ' +
+      'it themselves, without CPU time of this process. Both peers must enable it. Without it, peers cannot map the memory for writing.',
     default: true,
     cpp: 'LinkOptions',
   },

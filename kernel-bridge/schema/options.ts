@@ -20,33 +20,34 @@ export const options: OptionGroup = {
     ...link,
     statistics: {
       about:
-        'Replies to other processes of this user that request statistics (`nd stat`, `nd top`): counters, queue pairs, connections, and sizes of ' +
-        'registrations; never keys, memory addresses or memory contents. Costs nothing until it is used.',
+        'Reports statistics to other processes of this user (`nd stat`, `nd top`): counters, queue pairs, connections, and sizes of ' +
+        'registrations, but never keys, memory addresses or memory contents. Costs nothing until it is used.',
       default: true,
     },
     receiveBufferBytes,
     faults: { about: 'Faults injected into the link, for tests.', group: faultOptions, cpp: 'LinkOptions' },
     pkeys: {
       about:
-        'P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface, with only the default partition ' +
-        "on others. Connections use the first entry unless a queue pair's `pkeyIndex` or a path record selects another. `setPartitions` " +
+        'P_Key tables of the ports: `[0xffff, 0x8001]` for all ports, or `{ eth0: [0x8001] }` by interface, where other interfaces have only ' +
+        "the default partition. Connections use the first entry unless a queue pair's `pkeyIndex` or a path record selects another. `setPartitions` " +
         'replaces the tables while the kernel is running.',
       checked: 'number[] | Record<string, number[]>',
       default: [DEFAULT_PKEY],
     },
     hca: {
       about:
-        'The HCAs of the soft kernel. `auto`: RDMA devices, and the software HCA for all addresses that no RDMA device has; ' +
-        '`soft`: the software HCA only; `rdma`: RDMA devices only; or the name of an RDMA device, such as `mlx5_0`. Opening fails if there is no ' +
-        'such HCA. Options for packets, timers, faults and captures apply to the software HCA only. On Windows the option selects for ND v2: ' +
-        '`auto`: the NetworkDirect provider that lists the address, otherwise the kernel; `rdma`: NetworkDirect providers only; or the name of a ' +
-        "provider's DLL, such as `mlx5nd.dll`. ND v1 and WinVerbs support only `auto` and `soft` there.",
+        'Selects the HCAs of the soft kernel, or on Windows a NetworkDirect provider. `auto`: RDMA devices, and the software HCA for all ' +
+        'addresses that no RDMA device has; `soft`: the software HCA only; `rdma`: RDMA devices only; or the name of an RDMA device, ' +
+        'such as `mlx5_0`. Opening fails if there is no such HCA. Options for packets, timers, faults and captures apply to the software ' +
+        'HCA only. On Windows the option selects for ND v2: `auto`: the NetworkDirect provider that lists the address, otherwise the ' +
+        "kernel; `rdma`: NetworkDirect providers only; or the name of a provider's DLL, such as `mlx5nd.dll`. ND v1 and WinVerbs support " +
+        'only `auto` and `soft` there.',
       checked: 'string',
       default: 'auto',
     },
     kernel: {
       about:
-        'The kernel of this thread. `driver`: the WinVerbs driver of Windows; `soft`: the soft kernel with its software HCA; `auto`: the ' +
+        'The kernel that this thread uses: the driver of Windows or the soft kernel. `driver`: the WinVerbs driver of Windows; `soft`: the soft kernel with its software HCA; `auto`: the ' +
         'driver if one is installed, otherwise the soft kernel. The first open of a thread determines it for all later ones.',
       checked: "'auto' | 'driver' | 'soft'",
       default: 'auto',

@@ -13,13 +13,13 @@ export const rcOptions: OptionGroup = {
     },
     minRnrTimerCode: {
       about:
-        'Minimum wait that this side requests of a peer whose message finds no Receive posted (RNR), as a code: 12 is 0.64 ms, 0 is 655 ms.',
+        'Minimum wait requested of a peer whose message finds no posted Receive (RNR), as a code: 12 is 0.64 ms, 0 is 655 ms.',
       range: [0, 31],
       default: 12,
     },
     trafficClass: {
       about:
-        'Traffic class of connections whose path has none: six bits of DSCP above two zero bits (ECN has its own option). The REQ carries ' +
+        'Traffic class of connections whose path has none: six bits of DSCP above two zero bits, because ECN has its own option. The REQ carries ' +
         'it to the passive side, which uses the same. 0xa0 is DSCP 40.',
       range: [0, 0xfc],
       multipleOf: [4, 'must be a multiple of 4 from 0 to 252, a DSCP shifted left by two'],

@@ -4,7 +4,7 @@ import type { Option } from './describe.js';
 export const transportOptions = {
   keepAliveMs: {
     about:
-      'Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no probes.',
+      'Interval of probes (zero-length RDMA Writes) on idle connections over UDP, in milliseconds; 0 disables them.',
     range: [0, 3_600_000],
     default: 10_000,
     cpp: 'TransportOptions',
@@ -27,16 +27,16 @@ export const transportOptions = {
   },
   window: {
     about:
-      'Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link; reduced after losses and congestion ' +
-      'notifications.',
+      'Maximum number of PSNs in flight per QP (on the local link, up to twice as many small messages); losses and congestion notifications ' +
+      'reduce it.',
     range: [1, 4096],
     default: 128,
     cpp: 'TransportOptions',
   },
   longWindowBytes: {
     about:
-      'Maximum number of bytes in flight per QP to another process with this engine, if the round trip is longer than 0.25 ms: the window ' +
-      'grows up to this size if the path allows it. Other peers are limited to `window`. 0: all peers are.',
+      'Maximum number of bytes in flight per QP to another process with this engine over a round trip of more than 0.25 ms; the window grows ' +
+      'to this size if the path allows it. Other peers are limited to `window`. With 0, all peers are.',
     range: [0, 2 ** 30],
     default: 32 * 2 ** 20,
     cpp: 'TransportOptions',

@@ -26,22 +26,22 @@ export interface RcOptions {
   /** ACK timeout of the QP, as a code: 4.096 µs × 2^code. */
   ackTimeoutCode: number;
   /**
-   * Minimum wait that this side requests of a peer whose message finds no Receive posted (RNR), as a code:
-   * 12 is 0.64 ms, 0 is 655 ms.
+   * Minimum wait requested of a peer whose message finds no posted Receive (RNR), as a code: 12 is 0.64 ms,
+   * 0 is 655 ms.
    */
   minRnrTimerCode: number;
   /**
-   * Traffic class of connections whose path has none: six bits of DSCP above two zero bits (ECN has its own
-   * option). The REQ carries it to the passive side, which uses the same. 0xa0 is DSCP 40.
+   * Traffic class of connections whose path has none: six bits of DSCP above two zero bits, because ECN has
+   * its own option. The REQ carries it to the passive side, which uses the same. 0xa0 is DSCP 40.
    */
   trafficClass: number;
 }
 
-/** Faults injected into outgoing packets, with seeded random numbers; for tests. */
+/** Faults injected into outgoing packets, with seeded random numbers, for tests. */
 export interface FaultOptions {
   /** Seed of the random number generator. */
   seed: number;
-  /** Probability that a packet is lost, 0 to 1. */
+  /** Probability that a packet is lost. */
   drop: number;
   /** Probability that a packet arrives twice. */
   duplicate: number;
@@ -50,8 +50,7 @@ export interface FaultOptions {
   /** Probability that a byte of a packet is changed. */
   corrupt: number;
   /**
-   * CM attribute id, in decimal (16 REQ … 26 APR) → number of such messages to drop, counted from the
-   * first.
+   * Number of CM messages to drop, counted from the first, by attribute id in decimal (16 REQ … 26 APR).
    */
   dropMads: Record<string, number>;
 }
@@ -63,8 +62,8 @@ export interface KernelOptions {
   /** Options of reliable connections. */
   rc: RcOptions;
   /**
-   * Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no
-   * probes.
+   * Interval of probes (zero-length RDMA Writes) on idle connections over UDP, in milliseconds; 0 disables
+   * them.
    */
   keepAliveMs: number;
   /**
@@ -81,14 +80,14 @@ export interface KernelOptions {
    */
   ecn: boolean;
   /**
-   * Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link;
-   * reduced after losses and congestion notifications.
+   * Maximum number of PSNs in flight per QP (on the local link, up to twice as many small messages); losses
+   * and congestion notifications reduce it.
    */
   window: number;
   /**
-   * Maximum number of bytes in flight per QP to another process with this engine, if the round trip is
-   * longer than 0.25 ms: the window grows up to this size if the path allows it. Other peers are limited to
-   * `window`. 0: all peers are.
+   * Maximum number of bytes in flight per QP to another process with this engine over a round trip of more
+   * than 0.25 ms; the window grows to this size if the path allows it. Other peers are limited to `window`.
+   * With 0, all peers are.
    */
   longWindowBytes: number;
   /**
@@ -100,16 +99,16 @@ export interface KernelOptions {
    */
   link: 'auto' | 'wire' | 'local';
   /**
-   * How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
-   * `solved`: a packet is accepted if any ID matches the checksum, which lets one corrupt packet in 2^15
-   * pass; needs no privilege. `exact`: the ID is read through a raw socket, which needs the capability
+   * How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not
+   * report. `solved`: a packet is accepted if any ID matches the checksum, which lets one corrupt packet in
+   * 2^15 pass; needs no privilege. `exact`: the ID is read through a raw socket, which needs the capability
    * CAP_NET_RAW; without it, opening fails. IPv6 has no such ID and is always checked exactly.
    */
   icrc: 'solved' | 'exact';
   /**
-   * Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and
-   * execute RDMA Writes, Reads and atomics there themselves, without using this process's CPU. Both peers
-   * must enable it. Without it the peers cannot map the memory for writing.
+   * Lets connected processes of this user map memory from `allocate()` whose keys allow it, and execute
+   * RDMA Writes, Reads and atomics on it themselves, without CPU time of this process. Both peers must
+   * enable it. Without it, peers cannot map the memory for writing.
    */
   direct: boolean;
   /**
@@ -120,8 +119,8 @@ export interface KernelOptions {
    */
   capture: string;
   /**
-   * Replies to other processes of this user that request statistics (`nd stat`, `nd top`): counters, queue
-   * pairs, connections, and sizes of registrations; never keys, memory addresses or memory contents. Costs
+   * Reports statistics to other processes of this user (`nd stat`, `nd top`): counters, queue pairs,
+   * connections, and sizes of registrations, but never keys, memory addresses or memory contents. Costs
    * nothing until it is used.
    */
   statistics: boolean;
@@ -130,25 +129,26 @@ export interface KernelOptions {
   /** Faults injected into the link, for tests. */
   faults: FaultOptions;
   /**
-   * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface, with only
-   * the default partition on others. Connections use the first entry unless a queue pair's `pkeyIndex` or a
-   * path record selects another. `setPartitions` replaces the tables while the kernel is running.
+   * P_Key tables of the ports: `[0xffff, 0x8001]` for all ports, or `{ eth0: [0x8001] }` by interface,
+   * where other interfaces have only the default partition. Connections use the first entry unless a queue
+   * pair's `pkeyIndex` or a path record selects another. `setPartitions` replaces the tables while the
+   * kernel is running.
    */
   pkeys: number[] | Record<string, number[]>;
   /**
-   * The HCAs of the soft kernel. `auto`: RDMA devices, and the software HCA for all addresses that no RDMA
-   * device has; `soft`: the software HCA only; `rdma`: RDMA devices only; or the name of an RDMA device,
-   * such as `mlx5_0`. Opening fails if there is no such HCA. Options for packets, timers, faults and
-   * captures apply to the software HCA only. On Windows the option selects for ND v2: `auto`: the
-   * NetworkDirect provider that lists the address, otherwise the kernel; `rdma`: NetworkDirect providers
-   * only; or the name of a provider's DLL, such as `mlx5nd.dll`. ND v1 and WinVerbs support only `auto` and
-   * `soft` there.
+   * Selects the HCAs of the soft kernel, or on Windows a NetworkDirect provider. `auto`: RDMA devices, and
+   * the software HCA for all addresses that no RDMA device has; `soft`: the software HCA only; `rdma`: RDMA
+   * devices only; or the name of an RDMA device, such as `mlx5_0`. Opening fails if there is no such HCA.
+   * Options for packets, timers, faults and captures apply to the software HCA only. On Windows the option
+   * selects for ND v2: `auto`: the NetworkDirect provider that lists the address, otherwise the kernel;
+   * `rdma`: NetworkDirect providers only; or the name of a provider's DLL, such as `mlx5nd.dll`. ND v1 and
+   * WinVerbs support only `auto` and `soft` there.
    */
   hca: string;
   /**
-   * The kernel of this thread. `driver`: the WinVerbs driver of Windows; `soft`: the soft kernel with its
-   * software HCA; `auto`: the driver if one is installed, otherwise the soft kernel. The first open of a
-   * thread determines it for all later ones.
+   * The kernel that this thread uses: the driver of Windows or the soft kernel. `driver`: the WinVerbs
+   * driver of Windows; `soft`: the soft kernel with its software HCA; `auto`: the driver if one is
+   * installed, otherwise the soft kernel. The first open of a thread determines it for all later ones.
    */
   kernel: 'auto' | 'driver' | 'soft';
   /** Maximum wait for the soft kernel's thread when a device file is opened, in milliseconds. */

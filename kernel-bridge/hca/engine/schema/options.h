@@ -8,12 +8,12 @@ namespace nd {
 // The link for connections between processes of this host.
 enum class LinkChoice : uint8_t { kAuto, kWire, kLocal };
 
-// How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
+// How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not report.
 enum class IcrcCheck : uint8_t { kSolved, kExact };
 
 struct FaultRates {
   uint64_t seed = 1;  // Seed of the random number generator.
-  double drop = 0;  // Probability that a packet is lost, 0 to 1.
+  double drop = 0;  // Probability that a packet is lost.
   double duplicate = 0;  // Probability that a packet arrives twice.
   double reorder = 0;  // Probability that a packet arrives late.
   double corrupt = 0;  // Probability that a byte of a packet is changed.
@@ -29,15 +29,15 @@ void readOptions(Reader& reader, FaultRates* o) {
 }
 
 struct TransportOptions {
-  // Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no probes.
+  // Interval of probes (zero-length RDMA Writes) on idle connections over UDP, in milliseconds; 0 disables them.
   uint64_t keepAliveNs = 10'000'000'000;
   uint64_t rnrTimeoutNs = 1'000'000'000;  // Minimum time that a message waits for a Receive (RNR), in milliseconds.
   bool ecn = false;  // Sends packets of connections as ECN-capable, ECT(0).
-  // Maximum number of PSNs in flight per QP, and up to twice as many small messages on the local link; reduced after
-  // losses and congestion notifications.
+  // Maximum number of PSNs in flight per QP (on the local link, up to twice as many small messages); losses and
+  // congestion notifications reduce it.
   uint32_t window = 128;
-  // Maximum number of bytes in flight per QP to another process with this engine, if the round trip is longer than 0.25
-  // ms: the window grows up to this size if the path allows it.
+  // Maximum number of bytes in flight per QP to another process with this engine over a round trip of more than 0.25
+  // ms; the window grows to this size if the path allows it.
   uint64_t longWindowBytes = 33'554'432;
 };
 
@@ -52,10 +52,10 @@ void readOptions(Reader& reader, TransportOptions* o) {
 
 struct LinkOptions {
   LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes of this host.
-  // How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
+  // How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not report.
   IcrcCheck icrc = IcrcCheck::kSolved;
-  // Direct access: connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA
-  // Writes, Reads and atomics there themselves, without using this process's CPU.
+  // Lets connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA Writes,
+  // Reads and atomics on it themselves, without CPU time of this process.
   bool direct = true;
   // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
   std::string capture;
