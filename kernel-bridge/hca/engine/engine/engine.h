@@ -1,8 +1,8 @@
-// The HCA, with its object tables, the command interface that the driver uses, and the transport engine.
+// The HCA, with its object tables, the command interface for the driver, and the transport engine.
 //
-// One lock protects everything (`lock()`). Commands take the lock themselves, and block on nothing else. A thread that
-// posts or polls advances the engine itself (`doorbell`, `progress`); the engine's thread (progress/engine_thread.h)
-// does so when no thread polls.
+// One lock (`lock()`) protects everything. Commands acquire it themselves and do not block otherwise. A thread that
+// posts or polls advances the engine itself (`doorbell`, `progress`); when no thread polls, the engine's thread does so
+// (progress/engine_thread.h).
 #pragma once
 #include <array>
 #include <memory>

@@ -1,12 +1,12 @@
-// Recently received datagrams to groups, so that none is delivered twice. Each process of a host gets its own copy from
-// the OS. It may get a second copy from another process: from one that is not a member but received the datagram
-// nevertheless (WireReceiver::onUnaccepted), or from one that had left the group before it read its copy. Either copy
-// may come first.
+// Remembers recently received datagrams to groups, so that none is delivered twice. Each process of a host gets its own
+// copy from the OS. It may get a second copy from another process that is not a member but received the datagram
+// nevertheless (WireReceiver::onUnaccepted), or that had left the group before it read its copy. Either copy may come
+// first.
 //
-// Datagrams are equal if source, destination, length, BTH, DETH and the start of the payload are. These include source
-// QPN and PSN, which a sender uses once in 2^24 datagrams. A restarted program may begin with the same datagrams, which
-// count as new after kRecentNs. If more than kRecent datagrams arrive within that time, some may be delivered twice.
-// Requires the engine's lock.
+// Two datagrams count as copies if source, destination, length, BTH, DETH and the start of the payload are equal. The
+// compared fields include source QPN and PSN, a pair that a sender uses once in 2^24 datagrams. A restarted program may
+// begin with the same datagrams, which count as new after kRecentNs. If more than kRecent datagrams arrive within that
+// time, some may be delivered twice. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -14,9 +14,9 @@
 //          single-address claims conflict. A port chosen by the HCA has no name until a program listens
 //          on it: rdma_port_blocks.h.
 //
-// Outgoing packets pass through a wire sender or the local delivery, incoming ones through a wire receiver or the local
-// delivery; see wire_sender.h, wire_receiver.h, local_delivery.h. All of them pass packet_tap.h (capture, faults), and
-// incoming ones intake.h.
+// Outgoing packets pass through a wire sender (wire_sender.h) or the local delivery (local_delivery.h), and incoming
+// ones through a wire receiver (wire_receiver.h) or the local delivery. All packets pass packet_tap.h (capture,
+// faults), and incoming ones also intake.h.
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,6 +1,6 @@
-// Every received packet passes through here, whichever link it used. Its length is checked; it is then counted,
-// captured, and passed to the transport. The UDP receivers, the local delivery and the local link call it in a step of
-// the host, with the engine's lock held.
+// Every received packet passes through here, whichever link it used. The intake checks its length, counts and captures
+// it, and passes it to the transport. The UDP receivers, the local delivery and the local link call it in a step of the
+// host, with the engine's lock held.
 #pragma once
 #include "base/host_counters.h"
 #include "host/packet_tap.h"

@@ -1,7 +1,7 @@
 // Delivers packets that bypass the wire: those of this process to itself, and those from and to other processes of this
-// host over the connections between their slots. It also reports the end of such a process. It owns the queue of this
-// process to itself, and the messages that wait until the sockets are empty. Outgoing packets come from Host::send(),
-// incoming ones from poll() and the frames of other processes. Requires the engine's lock.
+// host over the connections between their slots. It also reports when such a process ends. It owns the queue of packets
+// from this process to itself, and the messages that wait until the sockets are empty. Outgoing packets come from
+// Host::send(), incoming ones from poll() and the frames of other processes. Requires the engine's lock.
 #pragma once
 #include <deque>
 #include <vector>

@@ -1,6 +1,6 @@
-// Exact ICRCs on IPv4 (raw_wire.h). Receives this process's packets through a raw socket, and decides whether packets
-// from other sources are verified to be intact. The IPv4 wire receiver owns it, and the local delivery queries it about
-// packets forwarded by other processes. Requires the engine's lock.
+// Receives this process's packets through a raw socket, for exact ICRCs on IPv4 (raw_wire.h), and decides whether
+// packets from other sources are verified to be intact. The IPv4 wire receiver owns it, and the local delivery queries
+// it about packets forwarded by other processes. Requires the engine's lock.
 #pragma once
 #include "host/host_parts.h"
 #include "udp/raw_wire.h"

@@ -1,6 +1,6 @@
 // Sends the packets of one address family over UDP, through a connected socket per flow (udp_flow.h) or through the
-// socket on port 4791. Packets are sent in batches, or singly if they are small. It caches facts about its last
-// packets. It is called by Host::send(), sendSingle() and flush(), and by the tap for packets that it lets pass.
+// socket on port 4791. Packets are sent in batches, or singly if they are small. The sender caches facts about its last
+// packets. It is called by Host::send(), sendSingle() and flush(), and by the tap for packets that the tap lets pass.
 // Requires the engine's lock.
 #pragma once
 #include "host/host_parts.h"

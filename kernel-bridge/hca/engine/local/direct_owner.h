@@ -2,12 +2,12 @@
 //
 // Guarantee: once a key or queue pair has been withdrawn and settle() has returned true, no peer writes through it any
 // more, and no READ through it succeeds. A peer first announces that it is inside, and where, and then reads the table.
-// The owner first withdraws a record, and then reads the announcements (direct_table.h). settle() never waits. A peer
-// that is inside through a withdrawn record is evicted: its access does not count, and the few pages that it accesses
-// become private to the owner. A caller that can wait therefore does so first, without the lock, while occupied()
-// reports a peer inside.
+// The owner first withdraws a record, and then reads the announcements (direct_table.h). settle() never waits. It
+// evicts a peer that is inside through a withdrawn record, which voids the access and makes the few pages involved
+// private to the owner. A caller that can wait therefore first does so, without the lock, while occupied() reports a
+// peer inside.
 //
-// There is one for each HCA, not for each process. All functions require the engine's lock.
+// Each HCA, rather than each process, has one DirectOwner. All functions require the engine's lock.
 #pragma once
 #include <memory>
 #include <unordered_map>

@@ -1,5 +1,5 @@
-// The accessing side of direct access: a peer's published table, its memory mapped in this process, and the
-// announcement that this side is inside (direct_table.h). There is one for each pair, and all functions require the
+// The accessing side of direct access, with the peer's published table, the peer's memory mapped in this process, and
+// the announcement that this side is inside (direct_table.h). Each pair has one DirectPeer. All functions require the
 // engine's lock. Published data is never trusted without a check.
 #pragma once
 #include <vector>

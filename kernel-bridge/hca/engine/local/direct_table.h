@@ -1,6 +1,6 @@
-// The key table that an HCA publishes for direct access: the keys of its memory, and its queue pairs. Peers on this
-// host can read it, but only the HCA can write it. A peer makes the responder's checks against the table, and then
-// performs the access itself (direct_peer.h) in allocate() memory that it has mapped.
+// The table of memory keys and queue pairs that an HCA publishes for direct access. Peers on this host can read the
+// table, but only the HCA can write it. A peer performs the responder's checks against the table, and then the access
+// itself (direct_peer.h) in allocate() memory that it has mapped.
 //
 // Only its owner publishes and withdraws a record. A record's sequence number is odd while the record changes, and
 // readers check it before and after.

@@ -1,5 +1,5 @@
-// allocate() memory shared between two processes of a host. This process offers ranges to a peer, and maps the peer's
-// ranges for reading, so that the peer's payload is copied like any other memory.
+// Sharing of allocate() memory between two processes of a host. This process offers ranges to a peer, and maps the
+// peer's ranges for reading, so that it can copy the peer's payload like any other memory.
 //
 // An offer consists of a number, an address range and the file. A number is not reused while the pair exists, so a
 // packet that names it never refers to other memory. All functions require the engine's lock.

@@ -1,7 +1,7 @@
 // The local link between this process and one process of the same host (or itself), which carries the packets of
-// connections between the two. The transport is that of the wire, but packets have no UDP header and no ICRC, and
-// segments are larger. Payload in memory that the peer has mapped is sent by reference. The owner of the destination
-// then copies it only once, out of that mapping.
+// connections between the two. The transport is the same as over UDP, but packets have no UDP header and no ICRC, and
+// segments are larger. Payload in memory that the peer has mapped is sent by reference, so that the owner of the
+// destination copies it only once, out of that mapping.
 //
 // All functions require the engine's lock. Data written by the peer is read once and checked. An invalid entry breaks
 // only this pair.

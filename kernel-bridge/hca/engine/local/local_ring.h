@@ -3,8 +3,8 @@
 //
 // A ring has cache-line slots and a bulk area. An entry takes 1 to 4 slots. Each slot begins with its sequence number,
 // the entry's position plus one, so a small message needs one cache line and no counter. Payload that does not fit goes
-// into the bulk area, contiguously, in the order of the entries. The consumer publishes its position now and then; both
-// sides keep private copies of the other's counters. Data from the other side is read once and checked.
+// into the bulk area, contiguously, in the order of the entries. The consumer publishes its position from time to time,
+// and each side keeps private copies of the other's counters. Data from the other side is read once and checked.
 #pragma once
 #include <algorithm>
 #include <atomic>

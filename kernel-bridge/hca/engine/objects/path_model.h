@@ -1,11 +1,11 @@
-// PathModel: bandwidth and round-trip time of a connection's path, and the growth of its congestion window towards
-// peers that accept long windows (extensions::kLongWindow). Created when the window is first full; most connections
-// never need it.
+// PathModel estimates the bandwidth and round-trip time of a connection's path, and controls the growth of its
+// congestion window towards peers that accept long windows (extensions::kLongWindow). It is created when the window is
+// first full, so most connections never need it.
 //
-// Sources: the window grows as in CUBIC (RFC 9438), including its TCP-friendly region. The limit on it, the end of the
-// startup phase and the probe for the minimum round-trip time are those of BBR's model (draft-ietf-ccwg-bbr): twice the
-// bandwidth-delay product, which keeps queues short. A loss counts only if there is a queue, or if many packets are
-// lost; losing one packet in a hundred on an empty path does not.
+// The window grows as in CUBIC (RFC 9438), including its TCP-friendly region. Its limit of twice the bandwidth-delay
+// product, which keeps queues short, the end of the startup phase and the probe for the minimum round-trip time follow
+// BBR's model (draft-ietf-ccwg-bbr). A loss counts only if there is a queue or many packets are lost; losing one packet
+// in a hundred on an empty path does not count.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// The engine's lock. A polling thread takes and releases it about a million times a second. Taking it therefore costs
-// only one locked instruction. Releasing it costs none, only a plain store and a check for sleepers. A sleeper requests
-// a barrier in all threads from the OS, so that one of the two sees the other.
+// The engine's lock. Since a polling thread acquires and releases it about a million times per second, acquiring it
+// takes only one locked instruction, and releasing it only a plain store and a check for sleepers. A thread that is
+// about to sleep requests a barrier in all threads from the OS, so that at least one of the two threads sees the other.
 #pragma once
 #include <atomic>
 #include <cstdint>

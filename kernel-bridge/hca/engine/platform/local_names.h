@@ -1,11 +1,11 @@
 // The names that processes of one user and one dialect (kDialect) use to find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
-// Abstract names have no permissions, so another user may hold one of these names. A claimant then listens on
-// "<name>~<random>" instead. Others find that in the list of sockets that the OS reports with their owners. A claimant
-// binds first and reads the list afterwards. Of two claims of one name, in any form, at least one therefore sees the
-// other and gives way. So a name has at most one owner among the user's processes, whatever others bind or release
-// meanwhile.
+// Abstract names have no permissions, so another user may hold one of these names. A process that claims the name then
+// listens on "<name>~<random>" instead, which others find in the OS's list of sockets and their owners. Because a
+// process binds first and reads the list afterwards, at least one of two processes that claim the same name, in either
+// form, sees the other and gives way. A name thus has at most one owner among the user's processes, whatever other
+// users bind or release meanwhile.
 #pragma once
 #include <mutex>
 #include <optional>

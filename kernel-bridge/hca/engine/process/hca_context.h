@@ -1,6 +1,6 @@
 // An HCA of this process, with its host, its engine and the engine's thread. Each isolate of the program that opens a
-// device has its own context, with its own slot, sockets, objects and lock. Two contexts of a process share none of
-// these. They communicate as two processes do.
+// device has its own context, with its own slot, sockets, objects and lock. Two contexts of a process communicate as
+// two processes do.
 #pragma once
 #include <atomic>
 #include <memory>

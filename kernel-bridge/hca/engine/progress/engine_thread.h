@@ -1,8 +1,8 @@
 // The engine's own thread, which owns progress when no thread of the application does.
 //
-// It sleeps in the OS until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
-// another thread owns progress, it leaves the sockets to that thread and sleeps until that ownership has ended
-// (owner.h). owner_table.h defines its actions when it wakes up.
+// It sleeps in the OS until a descriptor becomes readable, a deadline expires or it is woken; in an idle process this
+// never happens. While another thread owns progress, it leaves the sockets to that thread and sleeps until that
+// ownership has ended (owner.h). owner_table.h defines what it does when it wakes up.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -1,14 +1,15 @@
-// Decides which thread owns progress, that is, serves sockets and timers. It is a thread that polls, a waiting thread
-// of the program that sleeps on the descriptors itself (waiting_thread.h), or, if neither serves them in time, the
-// engine's thread. owner_table.h has the states.
+// Decides which thread owns progress, that is, serves sockets and timers. The owner is a thread that polls, a waiting
+// thread of the program that sleeps on the descriptors itself (waiting_thread.h), or, if neither serves them in time,
+// the engine's thread. owner_table.h defines the states.
 //
-// Each poll sets a mark, the time of the poll. The engine's thread leaves the sockets to others while the newest mark
-// is valid, and sleeps until its alarm, which is set to the end of that time. Polling postpones the alarm twice in that
-// time. The thread therefore does not wake while others poll, and takes over when the last mark is kMarkNs old.
+// Each poll sets a mark, which is the time of the poll and is valid for kMarkNs. While the newest mark is valid, the
+// engine's thread leaves the sockets to others and sleeps until its alarm at the end of that time. Since polling
+// threads postpone the alarm twice in that time, the engine's thread does not wake while others poll, and takes over
+// when the last mark has expired.
 //
-// With scarce CPUs, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
-// engine's thread would then take a CPU from others each time, only to serve what that thread is about to serve. So
-// marks are valid for longer on such a host, up to kMostMarkNs.
+// If CPUs are scarce, a thread that polls or waits may be runnable for longer than that without getting a CPU. The
+// engine's thread would then repeatedly take a CPU from others, only to serve what that thread is about to serve. On
+// such a host marks are therefore valid for longer, up to kMostMarkNs.
 //
 // All accesses are relaxed, except those to the claim and to the number of served threads. A mark that is seen late
 // costs a wake-up, but never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that a

@@ -1,13 +1,13 @@
-// The owner of progress, as two tables: for a thread of the program that waits for an event, and for the engine's
-// thread.
+// Defines the owner of progress in two tables, one for a thread of the program that waits for an event, and one for the
+// engine's thread.
 //
 //   polling    a thread of the program calls Engine::progress() repeatedly: its mark (owner.h) is fresh
 //   spinning   a thread waits for an event and polls before it sleeps
 //   sleeping   it sleeps on the host's descriptors; a packet wakes it, and it processes the packet
 //   away       none of these: the engine's thread owns progress
 //
-// One waiting thread at a time has the claim; others are served by it, or by the engine's thread, and sleep until their
-// own event.
+// Only one waiting thread at a time has the claim. The others sleep until their own event, and are served by that
+// thread or by the engine's thread.
 #pragma once
 #include <cstdint>
 

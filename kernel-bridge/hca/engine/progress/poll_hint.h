@@ -1,6 +1,6 @@
 // Advises a program that waits for completions between iterations of its event loop whether to poll once more or to
-// request a notification (IND2CompletionQueue.shouldPoll). Polling is advised for as long as a sleep and its wake-up
-// would take, if it has recently paid off.
+// request a notification (IND2CompletionQueue.shouldPoll). If polling has recently paid off, it is advised for as long
+// as a sleep and its wake-up would take.
 #pragma once
 #include "progress/spin_and_sleep_times.h"
 #include "progress/spin_payoff.h"

@@ -1,6 +1,6 @@
-// Decides which descriptors a poll checks, and when. A poll checks first the socket that last delivered packets, and
-// then all of them by one system call. While the local link is up, it checks none for some microseconds after an empty
-// poll. Requires the engine's lock.
+// Decides which descriptors a poll checks, and when. A poll first checks the socket that last delivered packets, and
+// then all descriptors with one system call. While the local link is in use, it skips both for a few microseconds after
+// an empty poll. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The HCA as driven by the owner of progress: an engine with its host. The owner repeats one round:
+// The HCA (an engine with its host), as the owner of progress drives it. The owner repeats this round:
 //
 //   hold(); pollNext(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is
 //   readable.

@@ -1,6 +1,6 @@
-// The threads that may sleep on the host's descriptors. A peer on the local link signals only once. The signal that is
-// meant to wake a sleeper may be consumed by another thread before the sleeper has seen that its descriptor was
-// readable. The sleeper is then woken through this list.
+// The threads that may sleep on the host's descriptors. A peer on the local link signals only once, and another thread
+// may consume this signal before the sleeper has seen that its descriptor was readable. The sleeper is then woken
+// through this list.
 #pragma once
 #include <algorithm>
 #include <atomic>

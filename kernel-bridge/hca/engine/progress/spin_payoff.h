@@ -1,6 +1,6 @@
 // Adaptive spinning: decides whether a thread polls for a moment before it sleeps. A sleep and its wake-up take as long
-// as that moment, so spinning pays off if the next event usually comes within it. After failures it is tried less and
-// less often.
+// as that moment, so spinning pays off if the next event usually comes within it. After failures, the thread spins less
+// and less often.
 #pragma once
 #include <algorithm>
 

@@ -1,17 +1,17 @@
-// A thread of the program that waits for completions and meanwhile owns progress. A packet wakes it directly, instead
-// of the engine's thread first, and it processes the packet itself. owner_table.h has its states.
+// A thread of the program that waits for completions and meanwhile owns progress. A packet wakes this thread directly,
+// rather than the engine's thread first, and the thread processes the packet itself. owner_table.h defines its states.
 //
-// One thread at a time has the claim. The engine's thread does not rely on that thread. While no thread polls, it
-// sleeps on the same descriptors and wakes together with the waiting thread. It then yields to that thread for as long
-// as a mark is valid, but only once for each claim.
+// Only one thread at a time has the claim. The engine's thread does not rely on the claimant: while no thread polls, it
+// sleeps on the same descriptors and wakes together with it. It then yields to the claimant for as long as a mark is
+// valid, but only once for each claim.
 //
-// No event is lost on the way to sleep. A packet that arrives before fallAsleep() is found by fallAsleep() or by the
-// preceding step. A later one makes the descriptor readable, because fallAsleep() has requested that from the peers
-// under the lock. An event delivered by another thread (NotifySink), and a signal that it has consumed (`wake`), make
-// the thread's own descriptor readable, whether it is already asleep or not.
+// No event is lost while the thread falls asleep. A packet that arrives before fallAsleep() is found by fallAsleep() or
+// by the preceding step. A later packet makes the descriptor readable, because fallAsleep() has requested signals from
+// peers under the lock. When another thread delivers an event (NotifySink), or has consumed a signal (`wake`), it makes
+// this thread's own descriptor readable, whether this thread is already asleep or not.
 //
-// If peers have rings, the thread polls these first, which needs no system call. It polls everything else when that is
-// due, and before it sleeps. While it sleeps, its descriptor covers everything.
+// If peers have rings, the thread polls these first, without a system call, and everything else when that is due and
+// before it sleeps. The descriptor on which it sleeps covers everything.
 #pragma once
 #include <utility>
 

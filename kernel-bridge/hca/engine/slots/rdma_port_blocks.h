@@ -1,6 +1,7 @@
-// Free RDMA ports are claimed in blocks of 64. A block has one name (local_names.h), "ports/<service hex>/<first>". A
-// port handed out of a block has no name of its own until a program listens on it. A process that needs such a port by
-// number requests it from the owner of the block. The owner never hands out a port that it has lent.
+// Free RDMA ports are claimed in blocks of 64. A block has a single name (local_names.h), "ports/<service
+// hex>/<first>", and a port of the block gets its own name only when a program listens on it. A process that needs a
+// specific port of another's block requests it from the owner of the block. The owner never hands out a port that it
+// has lent.
 #pragma once
 #include <cstdint>
 #include <map>

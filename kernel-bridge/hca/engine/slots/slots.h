@@ -1,8 +1,8 @@
-// The processes of this host that use RDMA: each owns a slot and forwards packets to the others.
+// The processes of this host that use RDMA. Each owns a slot and forwards packets to the others.
 //
 // A process sends on connections that it has opened and receives on those that it has accepted, so two processes have
-// one connection for each direction. The sender's connection also shows the end of the other process. An orderly end is
-// announced on it by a Goodbye frame, the only frame in that direction.
+// one connection for each direction. The sender's connection also shows when the other process ends. A process that
+// ends in order announces this with a Goodbye frame, the only frame that is sent against the direction of a connection.
 #pragma once
 #include <array>
 #include <deque>

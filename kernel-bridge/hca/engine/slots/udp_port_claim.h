@@ -1,20 +1,20 @@
 // Decides which process of this user has UDP port 4791.
 //
-// On Linux the processes of one user and one dialect (kDialect) share it. Linux itself would let every process of the
-// user join (SO_REUSEPORT), and any of them might then receive the others' packets. The first process therefore binds
-// the port as if it were not shared, which fails if any process has it. The others join only where a name
-// "wire4/<random>" or "wire6/<random>" shows that the port belongs to their dialect. The name "wire" serializes this.
-// Dialects before the sixth join without checking. They begin by probing the group (udp/steering.h), which reveals
-// them, and all processes of this dialect then release the port. The process that joined has only just started, and
-// does not own a queue pair yet that could receive packets meant for others.
+// On Linux, the processes of one user and one dialect (kDialect) share the port. Linux itself would let every process
+// of the user join (SO_REUSEPORT), and any of them might then receive the others' packets. The first process therefore
+// binds the port without sharing it, which fails if any process has it. Other processes join only if a name
+// "wire4/<random>" or "wire6/<random>" shows that the port belongs to their dialect. The name "wire" serializes these
+// steps. Dialects before the sixth join without checking, but reveal themselves by first probing the group
+// (udp/steering.h). All processes of this dialect then release the port. At that time, the process that joined does not
+// own any queue pair yet that could receive packets meant for others.
 //
-// On Windows processes cannot share the port. One of them owns it and forwards the others' datagrams to them, as a
-// process on Linux does with datagrams that are not its own. The owner has the name "wire". The others are connected to
-// that name and send from ports of their own. When that connection ends, each of them tries to claim the name and the
-// port, and connects to whichever was faster. Datagrams in the socket of a killed process are lost like any other
-// packets, and transports retransmit them. The owner also joins the multicast groups of the others, which announce them
-// on that connection. The wire is opened on first need (Host::openWire). Requires the engine's lock unless stated
-// otherwise.
+// On Windows, where processes cannot share the port, one of them owns both the port and the name "wire". It forwards
+// the other processes' datagrams to them, as a process on Linux does with misdirected datagrams. The other processes
+// connect to the name and send from separate ports. When the owner ends, and thus their connection, each of them tries
+// to claim the name and the port, and connects to the process that was fastest. Datagrams in the socket of a killed
+// process are lost like any other packets, and transports retransmit them. The owner also joins the multicast groups
+// that the others announce on their connections. The wire is opened on first need (Host::openWire). Requires the
+// engine's lock unless stated otherwise.
 #pragma once
 #include "base/host_counters.h"
 #include "base/types.h"

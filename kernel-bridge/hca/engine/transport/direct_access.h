@@ -1,11 +1,11 @@
-// Direct access: this side itself executes RDMA WRITEs, READs and ATOMICs in the peer's allocate() memory, which is
-// mapped in this process. The peer must be on this host and have published its keys (local/direct_owner.h). No packet
-// is sent, and the peer's CPU is not involved.
+// Direct access: the initiator itself executes RDMA WRITEs, READs and ATOMICs in the peer's allocate() memory, which is
+// mapped in its process. The peer must be on this host and have published its keys (local/direct_owner.h). No packet is
+// sent, and the peer's CPU is not involved.
 //
-// A request takes this path only when no earlier one is in flight. It is therefore executed in order (IBA 1 §10.8.3.3),
-// and completes immediately. It has no PSN, because only the two peers of a connection know PSNs and both are instances
-// of this package. A request that the checks refuse or cannot decide is sent as packets. The peer then decides, and
-// both sides are notified.
+// A request takes this path only if no earlier one is in flight, so it is executed in order (IBA 1 §10.8.3.3) and
+// completes immediately. It needs no PSN, because PSNs are known only to the two peers of a connection, which both use
+// this package. A request that the checks refuse, or cannot decide, is sent in packets. The peer then decides, and both
+// sides are notified.
 //
 // access(), which creates no request, also reaches the memory of another queue pair of this process.
 #pragma once

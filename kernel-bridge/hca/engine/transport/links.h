@@ -1,7 +1,7 @@
 // Carries a queue pair's packets: chooses the link, waits for room on it, and sends.
 //
-// The link is the wire or the local pair with the peer's process (local_pair.h), chosen when the peer is known. While
-// the pair is being set up, the queue pair sends nothing.
+// The link is either the wire or the local pair with the peer's process (local_pair.h), and is chosen as soon as the
+// peer is known. While the pair is being set up, the queue pair sends nothing.
 #pragma once
 #include "base/copy.h"
 #include "transport/scheduler.h"

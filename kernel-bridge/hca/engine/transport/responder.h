@@ -1,5 +1,5 @@
 // The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). responder.cc executes new requests,
-// and duplicate_requests.cc answers duplicates. The responses, declared below, are in responses.cc.
+// and duplicate_requests.cc answers duplicates. responses.cc implements the responses, which are declared below.
 #pragma once
 #include "transport/scheduler.h"
 

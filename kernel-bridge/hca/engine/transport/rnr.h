@@ -1,4 +1,4 @@
-// Handles messages that find no receive (RNR, IBA 1 §9.7.5.2.8). It requests a wait from their sender, detects a
+// Handles messages for which no receive is posted (RNR, IBA 1 §9.7.5.2.8). It makes their sender wait, detects a
 // receive that is posted later, and notifies the sender before its wait is over.
 //
 // Posting a receive needs no call, except while the ring's header requests a doorbell (kQpReceiveBell,

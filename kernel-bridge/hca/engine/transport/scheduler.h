@@ -1,9 +1,9 @@
-// Decides which queue pair runs next, and when. It has the run queue, the queue pairs that wait for room in a pair's
-// ring, deferred ACKs, and timers.
+// Decides which queue pair runs next, and when. It manages the run queue, the queue pairs that wait for room in a
+// pair's ring, deferred ACKs, and timers.
 //
-// Work is done in rounds. A queue pair with something to send is in the run queue. A step gives each queue pair a share
-// of packets and re-queues it if it has more. So no queue pair, and no peer's large READ, holds the lock for long or
-// starves others.
+// Work is done in rounds. The run queue contains the queue pairs that have something to send. A step lets each of them
+// send a share of packets, and queues it again if it has more. Thus no queue pair, and no peer's large READ, holds the
+// lock for long or starves others.
 #pragma once
 #include "objects/context.h"
 

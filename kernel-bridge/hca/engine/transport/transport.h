@@ -1,11 +1,12 @@
-// The transport: a context (context.h), the scheduler of its queue pairs (scheduler.h), and the roles. Each role is
-// described in its own header; packets and time enter here.
+// The transport consists of a context (context.h), the scheduler of its queue pairs (scheduler.h), and the roles, which
+// are described in their own headers. Packets and time enter here.
 //
 //   doorbell ─▶ FastPath::ring ─▶ (Requester) ─▶ Links::transmit ─▶ link
 //   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
 //   step ─▶ link.poll, timers, run queue: Responses, Requester
 //
-// In parentheses: the slow path, for everything that the fast path does not handle. The lock is held throughout.
+// The parts in parentheses form the slow path, for everything that the fast path does not handle. The lock is held
+// throughout.
 #pragma once
 #include <atomic>
 #include "platform/engine_lock.h"

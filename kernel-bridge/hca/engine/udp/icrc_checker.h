@@ -1,6 +1,6 @@
 // Checks the ICRC of packets that UDP sockets of one address family receive. The ICRC covers the IPv4 ID, which these
-// sockets hide. Most senders use ID 0, those with a connected socket use consecutive IDs, and any other ID is solved
-// for. Used by the UDP receiver, with the engine's lock held.
+// sockets hide. Most senders use ID 0, and those with a connected socket use consecutive IDs; any other ID is computed
+// from the ICRC. The UDP receiver calls this class with the engine's lock held.
 #pragma once
 #include "udp/peer_socket.h"
 

@@ -1,9 +1,9 @@
-// Receiving sockets that are connected to single peers, in addition to the socket on port 4791, which receives from
-// all. The OS selects such a socket by addresses and ports alone, not from a group. The addresses of its datagrams are
-// known without control messages, so short ones are received by a plain recv().
+// Receiving sockets that are connected to a single peer each, in addition to the socket on port 4791, which receives
+// from all. The OS selects a connected socket by addresses and ports alone, not from a group. Since the addresses of
+// its datagrams are known without control messages, short datagrams are received with a plain recv().
 //
-// A process of this host sends to each other process from a separate port (udp_flow.h). After some datagrams from one
-// port, a socket is connected to it. A packet for another process closes it.
+// A process of this host sends to each other process from a separate port (udp_flow.h). After a number of datagrams
+// from such a port, a socket is connected to it. A packet for another process closes that socket.
 #pragma once
 #include <array>
 #include <memory>

@@ -1,15 +1,16 @@
-// Exact ICRCs on IPv4 (option `icrc`). A raw socket in addition to the UDP socket shows the header, which the ICRC
-// covers and the UDP socket hides. Requires CAP_NET_RAW.
+// Exact ICRCs on IPv4 (option `icrc`). In addition to the UDP socket there is a raw socket, which shows the IP header
+// that the ICRC covers and the UDP socket hides. Requires CAP_NET_RAW.
 //
-// Packets from other hosts to this process's queue pairs, and from this host to its reliable connections, are received
-// on the raw socket. The UDP socket, which keeps the port open and prevents ICMP errors, drops them by a filter. CM
-// MADs and datagrams to a group go to one of several processes. The OS copies them to every raw socket, so the process
-// is still selected by the UDP sockets, and the copy only witnesses that the packet was intact. All other packets of
-// this host have ID 0 and come through the UDP socket.
+// The raw socket receives packets from other hosts to this process's queue pairs, and from this host to its reliable
+// connections. The UDP socket, which keeps the port open and prevents ICMP errors, has a filter that drops these
+// packets. CM MADs and datagrams to a group are addressed to one of several processes, but the OS copies them to every
+// raw socket. The UDP sockets therefore still select the process, and the copy only shows that the packet was intact.
+// All other packets of this host have ID 0 and arrive through the UDP socket.
 //
 // Several packets may arrive in one piece, with one IP header. They either come from a sender on this host
-// (UDP_SEGMENT), whose ICRCs use the ID in that header, or were joined by the interface and have consecutive IDs. A raw
-// socket does not report where a packet ends. It ends where another BTH begins and the preceding ICRC is right.
+// (UDP_SEGMENT), whose ICRCs use the ID in that header, or were joined by the interface and have consecutive IDs. Since
+// a raw socket does not report where a packet ends, the end is assumed where another BTH begins and the preceding ICRC
+// is right.
 #pragma once
 #include <algorithm>
 #include <memory>

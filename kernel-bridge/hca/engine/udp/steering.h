@@ -1,7 +1,7 @@
 // Selects which of the sockets that share port 4791 gets a packet, by a rule on the slot in the destination QPN. The OS
 // assigns the sockets' indexes, and changes them when a socket is closed (the last one takes its place). A process that
-// receives packets for others determines the present order. It sends a probe that the rule steers to each index, and
-// the receiver of a probe replies with its slot.
+// receives packets for others therefore determines the current order: it sends a probe that the rule steers to each
+// index, and the receiver of a probe replies with its slot.
 #pragma once
 #include <array>
 #include <cstdint>

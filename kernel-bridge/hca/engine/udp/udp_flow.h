@@ -1,11 +1,11 @@
-// Connected sockets that send to one peer each, in addition to the socket on port 4791, which still receives. A
-// connected socket keeps its route, source address and header fields, which must otherwise be looked up and passed for
-// each datagram. It has its own source port, since RoCEv2 leaves that port to the sender.
+// Connected sockets, each of which sends to a single peer, while the socket on port 4791 still receives. A connected
+// socket keeps its route, source address and header fields, which must otherwise be looked up and passed for each
+// datagram. It has its own source port, which RoCEv2 allows.
 //
-// On IPv4 the OS counts the IP IDs of a connected socket, starting from a random one, and the ICRC covers them. The ID
-// is learned from a looped-back datagram with its headers, and checked again now and then. A receiver cannot see the ID
-// and would have to solve for it. Flows are therefore used only for destinations on this host. To other hosts the
-// unconnected socket sends ID 0.
+// On IPv4, the OS numbers the datagrams of a connected socket with IP IDs, starting from a random one, and the ICRC
+// covers these IDs. This class learns the ID from a looped-back datagram with its headers, and verifies it
+// occasionally. A receiver cannot see the ID and would have to compute it from the ICRC. On IPv4, flows are therefore
+// used only for destinations on this host; to other hosts the unconnected socket sends ID 0.
 #pragma once
 #include <array>
 

@@ -1,9 +1,9 @@
 // The socket of one address family on UDP port 4791, which the processes of the host share. Packets are staged, sent
 // and received in batches. No call blocks.
 //
-// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes sent, but the source
-// memory may change meanwhile (a READ of memory that its owner is writing). If the ICRC were computed over the
-// original, the peer would drop such packets for as long as the writing continues.
+// A packet is copied into the batch when it is staged, because the ICRC must cover exactly the bytes that are sent, but
+// the source memory may change meanwhile (for example in a READ of memory that its owner is writing). If the ICRC were
+// computed over the original, the peer would drop such packets for as long as the writing continues.
 #pragma once
 #include <memory>
 #include <utility>
