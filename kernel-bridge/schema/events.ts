@@ -1,6 +1,6 @@
 /**
- * Events of an HCA for the kernel that has opened it, by kind. Each has an owner in the word `ownerAt`. With real HCAs,
- * which have one queue, the owner is a device.
+ * Events of an HCA for the kernel that has opened it, by kind. The word `ownerAt` of each event identifies its owner, which
+ * is a device in the case of RDMA devices, because these share one queue.
  */
 import type { EventForm } from './describe.js';
 
@@ -14,7 +14,7 @@ export const events: Readonly<Record<string, EventForm>> = {
         about: 'The slot of a sender on this host that used the local link, otherwise {@link BY_WIRE}.',
       },
       stranger: {
-        about: 'Whether it belongs to no connection for which this kernel has sent a message.',
+        about: 'Whether its connection is unknown, that is, this kernel has not sent a message for it.',
         flag: true,
       },
     },

@@ -1,9 +1,9 @@
 /**
  * The memory shared by JavaScript and the HCA: rings of queue pairs, completion queues and shared receive queues.
  *
- * Words are 32 bits, little-endian (host order). A word's number counts from the start of the structure named above it,
- * so that it is an index into a `Uint32Array` over the structure. Counters are free-running modulo 2³²; masked by the
- * entry count, a power of two, they yield a slot.
+ * Words have 32 bits and are little-endian (host order). They are numbered from the start of their structure, so that the
+ * number is an index into a `Uint32Array` over the structure. Counters run freely modulo 2³². Since entry counts are
+ * powers of two, masking a counter with the count minus one yields a slot.
  *
  * Everything that JavaScript writes here is untrusted input to the HCA: counters, lengths and addresses are checked on
  * use, and a producer that is more than one ring ahead moves the QP to ERROR.
@@ -67,12 +67,12 @@ export const ring: readonly ConstantGroup[] = [
       qpState: [16, 'Written by the HCA: WV_QP_STATE.'],
       qpUnfenced: [
         17,
-        'Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence in between is required. 1: no ' +
-          'fence, because the HCA issues a barrier in all threads of the process, so that one of the two sees the other.',
+        'Written by the HCA: whether the poster of a receive may read qpReceiveBell without a fence after writing its producer counter. 1: yes, ' +
+          'because the HCA issues a barrier in all threads of the process, so that one of the two sees the other. 0: no.',
       ],
       qpReceiveBell: [
         18,
-        'Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive then rings the doorbell.',
+        'Written by the HCA: nonzero in ERROR and while a message waits for a receive. If so, the poster of a receive rings the doorbell.',
       ],
     },
   },
@@ -139,16 +139,16 @@ export const ring: readonly ConstantGroup[] = [
   },
   {
     about:
-      'Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free from then on, although ' +
-      'its CQE may come later, and in any order among the queue pairs.',
+      'Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it, which frees its slot. Its CQE may follow ' +
+      'later, in any order among the queue pairs.',
     members: {
       srqHeaderBytes: 128,
       srqProducer: [0, 'Written by the poster.'],
       srqConsumer: [16, 'Written by the HCA: number of WQEs consumed.'],
       srqReceiveBell: [
         17,
-        'Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive rings its doorbell, ' +
-          'with a fence before it reads this word.',
+        'Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive reads this word after ' +
+          'a fence, and rings the doorbell if it is not 0.',
       ],
     },
   },

@@ -18,7 +18,7 @@ export type HcaEvent =
       pkey: number;
       /** The slot of a sender on this host that used the local link, otherwise {@link BY_WIRE}. */
       sender: number;
-      /** Whether it belongs to no connection for which this kernel has sent a message. */
+      /** Whether its connection is unknown, that is, this kernel has not sent a message for it. */
       stranger: boolean;
     }
   | {

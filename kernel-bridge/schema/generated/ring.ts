@@ -49,14 +49,14 @@ export const abi = {
   /** Written by the HCA: WV_QP_STATE. */
   qpState: 16,
   /**
-   * Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence
-   * in between is required. 1: no fence, because the HCA issues a barrier in all threads of the process, so
-   * that one of the two sees the other.
+   * Written by the HCA: whether the poster of a receive may read qpReceiveBell without a fence after
+   * writing its producer counter. 1: yes, because the HCA issues a barrier in all threads of the process,
+   * so that one of the two sees the other. 0: no.
    */
   qpUnfenced: 17,
   /**
-   * Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive
-   * then rings the doorbell.
+   * Written by the HCA: nonzero in ERROR and while a message waits for a receive. If so, the poster of a
+   * receive rings the doorbell.
    */
   qpReceiveBell: 18,
 
@@ -114,8 +114,8 @@ export const abi = {
   receiveWqeHeaderBytes: 16,
   rwSgeCount: 0,
 
-  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free
-  // from then on, although its CQE may come later, and in any order among the queue pairs.
+  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it, which frees its
+  // slot. Its CQE may follow later, in any order among the queue pairs.
   srqHeaderBytes: 128,
   /** Written by the poster. */
   srqProducer: 0,
@@ -123,7 +123,7 @@ export const abi = {
   srqConsumer: 16,
   /**
    * Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a
-   * receive rings its doorbell, with a fence before it reads this word.
+   * receive reads this word after a fence, and rings the doorbell if it is not 0.
    */
   srqReceiveBell: 17,
 

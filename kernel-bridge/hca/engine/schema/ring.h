@@ -37,12 +37,12 @@ constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;  // Written by the poster.
 constexpr uint32_t kQpReceiveProducer = 1;  // Written by the poster.
 constexpr uint32_t kQpState = 16;  // Written by the HCA: WV_QP_STATE.
-// Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence in between is
-// required. 1: no fence, because the HCA issues a barrier in all threads of the process, so that one of the two sees
-// the other.
+// Written by the HCA: whether the poster of a receive may read qpReceiveBell without a fence after writing its producer
+// counter. 1: yes, because the HCA issues a barrier in all threads of the process, so that one of the two sees the
+// other. 0: no.
 constexpr uint32_t kQpUnfenced = 17;
-// Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive then rings the
-// doorbell.
+// Written by the HCA: nonzero in ERROR and while a message waits for a receive. If so, the poster of a receive rings
+// the doorbell.
 constexpr uint32_t kQpReceiveBell = 18;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
@@ -90,13 +90,13 @@ constexpr uint32_t kSendFlagInvalidate = 0x100;  // Send with Invalidate.
 constexpr uint32_t kReceiveWqeHeaderBytes = 16;
 constexpr uint32_t kRwSgeCount = 0;
 
-// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free
-// from then on, although its CQE may come later, and in any order among the queue pairs.
+// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it, which frees its
+// slot. Its CQE may follow later, in any order among the queue pairs.
 constexpr uint32_t kSrqHeaderBytes = 128;
 constexpr uint32_t kSrqProducer = 0;  // Written by the poster.
 constexpr uint32_t kSrqConsumer = 16;  // Written by the HCA: number of WQEs consumed.
-// Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive rings
-// its doorbell, with a fence before it reads this word.
+// Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive reads
+// this word after a fence, and rings the doorbell if it is not 0.
 constexpr uint32_t kSrqReceiveBell = 17;
 
 // SGE (WV_SGE).
