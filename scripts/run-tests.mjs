@@ -14,18 +14,26 @@ import { parseArgs } from 'node:util';
 import { bundlePrograms } from './bundle-programs.mjs';
 import { commandOf, nameOf, root, runCommand, testFiles } from './test-file.mjs';
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    // Tests wait for processes and timers, so running one more file than there are CPUs keeps the machine busy.
-    jobs: { type: 'string', default: String(Math.min(availableParallelism() + 1, 4)) },
-    timeout: { type: 'string', default: '120' },
-    list: { type: 'boolean', default: false },
-    all: { type: 'boolean', default: false },
-    'no-skips': { type: 'boolean', default: false },
-    tests: { type: 'string', default: join(root, 'dist/test') },
-  },
-});
+const options = {
+  // Tests wait for processes and timers, so running one more file than there are CPUs keeps the machine busy.
+  jobs: { type: 'string', default: String(Math.min(availableParallelism() + 1, 4)) },
+  timeout: { type: 'string', default: '120' },
+  list: { type: 'boolean', default: false },
+  all: { type: 'boolean', default: false },
+  'no-skips': { type: 'boolean', default: false },
+  tests: { type: 'string', default: join(root, 'dist/test') },
+};
+const { values, positionals } = commandLine();
+
+function commandLine() {
+  try {
+    return parseArgs({ allowPositionals: true, options });
+  } catch (error) {
+    const names = Object.keys(options).map((name) => `--${name}`);
+    console.error(`error: ${error.message.split('. ')[0]}\nThe options are ${names.join(', ')}; see scripts/run-tests.mjs.`);
+    process.exit(2);
+  }
+}
 
 for (const name of ['jobs', 'timeout']) {
   if (/^[1-9]\d*$/.test(values[name])) continue;
