@@ -30,7 +30,9 @@ function commandLine() {
     return parseArgs({ allowPositionals: true, options });
   } catch (error) {
     const names = Object.keys(options).map((name) => `--${name}`);
-    console.error(`error: ${error.message.split('. ')[0]}\nThe options are ${names.join(', ')}; see scripts/run-tests.mjs.`);
+    console.error(
+      `error: ${error.message.split('. ')[0]}\nThe options are ${names.join(', ')}; see scripts/run-tests.mjs.`,
+    );
     process.exit(2);
   }
 }
