@@ -184,7 +184,7 @@ longest=(workers)
 # An older version only runs the loopback tests.
 of_older=(nd-loopback winverbs-loopback)
 # The longer tests of a vendor's provider run with one version only, and not with --quick.
-long_provider=(objects vendor-conformance vendor-ends vendor-failures vendor-modes)
+long_provider=(objects vendor-conformance vendor-ends vendor-failures vendor-modes vendor-quirks)
 # Tests of networkdirect/net, in one process and in several, that run over the stand-in provider.
 of_provider=(net-as-node net-channel net-long-messages net-processes net-requests net-socket net-without-reads)
 [ "$quick" = 0 ] || of_provider=()

@@ -17,6 +17,9 @@ export interface NativeBytes {
   copy(to: Address, from: Address, length: number): void;
 }
 
+/** Maximum allocations for the arguments of one call. */
+const MOST_OF_CALL = 8;
+
 let native: NativeBytes | undefined;
 
 /** @throws StatusError NOT_SUPPORTED if koffi is not installed */
@@ -29,11 +32,14 @@ function bind(koffi: Koffi): NativeBytes {
   const move = koffi
     .load('ntdll.dll')
     .func('__stdcall', 'RtlMoveMemory', 'void', ['uintptr_t', 'uintptr_t', 'uintptr_t']);
+  // A call refers to memory by its address, which does not keep the memory alive.
+  const recent: ArrayBuffer[] = [];
   const addressOf = (bytes: Uint8Array): Address => Number(koffi.address(bytes));
   return {
     memory(size) {
       // V8 moves small typed arrays with memory of their own, but not those over an ArrayBuffer.
       const buffer = new ArrayBuffer(Math.ceil(size / 8) * 8);
+      if (recent.push(buffer) > MOST_OF_CALL) recent.shift();
       const bytes = new Uint8Array(buffer);
       return { address: addressOf(bytes), bytes, words: new Uint32Array(buffer) };
     },
