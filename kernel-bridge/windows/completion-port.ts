@@ -76,6 +76,8 @@ class Batch {
 export class CompletionPort {
   readonly #port: Handle;
   readonly #due = new Map<number, () => void>();
+  /** Contexts of dequeued packets that are not processed yet. */
+  readonly #taken: number[] = [];
   /** Output of the call that waits. */
   readonly #waited: Batch;
   /** Output of calls that do not wait. */
@@ -145,10 +147,10 @@ export class CompletionPort {
     this.forget(contextOf(overlapped));
   }
 
-  /** Processes the packets that have arrived, in order, without the event loop. */
+  /** Processes the packets that have arrived, in order, without the event loop. It may be called while a packet is processed. */
   drain(): void {
     // The waiting call dequeued its packets first.
-    if (this.#waited.filled) this.#deliver(this.#waited);
+    this.#deliver(this.#waited);
     const { entries, removedAt: at } = this.#polled;
     // Without a packet, the count is undefined.
     while (this.native.dequeue(this.#port, entries, batch, at)) this.#deliver(this.#polled);
@@ -156,7 +158,9 @@ export class CompletionPort {
   }
 
   #deliver(packets: Batch): void {
-    for (const context of packets.take()) {
+    this.#taken.push(...packets.take());
+    while (this.#taken.length > 0) {
+      const context = this.#taken.shift()!;
       const onPacket = this.#due.get(context);
       this.#due.delete(context);
       onPacket?.();

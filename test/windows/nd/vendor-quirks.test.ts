@@ -1,10 +1,29 @@
 import { test } from 'uvu';
 import { ComObject } from '../../../kernel-bridge/windows/nd-provider/index.js';
+import { allocate, Nd2MrFlag } from '../../../nd/index.js';
 import { collect } from '../../helpers/collect.js';
 import { clean, Nd2Standin } from './nd2-standin.js';
 import { openHost } from './vendor-host.js';
 
 const standin = new Nd2Standin();
+
+clean(test, standin, 'a function of map() that blocks on a request of the same batch', async () => {
+  standin.set({ delay: 200 });
+  const host = openHost();
+  const regions = Array.from({ length: 8 }, () => host.adapter.createMemoryRegion());
+  const requests = regions.map((region) => region.register(allocate(64), Nd2MrFlag.ALLOW_LOCAL_WRITE));
+  const mapped = requests.map((request, i) =>
+    // The packet of the first request arrives alone, those of the others together.
+    request.map(() => (i > 0 && i < 7 ? requests[i + 1]!.getResult({ wait: true }) : undefined)),
+  );
+  // Unlike await, finally() observes the requests immediately.
+  const all = Promise.all(mapped.map((request) => request.finally()));
+  const until = Date.now() + 500;
+  while (Date.now() < until);
+  await all;
+  for (const region of regions) region.release();
+  host.release();
+});
 
 clean(test, standin, 'a garbage collection between the arguments of a call and the call', () => {
   const host = openHost();
