@@ -20,6 +20,8 @@ interface Functions {
 let scratch: SteadyMemory | undefined;
 /** Functions by vtable and interface, because koffi never frees a declared function. */
 const known = new Map<string, Functions>();
+/** Number of references by object. A provider may return an object more than once, but Node.js calls it only once at the end. */
+const references = new Map<Address, number>();
 const iids = new Map<InterfaceName, SteadyMemory>();
 
 function outMemory(): SteadyMemory {
@@ -97,7 +99,9 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
     this.slots = slots as { readonly [S in SlotOf<I>]: NativeFunction };
     this.#release = release;
     this.#releaseAt = releaseAt;
-    loadNative().atEnd(releaseAt, address);
+    const others = references.get(address) ?? 0;
+    references.set(address, others + 1);
+    if (others === 0) loadNative().atEnd(releaseAt, address);
   }
 
   get released(): boolean {
@@ -137,7 +141,12 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    loadNative().notAtEnd(this.#releaseAt, this.address);
+    const others = references.get(this.address)! - 1;
+    if (others > 0) references.set(this.address, others);
+    else {
+      references.delete(this.address);
+      loadNative().notAtEnd(this.#releaseAt, this.address);
+    }
     this.#release(this.address);
   }
 

@@ -31,6 +31,8 @@ export type Setting =
   | 'padding'
   | 'leaves'
   | 'removed'
+  | 'single'
+  | 'purge'
   | 'unreachable'
   | 'usb4'
   | 'default';

@@ -7,6 +7,16 @@ import { openHost } from './vendor-host.js';
 
 const standin = new Nd2Standin();
 
+clean(test, standin, 'a provider that returns an adapter twice', () => {
+  standin.set({ single: 1 });
+  const host = openHost();
+  const again = host.provider.openAdapter('127.0.0.1');
+  again.createCompletionQueue(4).release();
+  again.release();
+  host.adapter.createCompletionQueue(4).release();
+  host.release();
+});
+
 clean(test, standin, 'a function of map() that blocks on a request of the same batch', async () => {
   standin.set({ delay: 200 });
   const host = openHost();

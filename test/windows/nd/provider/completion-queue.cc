@@ -1,4 +1,5 @@
 #include "completion-queue.h"
+#include <algorithm>
 #include "adapter.h"
 #include "queue-pair.h"
 
@@ -64,6 +65,8 @@ HRESULT CompletionQueue::Notify(ULONG type, OVERLAPPED* overlapped) {
 
 ULONG CompletionQueue::GetResults(ND2_RESULT* results, ULONG count) {
   const Call call(*this, "IND2CompletionQueue::GetResults");
+  // Results remain after the removal of the device.
+  if (call.failed() && modes.removed == 0) return static_cast<ULONG>(call.status());
   if (count > 0 && !mapped(results, count * sizeof(ND2_RESULT), Access::Write)) {
     violation("no room for %lu results at %p", count, static_cast<void*>(results));
     return 0;
@@ -109,6 +112,11 @@ void CompletionQueue::completeNotifications() {
     else finish(*this, notice.overlapped, SUCCESS);
   }
   notices_ = std::move(kept);
+}
+
+void CompletionQueue::discard(const QueuePair& queuePair) {
+  const auto its = [&queuePair](const Completion& entry) { return entry.queuePair.get() == &queuePair; };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), its), entries_.end());
 }
 
 void CompletionQueue::cancelAll() {

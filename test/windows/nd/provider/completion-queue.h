@@ -29,6 +29,8 @@ class CompletionQueue final : public Com<IND2CompletionQueue, Kind::CompletionQu
 
   const Adapter* adapter() const { return adapter_.get(); }
   void add(Completion completion, bool solicited);
+  /// Removes the entries of a queue pair.
+  void discard(const QueuePair& queuePair);
 
  private:
   struct Notice {

@@ -37,6 +37,8 @@ const std::map<std::string, INT64 Modes::*>& settings() {
       {"padding", &Modes::padding},
       {"leaves", &Modes::leaves},
       {"removed", &Modes::removed},
+      {"single", &Modes::single},
+      {"purge", &Modes::purge},
       {"unreachable", &Modes::unreachable},
   };
   return all;

@@ -26,6 +26,8 @@ struct Modes {
   INT64 padding = 0;         ///< 1: received private data is padded with zeros to its maximum length
   INT64 leaves = 0;          ///< 1: an ending thread may release registered regions, after its queue pairs
   INT64 removed = 0;         ///< 1: the device was removed
+  INT64 single = 0;          ///< 1: opening an adapter that is open returns another reference to it
+  INT64 purge = 0;           ///< 1: releasing a queue pair discards its results
   INT64 unreachable = 0;     ///< 1: the network loses all frames; a request to the peer ends in IO_TIMEOUT after `rnr`
 };
 extern Modes modes;

@@ -29,6 +29,14 @@ class Provider final : public Com<IND2Provider, Kind::Provider> {
     if (wrong != S_OK) return wrong;
     if (modes.removed != 0) return result(DEVICE_REMOVED);
     if (id != ADAPTER_ID) return result(INVALID_PARAMETER);
+    if (modes.single != 0) {
+      for (const auto& [com, object] : objects()) {
+        if (object->kind() != Kind::Adapter || !object->held()) continue;
+        auto* const open = static_cast<Adapter*>(object);
+        open->AddRef();
+        return give(open, adapter);
+      }
+    }
     return give(new Adapter, adapter);
   }
 };

@@ -281,6 +281,9 @@ void QueuePair::fail() {
 void QueuePair::released() {
   flush();
   if (connector_ != nullptr) connector_->queuePairFailed();
+  if (modes.purge == 0) return;
+  receiveQueue_->discard(*this);
+  initiatorQueue_->discard(*this);
 }
 
 void QueuePair::gone() {
