@@ -327,7 +327,12 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     name: I,
     ...values: readonly unknown[]
   ): OverlappedObject<I> {
-    return new OverlappedObject(name, this.#com.make(method, name, this.#file, ...values), this.library);
+    return new OverlappedObject(
+      name,
+      this.#com.make(method, name, this.#file, ...values),
+      this.library,
+      this,
+    );
   }
 
   #queues(what: string, options: Nd2InitiatorOptions) {

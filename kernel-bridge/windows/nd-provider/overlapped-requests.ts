@@ -81,7 +81,8 @@ function arrivalsOfThread(): Arrivals {
 class ProviderRequest implements OverlappedSource<void> {
   overlapped: Overlapped<void> | undefined;
   #status: number = Status.PENDING;
-  #canceled = false;
+  /** True: it was to be cancelled. False: it was cancelled with another request of the object. */
+  #canceled: boolean | undefined;
 
   constructor(
     private readonly arrivals: Arrivals,
@@ -106,7 +107,7 @@ class ProviderRequest implements OverlappedSource<void> {
   /** Handles a packet. Only GetOverlappedResult has the status, because another phase of the request may have begun. */
   #packet(): void {
     let status = this.object.call('GetOverlappedResult', this.block.ioStatus, 0);
-    if (status === Status.CANCELED && !this.#canceled && this.call.repeats === true && !this.object.closing)
+    if (status === Status.CANCELED && this.#canceled === false && this.call.repeats === true)
       status = this.#reissue();
     if (status === Status.PENDING) {
       this.expect();
@@ -120,6 +121,7 @@ class ProviderRequest implements OverlappedSource<void> {
 
   /** Reissues the request, which was cancelled with another one. */
   #reissue(): number {
+    this.#canceled = undefined;
     this.block.status = Status.PENDING;
     // It may complete before the call returns; its packet is handled afterwards.
     return this.call.run(this.block.ioStatus);
@@ -151,7 +153,7 @@ class ProviderRequest implements OverlappedSource<void> {
 
   cancel(): void {
     if (this.#status !== Status.PENDING || this.call.mayCancel?.() === false) return;
-    this.#canceled = true;
+    this.canceling(true);
     try {
       this.object.cancelRequests();
     } catch {
@@ -159,17 +161,33 @@ class ProviderRequest implements OverlappedSource<void> {
     }
   }
 
-  /** Records that the request is cancelled with all others of its object, and is not reissued. */
-  markCanceled(): void {
-    this.#canceled = true;
+  /** Called before all requests of the object are cancelled. `own` is whether this one is to be cancelled, not reissued. */
+  canceling(own: boolean): void {
+    this.#canceled ||= own;
   }
+}
+
+/** An object with counted references. */
+export interface Holder {
+  addInternalRef(): void;
+  releaseInternalRef(): void;
 }
 
 /** An object of a provider with overlapped requests. */
 export class OverlappedObject<I extends OverlappedName = OverlappedName> extends ComObject<I> {
   readonly #outstanding = new Set<ProviderRequest>();
   /** Whether the object is released as soon as its requests have completed. */
-  closing = false;
+  #closing = false;
+
+  /** @param holder - the adapter, whose overlapped file must not be closed before the requests have completed */
+  constructor(
+    name: I,
+    address: Address,
+    library: string,
+    private readonly holder: Holder,
+  ) {
+    super(name, address, library);
+  }
 
   /**
    * Issues a request.
@@ -217,11 +235,14 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
   /** Called when a request has completed. @internal */
   ended(request: ProviderRequest): void {
     this.#outstanding.delete(request);
-    if (this.closing && this.#outstanding.size === 0) super.release();
+    if (!this.#closing || this.#outstanding.size > 0) return;
+    super.release();
+    this.holder.releaseInternalRef();
   }
 
   /** Calls CancelOverlappedRequests. Requests that were not to be cancelled are reissued. @throws StatusError UNSUCCESSFUL */
   cancelRequests(): void {
+    for (const request of this.#outstanding) request.canceling(false);
     const result = this.call('CancelOverlappedRequests' as SlotOf<I>);
     arrivalsOfThread().collect();
     if (result !== Status.SUCCESS) throw this.failure('CancelOverlappedRequests', result);
@@ -230,19 +251,23 @@ export class OverlappedObject<I extends OverlappedName = OverlappedName> extends
   /** Cancels all requests of the object. @throws StatusError UNSUCCESSFUL */
   cancelAll(): void {
     if (this.#outstanding.size === 0) return;
-    for (const request of this.#outstanding) request.markCanceled();
+    for (const request of this.#outstanding) request.canceling(true);
     this.cancelRequests();
   }
 
   /** Cancels the requests, and releases the object when they have completed, because it returns their results. */
   override release(): void {
-    if (this.closing) return;
-    this.closing = true;
+    if (this.#closing) return;
     try {
       this.cancelAll();
     } catch {
       // The requests complete by themselves.
     }
-    if (this.#outstanding.size === 0) super.release();
+    if (this.#outstanding.size === 0) {
+      super.release();
+      return;
+    }
+    this.#closing = true;
+    this.holder.addInternalRef();
   }
 }

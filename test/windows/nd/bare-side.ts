@@ -33,6 +33,7 @@ export class BareAdapter {
   readonly adapter: ComObject<'IND2Adapter'>;
   readonly file: number;
   readonly #made: ComObject[] = [];
+  #references = 1;
 
   constructor(path = PROVIDER) {
     this.provider = providerAt(path);
@@ -51,7 +52,7 @@ export class BareAdapter {
   overlapped<I extends OverlappedName>(name: I, ...values: readonly unknown[]): OverlappedObject<I> {
     const method = `Create${name.slice('IND2'.length)}` as 'CreateConnector';
     const address = this.adapter.make(method, name, this.file, ...values);
-    return this.#keep(new OverlappedObject(name, address, this.adapter.library));
+    return this.#keep(new OverlappedObject(name, address, this.adapter.library, this));
   }
 
   /** Creates an object without overlapped requests. */
@@ -70,6 +71,15 @@ export class BareAdapter {
 
   release(): void {
     for (const object of this.#made.reverse()) object.release();
+    this.releaseInternalRef();
+  }
+
+  addInternalRef(): void {
+    this.#references++;
+  }
+
+  releaseInternalRef(): void {
+    if (--this.#references > 0) return;
     this.adapter.release();
     closeFile(this.file);
   }

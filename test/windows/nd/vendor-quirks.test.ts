@@ -1,7 +1,9 @@
 import { test } from 'uvu';
+import * as assert from 'uvu/assert';
 import { ComObject } from '../../../kernel-bridge/windows/nd-provider/index.js';
-import { allocate, Nd2MrFlag } from '../../../nd/index.js';
+import { allocate, Nd2MrFlag, Status } from '../../../nd/index.js';
 import { collect } from '../../helpers/collect.js';
+import { statusOf } from '../standin.js';
 import { clean, Nd2Standin } from './nd2-standin.js';
 import { openHost } from './vendor-host.js';
 
@@ -16,6 +18,22 @@ clean(test, standin, 'a provider that returns an adapter twice', () => {
   host.adapter.createCompletionQueue(4).release();
   host.release();
 });
+
+clean(
+  test,
+  standin,
+  'a notification that ends in CANCELED without a cancellation is not reissued',
+  async () => {
+    const host = openHost();
+    const queue = host.adapter.createCompletionQueue(4);
+    const calls = standin.calls('IND2CompletionQueue::Notify');
+    standin.end('IND2CompletionQueue::Notify', Status.CANCELED);
+    assert.is(await statusOf(() => queue.notify('any')), Status.CANCELED);
+    assert.is(standin.calls('IND2CompletionQueue::Notify'), calls + 1);
+    queue.release();
+    host.release();
+  },
+);
 
 clean(test, standin, 'a function of map() that blocks on a request of the same batch', async () => {
   standin.set({ delay: 200 });
@@ -33,6 +51,16 @@ clean(test, standin, 'a function of map() that blocks on a request of the same b
   await all;
   for (const region of regions) region.release();
   host.release();
+});
+
+clean(test, standin, 'the overlapped file is closed after requests that end late', async () => {
+  standin.set({ completion: 2, delay: 10 });
+  const host = openHost();
+  const queue = host.adapter.createCompletionQueue(4);
+  const notified = queue.notify('any');
+  queue.release();
+  host.release();
+  assert.is(await statusOf(() => notified), Status.CANCELED);
 });
 
 clean(test, standin, 'a garbage collection between the arguments of a call and the call', () => {

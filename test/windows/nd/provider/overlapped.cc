@@ -52,12 +52,20 @@ std::shared_ptr<File> File::make(HANDLE* client) {
     return nullptr;
   }
   *client = reading;
-  return std::shared_ptr<File>(new File(own, writing));
+  return std::shared_ptr<File>(new File(reading, own, writing));
 }
 
 File::~File() {
   CloseHandle(reading_);
   CloseHandle(writing_);
+}
+
+bool File::open() const {
+  using Compare = BOOL(WINAPI*)(HANDLE, HANDLE);
+  static const auto same = reinterpret_cast<Compare>(
+      reinterpret_cast<void*>(GetProcAddress(GetModuleHandleA("kernelbase.dll"), "CompareObjectHandles")));
+  // The number of a closed handle may be that of another object.
+  return same(client_, reading_) != 0;
 }
 
 void File::deliver(OVERLAPPED* overlapped, bool success) const {
@@ -150,6 +158,7 @@ void Waiter::completeDelayed(const Object& owner) {
 }
 
 HRESULT Waiter::overlappedResult(OVERLAPPED* overlapped, BOOL wait) {
+  if (!file_->open()) violation("the overlapped file is closed before its objects are released");
   for (;;) {
     const auto found = requests().find(overlapped);
     if (found == requests().end()) {

@@ -16,10 +16,12 @@ class File {
   File& operator=(const File&) = delete;
   /// Queues a packet or sets the event of a request, as the I/O manager does for a successful or cancelled request.
   void deliver(OVERLAPPED* overlapped, bool success) const;
+  /// Whether the client has not closed its handle.
+  bool open() const;
 
  private:
-  File(HANDLE reading, HANDLE writing) : reading_(reading), writing_(writing) {}
-  const HANDLE reading_, writing_;
+  File(HANDLE client, HANDLE reading, HANDLE writing) : client_(client), reading_(reading), writing_(writing) {}
+  const HANDLE client_, reading_, writing_;
 };
 
 /// An object with overlapped requests.
