@@ -313,13 +313,18 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     this.#released = true;
     this.#onEnd();
     this.#com?.release();
-    this.unread = this.#outstanding;
-    if (this.unread > 0) for (const queue of this.queues) queue.unread.add(this);
+    this.unread = this.#unread;
+    if (this.unread > 0) for (const queue of this.queues) queue.keep(this);
     this.tokens.remove(this);
   }
 
+  /** Maximum results that may follow. How many Receives of a shared queue were used is unknown. */
+  get #unread(): number {
+    return this.#outstanding + (this.shared === undefined ? 0 : 1);
+  }
+
   #readOne(): void {
-    this.unread = this.#outstanding;
+    this.unread = this.#unread;
     if (this.unread === 0) this.forgetUnread();
   }
 

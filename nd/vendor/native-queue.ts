@@ -14,6 +14,9 @@ const { status: STATUS, bytes: BYTES, queuePair: QUEUE_PAIR, request: REQUEST, s
 /** ND_CQ_NOTIFY_*. */
 const notifyTypes: Readonly<Record<WvCqNotifyType, number>> = { errors: 0, any: 1, solicited: 2 };
 
+/** Maximum released queue pairs that a queue keeps for their results, because a provider may discard these. */
+const MOST_UNREAD = 1024;
+
 /** IND2CompletionQueue of a provider. */
 export class NativeQueue implements QueueBelow {
   /** Queue pairs that were released with requests outstanding, whose results may still be returned. */
@@ -33,6 +36,8 @@ export class NativeQueue implements QueueBelow {
   poll(completions: CompletionBelow[], n: number): number {
     const { words, address } = this.#memory;
     const count = this.#getResults(this.com.address, address, n) as number;
+    // The provider has returned a status.
+    if (count > n) return 0;
     for (let i = 0; i < count; i++) {
       let completion = completions[i];
       if (completion === undefined) {
@@ -48,6 +53,13 @@ export class NativeQueue implements QueueBelow {
       completion.context = queuePair?.take(words[at + REQUEST]!, status !== 0);
     }
     return count;
+  }
+
+  /** Keeps a released queue pair until its results are returned. */
+  keep(queuePair: NativeQueuePair): void {
+    this.unread.add(queuePair);
+    const [oldest] = this.unread;
+    if (this.unread.size > MOST_UNREAD) oldest?.forgetUnread();
   }
 
   /** Not needed to check a new depth: the provider checks it. */

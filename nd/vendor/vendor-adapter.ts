@@ -45,7 +45,7 @@ import {
   type Nd2SharedReceiveQueueOptions,
   type Nd2SrqQueuePairOptions,
 } from '../spi/v2.js';
-import { refuse } from '../status.js';
+import { inUseStatuses, refuse } from '../status.js';
 import { checkAffinity } from '../v2/affinity.js';
 import { Connector } from '../v2/connector.js';
 import { queuePairOptions, srqOptions, srqQueuePairOptions } from '../v2/create-options.js';
@@ -203,7 +203,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   }
 
   deregister(region: WvMemoryRegion): void {
-    deregisterMemory(region as NativeRegion);
+    this.terms.call('Deregister', () => deregisterMemory(region as NativeRegion), inUseStatuses);
   }
 
   /** Releases the region's object after the queue pairs. Its memory stays pinned, because the device may write to it. */

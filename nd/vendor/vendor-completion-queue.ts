@@ -1,4 +1,3 @@
-import type { AdapterObject } from '../core/adapter-object.js';
 import type { RequestType } from '../core/request-queue.js';
 import type { Nd2Affinity } from '../spi/v2.js';
 import { CompletionQueue } from '../v2/completion-queue.js';
@@ -7,10 +6,6 @@ import type { NativeQueue } from './native-queue.js';
 
 /** IND2CompletionQueue over a vendor's provider. */
 export class VendorCompletionQueue extends CompletionQueue<NativeQueue> {
-  constructor(adapter: AdapterObject, queue: NativeQueue) {
-    super(adapter, queue);
-  }
-
   override getNotifyAffinity(): Nd2Affinity {
     const what = 'GetNotifyAffinity';
     this.alive(what);

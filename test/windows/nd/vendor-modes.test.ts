@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { allocate, Nd2OpFlag, Nd2RequestType, Status, statusName } from '../../../nd/index.js';
 import { statusOf } from '../standin.js';
 import { clean, Nd2Standin, type Setting } from './nd2-standin.js';
-import { disconnect, openHost, openPair, openSide, SIDE_BYTES } from './vendor-host.js';
+import { disconnect, openHost, openPair, openShared, openSide, SIDE_BYTES } from './vendor-host.js';
 
 const standin = new Nd2Standin();
 
@@ -154,26 +154,8 @@ clean(
 
 clean(test, standin, 'a shared receive queue and its notification', async () => {
   const host = openHost();
-  const { adapter } = host;
-  const shared = adapter.createSharedReceiveQueue({ depth: 8, maxRequestSge: 2, notifyThreshold: 2 });
-  const [a, b] = [openSide(host), openSide(host)];
-  const queue = adapter.createCompletionQueue(16);
-  const queuePair = adapter.createQueuePairWithSrq({
-    receiveCompletionQueue: queue,
-    initiatorCompletionQueue: queue,
-    sharedReceiveQueue: shared,
-    context: 'srq',
-    initiatorQueueDepth: 4,
-  });
-  for (let i = 0; i < 3; i++) shared.receive(i, b.sge(100 * i, 100));
+  const { shared, a, b, queue, queuePair } = await openShared(host, { maxRequestSge: 2, notifyThreshold: 2 });
   const low = shared.notify();
-  const requested = host.listening.request(b);
-  const connecting = a.connect(host.listening.address);
-  await requested;
-  const accepted = b.connector.accept(queuePair);
-  await connecting;
-  await a.connector.completeConnect();
-  await accepted;
   for (let i = 0; i < 2; i++) a.queuePair.send(i, a.sge(0, 10 + i));
   await low;
   const results: Parameters<typeof queue.getResults>[0] = [];

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ComObject } from '../../../kernel-bridge/windows/nd-provider/index.js';
-import { allocate, Nd2MrFlag, Status } from '../../../nd/index.js';
+import { allocate, Nd2MrFlag, type Nd2Result, Status } from '../../../nd/index.js';
 import { collect } from '../../helpers/collect.js';
 import { statusOf } from '../standin.js';
 import { clean, Nd2Standin } from './nd2-standin.js';
-import { openHost } from './vendor-host.js';
+import { openHost, openShared, openSide } from './vendor-host.js';
 
 const standin = new Nd2Standin();
 
@@ -61,6 +61,66 @@ clean(test, standin, 'the overlapped file is closed after requests that end late
   queue.release();
   host.release();
   assert.is(await statusOf(() => notified), Status.CANCELED);
+});
+
+clean(test, standin, 'results of a released queue pair with a shared receive queue', async () => {
+  const host = openHost();
+  const { shared, a, b, queue, queuePair } = await openShared(host);
+  for (let i = 0; i < 2; i++) a.queuePair.send(i, a.sge(0, 10));
+  await a.initiated(2);
+  queuePair.release();
+  const results: Nd2Result[] = [];
+  assert.is(queue.getResults(results, 8), 2);
+  assert.equal(
+    results.map(({ requestContext, queuePairContext }) => [requestContext, queuePairContext]),
+    [
+      [0, 'srq'],
+      [1, 'srq'],
+    ],
+  );
+  for (const object of [a, b, queue, shared, host]) object.release();
+});
+
+clean(test, standin, 'queue pairs whose results the provider discards use no tokens', async () => {
+  standin.set({ purge: 1 });
+  const host = openHost();
+  const { adapter } = host;
+  const queue = adapter.createCompletionQueue(16);
+  for (let i = 0; i < 66_000; i++) {
+    const queuePair = adapter.createQueuePair({
+      receiveCompletionQueue: queue,
+      initiatorCompletionQueue: queue,
+      receiveQueueDepth: 1,
+      initiatorQueueDepth: 1,
+    });
+    queuePair.receive(i, []);
+    queuePair.release();
+  }
+  queue.release();
+  host.release();
+});
+
+clean(test, standin, 'GetResults that returns a status instead of a number', () => {
+  const host = openHost();
+  const queue = host.adapter.createCompletionQueue(16);
+  standin.fail('IND2CompletionQueue::GetResults', Status.DEVICE_REMOVED);
+  assert.is(queue.getResults([], 8), 0);
+  queue.release();
+  host.release();
+});
+
+clean(test, standin, 'memory of a released region is deregistered after ERROR_BUSY', async () => {
+  const host = openHost();
+  const region = host.adapter.createMemoryRegion();
+  await region.register(allocate(64), Nd2MrFlag.ALLOW_LOCAL_WRITE);
+  const calls = standin.calls('IND2MemoryRegion::Deregister');
+  standin.fail('IND2MemoryRegion::Deregister', 0x8007_00aa);
+  region.release();
+  const other = openSide(host);
+  void other.region;
+  other.release();
+  assert.ok(standin.calls('IND2MemoryRegion::Deregister') >= calls + 2);
+  host.release();
 });
 
 clean(test, standin, 'a garbage collection between the arguments of a call and the call', () => {
