@@ -8,9 +8,10 @@ import { NdObject } from './core/nd-object.js';
 import { isAdapterId, type NetworkDirectOptions } from './core/provider-base.js';
 import type { NdAdapterOptions, NdAddress } from './spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from './spi/v2.js';
-import { NdError, refuse } from './status.js';
+import { NdError, refuse, v2Terms } from './status.js';
 import { Provider } from './v2/provider.js';
 import {
+  lists,
   type NdProviderEntry,
   readCatalogue,
   routeSource,
@@ -55,8 +56,19 @@ function catalogue(): NdProviderEntry[] {
   }
 }
 
-/** Paths of unusable DLLs that a warning was emitted for. */
+/** Paths of DLLs that a warning was emitted for. */
 const warned = new Set<string>();
+
+/** Emits a warning about a provider that `auto` does not use, once. Throws other errors. */
+function omit({ path }: NdProviderEntry, error: unknown): [] {
+  if (!(error instanceof StatusError)) throw error;
+  if (!warned.has(path)) {
+    const text = `The NetworkDirect provider ${path} is not used: ${error.message}`;
+    process.emitWarning(text, 'NetworkDirectWarning');
+  }
+  warned.add(path);
+  return [];
+}
 
 /** Opens the providers for `auto`. Providers that cannot be loaded are omitted, and all of them if koffi is not installed. */
 function usable(): VendorProvider[] {
@@ -70,13 +82,7 @@ function usable(): VendorProvider[] {
     try {
       return new VendorProvider(entry);
     } catch (error) {
-      if (!(error instanceof StatusError)) throw error;
-      if (!warned.has(entry.path)) {
-        const text = `The NetworkDirect provider ${entry.path} is not used: ${error.message}`;
-        process.emitWarning(text, 'NetworkDirectWarning');
-      }
-      warned.add(entry.path);
-      return [];
+      return omit(entry, error);
     }
   });
 }
@@ -102,8 +108,8 @@ class Providers extends NdObject implements RoutedProvider {
   }
 
   #below: Provider | undefined;
-  /** Providers by adapter id. */
-  readonly #ids = new Map<bigint, IND2Provider>();
+  /** Adapters by the id that {@link resolveAddress} has returned. Providers choose their ids independently. */
+  readonly #adapters = new Map<bigint, { readonly owner: IND2Provider; readonly id: bigint }>();
 
   /** @param openBelow - opens the kernel on first use; undefined for vendors' providers only */
   constructor(
@@ -126,13 +132,13 @@ class Providers extends NdObject implements RoutedProvider {
     try {
       return vendor.queryAddressList();
     } catch (error) {
-      if (this.openBelow === undefined || !(error instanceof StatusError)) throw error;
-      return [];
+      if (this.openBelow === undefined) throw error;
+      return omit(vendor.entry, error);
     }
   }
 
-  #ownerOf({ address }: SocketAddress): VendorProvider | undefined {
-    return this.vendors.find((vendor) => this.#listOf(vendor).some((own) => own.address === address));
+  #ownerOf(address: SocketAddress, what: string): VendorProvider | undefined {
+    return v2Terms.call(what, () => this.vendors.find((vendor) => lists(this.#listOf(vendor), address)));
   }
 
   #kernel(): Provider | undefined {
@@ -144,30 +150,33 @@ class Providers extends NdObject implements RoutedProvider {
     const what = 'ResolveAddress';
     this.alive(what);
     const local = parseAddress(address, what);
-    const owner = this.#ownerOf(local) ?? this.#kernel();
+    const owner = this.#ownerOf(local, what) ?? this.#kernel();
     if (owner === undefined) {
       const text = `\`address\` must be an address of a provider; got ${local.address}. queryAddressList() returns them.`;
       throw refuse(Status.INVALID_ADDRESS, what, text);
     }
     const id = owner.resolveAddress(local);
-    this.#ids.set(id, owner);
-    return id;
+    let unique = id;
+    while ((this.#adapters.get(unique)?.owner ?? owner) !== owner) unique = BigInt.asUintN(64, unique + 1n);
+    this.#adapters.set(unique, { owner, id });
+    return unique;
   }
 
   openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter {
     const what = 'OpenAdapter';
     this.alive(what);
     const id = isAdapterId(adapter, what) ? adapter : this.resolveAddress(adapter);
-    const owner = this.#ids.get(id) ?? this.#kernel() ?? this.vendors[0]!;
-    return owner.openAdapter(id, options);
+    const known = this.#adapters.get(id);
+    if (known !== undefined) return known.owner.openAdapter(known.id, options);
+    return (this.#kernel() ?? this.vendors[0]!).openAdapter(id, options);
   }
 
   localAddressFor(remote: NdAddress, what: string): SocketAddress {
     this.alive(what);
     const peer = { ...parseAddress(remote, what), port: 0 };
-    if (this.#ownerOf(peer) !== undefined) return peer;
+    if (this.#ownerOf(peer, what) !== undefined) return peer;
     const source = routeSource(peer);
-    if (source !== undefined && this.#ownerOf(source) !== undefined) return source;
+    if (source !== undefined && this.#ownerOf(source, what) !== undefined) return source;
     const kernel = this.#kernel();
     if (kernel !== undefined) return kernel.localAddressFor(remote, what);
     const text = `\`remote\` must be reachable from an address of a provider; got ${peer.address}, whose route has the source address ${source?.address ?? 'unknown'}.`;

@@ -6,5 +6,6 @@ export {
   readCatalogue,
   routeSource,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
+export { lists } from './native-address.js';
 export { VendorAdapter } from './vendor-adapter.js';
 export { VendorProvider } from './vendor-provider.js';

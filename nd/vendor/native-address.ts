@@ -38,6 +38,12 @@ export function addressList(com: ComObject<'IND2Provider'> | ComObject<'IND2Adap
   return decodeAddressList(bytesFrom(read as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
 }
 
+/** Whether a list contains an address, in any notation. @throws StatusError INVALID_ADDRESS */
+export function lists(list: readonly SocketAddress[], { family, address }: SocketAddress): boolean {
+  const { address: text } = decodeSockaddr(encodeSockaddr({ family, address, port: 0 }));
+  return list.some((own) => own.address === text);
+}
+
 /** Calls a method that returns an address. @throws StatusError */
 export function addressFrom<I extends 'IND2Connector' | 'IND2Listener'>(
   com: ComObject<I>,

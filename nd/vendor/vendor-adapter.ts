@@ -53,7 +53,7 @@ import { Listener } from '../v2/listener.js';
 import { MemoryRegion } from '../v2/memory-region.js';
 import { QueuePair } from '../v2/queue-pair.js';
 import { type RegionAdapter, RegisteredRegions } from '../v2/registered-regions.js';
-import { addressList } from './native-address.js';
+import { addressList, lists } from './native-address.js';
 import { NativeConnector } from './native-connector.js';
 import { NativeListener } from './native-listener.js';
 import { deregisterMemory, type NativeRegion, NativeWindow, registerMemory } from './native-memory.js';
@@ -181,7 +181,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   ownAddress(address: NdAddress, what: string): SocketAddress {
     const local = parseAddress(address, what);
     const own = this.terms.call(what, () => addressList(this.#com));
-    if (!isWildcard(local) && own.some((one) => one.address === local.address)) return local;
+    if (!isWildcard(local) && this.terms.call(what, () => lists(own, local))) return local;
     const text = `\`address\` must be an address of this adapter (${own.map((one) => one.address).join(', ')}); got ${local.address}.`;
     throw refuse(Status.INVALID_ADDRESS, what, text);
   }

@@ -1,11 +1,22 @@
+// Providers that behave differently from the stand-in's defaults, as COM and the SPI permit, and programs that use them in unusual orders.
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ComObject } from '../../../kernel-bridge/windows/nd-provider/index.js';
-import { allocate, Nd2MrFlag, type Nd2Result, Status } from '../../../nd/index.js';
+import {
+  allocate,
+  Nd2MrFlag,
+  type Nd2Result,
+  NdError,
+  ndProviderOf,
+  openNetworkDirect2,
+  Status,
+} from '../../../nd/index.js';
 import { collect } from '../../helpers/collect.js';
 import { statusOf } from '../standin.js';
-import { clean, Nd2Standin } from './nd2-standin.js';
-import { openHost, openShared, openSide } from './vendor-host.js';
+import { clean, Nd2Standin, PROVIDER } from './nd2-standin.js';
+import { onlyProvider, openHost, openShared, openSide } from './vendor-host.js';
 
 const standin = new Nd2Standin();
 
@@ -61,6 +72,22 @@ clean(test, standin, 'the overlapped file is closed after requests that end late
   queue.release();
   host.release();
   assert.is(await statusOf(() => notified), Status.CANCELED);
+});
+
+clean(test, standin, 'adapters of two providers with the same id', () => {
+  const folder = mkdtempSync('C:\\nd-');
+  const copy = `${folder}\\other-nd2.dll`;
+  copyFileSync(PROVIDER, copy);
+  onlyProvider(`${PROVIDER};${copy}`);
+  standin.set({ ipv6: 0 });
+  const provider = openNetworkDirect2({ hca: 'rdma' });
+  const ids = ['127.0.0.1', '::1'].map((address) => provider.resolveAddress(address));
+  const adapters = ids.map((id) => provider.openAdapter(id));
+  assert.equal(
+    adapters.map((adapter) => ndProviderOf(adapter)?.library),
+    ['standin-nd2.dll', 'other-nd2.dll'],
+  );
+  for (const object of [...adapters, provider]) object.release();
 });
 
 clean(test, standin, 'results of a released queue pair with a shared receive queue', async () => {
@@ -121,6 +148,33 @@ clean(test, standin, 'memory of a released region is deregistered after ERROR_BU
   other.release();
   assert.ok(standin.calls('IND2MemoryRegion::Deregister') >= calls + 2);
   host.release();
+});
+
+clean(test, standin, 'addresses in other notations', () => {
+  const host = openHost();
+  for (const address of ['0:0:0:0:0:0:0:1', { family: 6, address: '0::0001', port: 0 }] as const) {
+    const adapter = host.provider.openAdapter(address);
+    const connector = adapter.createConnector();
+    connector.bind(address);
+    connector.release();
+    adapter.release();
+  }
+  assert.throws(
+    () => host.provider.openAdapter({ address: '1::2::3', port: 0 }),
+    (error: unknown) => error instanceof NdError && error.status === Status.INVALID_ADDRESS,
+  );
+  host.release();
+});
+
+clean(test, standin, 'auto warns about a provider that does not list its addresses', async () => {
+  onlyProvider();
+  const warned = once(process, 'warning');
+  const provider = openNetworkDirect2();
+  standin.fail('IND2Provider::QueryAddressList', Status.INSUFFICIENT_RESOURCES);
+  provider.queryAddressList();
+  const [warning] = (await warned) as [Error];
+  assert.match(warning.message, /standin-nd2\.dll.*QueryAddressList/);
+  provider.release();
 });
 
 clean(test, standin, 'a garbage collection between the arguments of a call and the call', () => {
