@@ -51,7 +51,9 @@ export class Reader {
       const { region, offset, own } = bounce;
       const remote = new Nd2RemoteMemory(address, token);
       const error = await new Promise<unknown>((done) =>
-        link.operate(new Transfer(false, [{ memory: region, offset, length }], remote, 0, done)),
+        link.operate(
+          new Transfer(false, [{ memory: region, offset, length }], remote, 0, context.mostTransfer, done),
+        ),
       );
       const read = Buffer.from(bounce.bytes.buffer, bounce.bytes.byteOffset + offset, length);
       const bytes = own || error !== undefined ? read : Buffer.from(read);

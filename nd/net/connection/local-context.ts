@@ -68,6 +68,8 @@ export class LocalContext {
   readonly windows: boolean;
   /** Whether the adapter supports RDMA Reads. Without them, every payload is copied to the peer's slots. */
   readonly reads: boolean;
+  /** Maximum bytes of a request. */
+  readonly mostTransfer: number;
   /** Exposed memory by token. */
   readonly exposed = new Map<number, Exposed>();
   /** Lent memory by ArrayBuffer. */
@@ -89,7 +91,9 @@ export class LocalContext {
       this.linkMemory = new LinkMemoryPool(this.adapter, () => {
         if (this.#references === 0) this.#close();
       });
-      const { maxWindowSize, maxInboundReadLimit, maxOutboundReadLimit } = this.adapter.query();
+      const { maxTransferLength, maxWindowSize, maxInboundReadLimit, maxOutboundReadLimit } =
+        this.adapter.query();
+      this.mostTransfer = maxTransferLength;
       this.windows = maxWindowSize > 0;
       this.reads = maxInboundReadLimit > 0 && maxOutboundReadLimit > 0;
       this.poller = new Poller(this.adapter, (error) => {

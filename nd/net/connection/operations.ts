@@ -11,12 +11,18 @@ export interface Operation {
   readonly what: string;
   /** Posts the request with the operation as its context. */
   post(queuePair: IND2QueuePair): void;
+  /** Called when a request has succeeded. Returns whether another one must follow. */
+  continues?(): boolean;
   /** Called once when the operation has ended, with the error if it failed. */
   done(error: unknown): void;
 }
 
-/** An RDMA Read or Write of a peer's memory. */
+/** An RDMA Read or Write of a peer's memory, in as many requests as the adapter's maximum length requires. */
 export class Transfer implements Operation {
+  /** Bytes that have not been transferred. */
+  #left: number;
+
+  /** @param most - maximum bytes of a request */
   constructor(
     private readonly write: boolean,
     /** Local memory. */
@@ -24,17 +30,29 @@ export class Transfer implements Operation {
     /** The peer's memory. */
     private readonly remote: Nd2RemoteMemory,
     /** Offset in the peer's memory, in bytes. */
-    private readonly offset: number,
+    private offset: number,
+    private readonly most: number,
     readonly done: (error: unknown) => void,
-  ) {}
+  ) {
+    this.#left = sgl[0].length;
+  }
 
   get what(): string {
     return this.write ? 'write' : 'read';
   }
 
   post(queuePair: IND2QueuePair): void {
+    this.sgl[0].length = Math.min(this.#left, this.most);
     if (this.write) queuePair.write(this, this.sgl, this.remote, this.offset);
     else queuePair.read(this, this.sgl, this.remote, this.offset);
+  }
+
+  continues(): boolean {
+    const { length } = this.sgl[0];
+    this.sgl[0].offset += length;
+    this.offset += length;
+    this.#left -= length;
+    return this.#left > 0;
   }
 }
 
@@ -81,7 +99,8 @@ export class Operations {
   /** Called when a request has ended. */
   ended(operation: Operation, error: unknown): void {
     this.#underWay -= 1;
-    operation.done(error);
+    if (error === undefined && operation.continues?.() === true) this.add(operation);
+    else operation.done(error);
   }
 
   /** Posts queued requests within the limit. */

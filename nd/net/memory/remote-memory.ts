@@ -369,7 +369,7 @@ export class RemoteMemory {
         else reject(error);
       };
       const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: bounce.offset, length }];
-      link.operate(new Transfer(write, sgl, this.#remote, offset, done));
+      link.operate(new Transfer(write, sgl, this.#remote, offset, link.context.mostTransfer, done));
     });
   }
 
