@@ -59,11 +59,13 @@ export class VendorProvider extends NdObject implements IND2Provider {
   }
 }
 
-/** Checks that the provider accepts a query of the list's size, as the SPI's own library does. */
+/** Checks that the provider reports its addresses, as the SPI's own library does. */
 function checked(com: ComObject<'IND2Provider'>): ComObject<'IND2Provider'> {
-  const { address } = argumentMemory(8);
-  const result = com.call('QueryAddressList', 0, address);
-  if (result === Status.SUCCESS || result === Status.BUFFER_OVERFLOW) return com;
-  const { message } = com.failure('QueryAddressList', result);
-  throw new StatusError(Status.NOT_SUPPORTED, `The provider does not report its addresses: ${message}`);
+  try {
+    addressList(com);
+    return com;
+  } catch (error) {
+    const { message } = error as Error;
+    throw new StatusError(Status.NOT_SUPPORTED, `The provider does not report its addresses: ${message}`);
+  }
 }

@@ -38,39 +38,31 @@ const NO_GUID = '00000000-0000-0000-0000-000000000000';
 /** Maximum length of a path, in characters. */
 const longestPath = 1024;
 
-interface Catalogue {
-  enumerate(protocols: number, buffer: number, length: number, error: number): number;
-  path(id: number, path: number, length: number, error: number): number;
-}
+/** WSCEnumProtocols and WSCGetProviderPath, by the DLL that exports them. */
+const catalogues = new Map<string, { readonly enumerate: NativeFunction; readonly path: NativeFunction }>();
 
-const catalogues = new Map<string, Catalogue>();
-
-function catalogueOf(library: string): Catalogue {
+function catalogueOf(library: string) {
   let found = catalogues.get(library);
   if (found === undefined) {
     const dll = loadKoffi().load(library);
     const call = (name: string): NativeFunction =>
       dll.func('__stdcall', name, 'int', ['uintptr_t', 'uintptr_t', 'uintptr_t', 'uintptr_t']);
-    const [enumerate, path] = [call('WSCEnumProtocols'), call('WSCGetProviderPath')];
-    found = {
-      enumerate: (...values) => Number(enumerate(...values)),
-      path: (...values) => Number(path(...values)),
-    };
+    found = { enumerate: call('WSCEnumProtocols'), path: call('WSCGetProviderPath') };
     catalogues.set(library, found);
   }
   return found;
 }
 
 /** Reads the entries of NetworkDirect v2 providers from the catalogue of a DLL. */
-function enumerate(library: string): { id: string; idBytes: Uint8Array; protocol: string }[] {
-  const catalogue = catalogueOf(library);
+function protocolsOf(library: string): { id: string; idBytes: Uint8Array; protocol: string }[] {
+  const { enumerate } = catalogueOf(library);
   const numbers = nativeBytes().memory(8);
   const size = numbers.words;
   // The catalogue may grow between the two calls.
   for (let tries = 0; tries < 4; tries++) {
     const room = size[0]!;
     const buffer = nativeBytes().memory(Math.max(room, 8));
-    const count = catalogue.enumerate(0, buffer.address, numbers.address, numbers.address + 4);
+    const count = Number(enumerate(0, buffer.address, numbers.address, numbers.address + 4));
     if (count < 0 && size[0]! > room) continue;
     const { bytes } = buffer;
     return Array.from({ length: Math.max(0, Math.min(count, Math.floor(room / Info.size))) }, (_, i) => {
@@ -92,13 +84,12 @@ function enumerate(library: string): { id: string; idBytes: Uint8Array; protocol
 }
 
 function pathOf(library: string, idBytes: Uint8Array): string {
-  const id = nativeBytes().memory(16);
-  id.bytes.set(idBytes);
-  const path = nativeBytes().memory(2 * longestPath);
-  const numbers = nativeBytes().memory(8);
-  numbers.words[0] = longestPath;
-  const failed = catalogueOf(library).path(id.address, path.address, numbers.address, numbers.address + 4);
-  return failed === 0 ? Buffer.from(path.bytes.buffer).toString('utf16le').replace(/\0.*$/s, '') : '';
+  // The id, the length, an error code, and the path.
+  const { address, bytes, words } = nativeBytes().memory(24 + 2 * longestPath);
+  bytes.set(idBytes);
+  words[4] = longestPath;
+  const failed = Number(catalogueOf(library).path(address, address + 24, address + 16, address + 20));
+  return failed === 0 ? Buffer.from(bytes.subarray(24)).toString('utf16le').replace(/\0.*$/s, '') : '';
 }
 
 /** Expands the variables of a path. The system folder is the one that Windows reports, not that of the environment. */
@@ -141,48 +132,40 @@ export function readCatalogue(
   const all =
     named !== undefined
       ? named.split(';').flatMap((path) => (path.trim() === '' ? [] : entry(path.trim(), NO_GUID, '')))
-      : enumerate(library).map(({ id, idBytes, protocol }) =>
+      : protocolsOf(library).map(({ id, idBytes, protocol }) =>
           entry(expanded(pathOf(library, idBytes), folder), id, protocol),
         );
   const paths = all.map(({ path }) => path.toLowerCase());
   return all.filter((_, i) => paths.indexOf(paths[i]!) === i);
 }
 
-interface Versions {
-  size(path: string, handle: number): number;
-  read(path: string, handle: number, length: number, buffer: number): number;
-  query(buffer: number, block: string, pointer: number, length: number): number;
-}
+let versions: readonly NativeFunction[] | undefined;
 
-let versions: Versions | undefined;
-
-function versionsOf(): Versions {
+/** GetFileVersionInfoSizeW, GetFileVersionInfoW, and VerQueryValueW. */
+function versionFunctions(): readonly NativeFunction[] {
   if (versions === undefined) {
     const dll = loadKoffi().load('version.dll');
     const u32 = 'uint32_t';
-    const call = (name: string, parameters: readonly string[]): NativeFunction =>
+    const call = (name: string, ...parameters: readonly string[]): NativeFunction =>
       dll.func('__stdcall', name, u32, parameters);
-    const size = call('GetFileVersionInfoSizeW', ['str16', 'uintptr_t']);
-    const read = call('GetFileVersionInfoW', ['str16', u32, u32, 'uintptr_t']);
-    const query = call('VerQueryValueW', ['uintptr_t', 'str16', 'uintptr_t', 'uintptr_t']);
-    versions = {
-      size: (...values) => Number(size(...values)),
-      read: (...values) => Number(read(...values)),
-      query: (...values) => Number(query(...values)),
-    };
+    versions = [
+      call('GetFileVersionInfoSizeW', 'str16', 'uintptr_t'),
+      call('GetFileVersionInfoW', 'str16', u32, u32, 'uintptr_t'),
+      call('VerQueryValueW', 'uintptr_t', 'str16', 'uintptr_t', 'uintptr_t'),
+    ];
   }
   return versions;
 }
 
 /** Returns the version in a file's VS_FIXEDFILEINFO; empty if it has none or cannot be read. */
 function fileVersion(path: string): string {
-  const { size, read, query } = versionsOf();
-  const length = size(path, 0);
+  const [size, read, query] = versionFunctions();
+  const length = Number(size!(path, 0));
   if (length === 0) return '';
   const buffer = nativeBytes().memory(length);
   const found = nativeBytes().memory(16);
-  if (read(path, 0, length, buffer.address) === 0) return '';
-  if (query(buffer.address, '\\', found.address, found.address + 8) === 0) return '';
+  if (read!(path, 0, length, buffer.address) === 0) return '';
+  if (query!(buffer.address, '\\', found.address, found.address + 8) === 0) return '';
   const at = found.words[0]! + found.words[1]! * 2 ** 32 - buffer.address;
   if (!(at >= 0 && at + 16 <= length)) return '';
   const view = new DataView(buffer.bytes.buffer, at);
