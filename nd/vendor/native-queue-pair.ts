@@ -93,6 +93,43 @@ export class SgeList {
   }
 }
 
+/** The outstanding requests of a queue, in the order of their posts. */
+class Outstanding {
+  count = 0;
+  #oldest = 0;
+  readonly #records: (RequestRecord | undefined)[];
+
+  constructor(depth: number) {
+    this.#records = new Array<undefined>(depth).fill(undefined);
+  }
+
+  add(record: RequestRecord): void {
+    if (this.#records[record.index] === undefined) this.count++;
+    this.#records[record.index] = record;
+  }
+
+  /** Removes and returns the record of a completed request, if it has one. Earlier ones have succeeded silently. */
+  take(index: number): RequestRecord | undefined {
+    const records = this.#records;
+    const record = records[index];
+    if (record === undefined) return undefined;
+    let at = this.#oldest;
+    for (;;) {
+      if (records[at] !== undefined) this.count--;
+      records[at] = undefined;
+      const done = at === index;
+      at = at + 1 === records.length ? 0 : at + 1;
+      if (done) break;
+    }
+    this.#oldest = at;
+    return record;
+  }
+
+  clear(): void {
+    this.#records.length = 0;
+  }
+}
+
 /**
  * IND2QueuePair of a provider. The context of a request is the index of its record. A result is therefore matched with the posted request,
  * even if the provider reports the wrong type for a failed request. Posting allocates nothing, except for BigInts of high remote addresses.
@@ -105,11 +142,8 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   broken = false;
   #com: ComObject<'IND2QueuePair'> | undefined;
   #address = 0;
-  readonly #initiators: (RequestRecord | undefined)[];
-  readonly #receives: (RequestRecord | undefined)[];
-  /** Index of the oldest outstanding initiator request. */
-  #oldest = 0;
-  #outstanding = 0;
+  readonly #initiators: Outstanding;
+  readonly #receives: Outstanding;
   #released = false;
   #onEnd: () => void = () => {};
   readonly #sends: SgeList;
@@ -125,8 +159,8 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     private readonly queues: readonly NativeQueue[],
     private readonly shared?: ReceiveSource,
   ) {
-    this.#initiators = new Array<undefined>(sizes.initiatorDepth).fill(undefined);
-    this.#receives = new Array<undefined>(sizes.receiveDepth).fill(undefined);
+    this.#initiators = new Outstanding(sizes.initiatorDepth);
+    this.#receives = new Outstanding(sizes.receiveDepth);
     this.#sends = new SgeList(sizes.sendSge, 'request');
     this.#receiveList = new SgeList(sizes.receiveSge, 'Receive');
     this.#inline = argumentMemory(Math.max(8, sizes.maxInline));
@@ -169,7 +203,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     const n = this.#entries(sgl, flags);
     const result = this.#send(this.#address, idOf(record), this.#sends.address, n, opFlags[flags]!) as number;
     if (result !== 0) throw this.com.failure('Send', result >>> 0);
-    this.#posted(record);
+    this.#initiators.add(record as RequestRecord);
   }
 
   /** Used by v1 only. */
@@ -182,8 +216,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     const { index } = record as RequestRecord;
     const result = this.#receive(this.#address, 2 * index + 1, this.#receiveList.address, n) as number;
     if (result !== 0) throw this.com.failure('Receive', result >>> 0);
-    if (this.#receives[index] === undefined) this.#outstanding++;
-    this.#receives[index] = record as RequestRecord;
+    this.#receives.add(record as RequestRecord);
   }
 
   read(record: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void {
@@ -216,7 +249,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     const call = com.slots[method];
     const result = call(this.#address, idOf(record), list, n, at, rkey, opFlags[flags]!) as number;
     if (result !== 0) throw com.failure(method, result >>> 0);
-    this.#posted(record);
+    this.#initiators.add(record as RequestRecord);
   }
 
   bindMemoryWindow(
@@ -234,13 +267,13 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
       (access & WvAccess.REMOTE_WRITE ? Nd2OpFlag.ALLOW_WRITE : 0);
     const memory = [(region as NativeRegion).com.address, com.address, region.address + offset, length];
     this.com.run('Bind', idOf(record), ...memory, opFlags[flags]! | rights);
-    this.#posted(record);
+    this.#initiators.add(record as RequestRecord);
     return com.call('GetRemoteToken');
   }
 
   invalidateMemoryWindow(window: ObjectBelow, record: unknown, flags: number): void {
     this.com.run('Invalidate', idOf(record), (window as NativeWindow).com.address, opFlags[flags]!);
-    this.#posted(record);
+    this.#initiators.add(record as RequestRecord);
   }
 
   /** Writes the scatter/gather list of a request. Copies inline bytes, whose memory may move. Returns the number of entries. */
@@ -262,48 +295,13 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     return 1;
   }
 
-  #posted(record: unknown): void {
-    const { index } = record as RequestRecord;
-    if (this.#initiators[index] === undefined) this.#outstanding++;
-    this.#initiators[index] = record as RequestRecord;
-  }
-
   /** Removes and returns the record of a completed request, or undefined if it has no record. */
   take(id: number, failed: boolean): RequestRecord | undefined {
     if (failed) this.broken = true;
     const index = id >>> 1;
     const record =
-      (id & 1) === 0
-        ? this.#takeInitiator(index)
-        : this.shared === undefined
-          ? this.#takeReceive(index)
-          : this.shared.take(index);
+      (id & 1) === 0 ? this.#initiators.take(index) : (this.shared ?? this.#receives).take(index);
     if (record !== undefined && this.#released) this.#readOne();
-    return record;
-  }
-
-  #takeReceive(index: number): RequestRecord | undefined {
-    const record = this.#receives[index];
-    if (record === undefined) return undefined;
-    this.#receives[index] = undefined;
-    this.#outstanding--;
-    return record;
-  }
-
-  /** Also removes earlier requests, which have succeeded silently. */
-  #takeInitiator(index: number): RequestRecord | undefined {
-    const record = this.#initiators[index];
-    if (record === undefined) return undefined;
-    const depth = this.#initiators.length;
-    let at = this.#oldest;
-    for (;;) {
-      if (this.#initiators[at] !== undefined) this.#outstanding--;
-      this.#initiators[at] = undefined;
-      const done = at === index;
-      at = at + 1 === depth ? 0 : at + 1;
-      if (done) break;
-    }
-    this.#oldest = at;
     return record;
   }
 
@@ -320,7 +318,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
 
   /** Maximum results that may follow. How many Receives of a shared queue were used is unknown. */
   get #unread(): number {
-    return this.#outstanding + (this.shared === undefined ? 0 : 1);
+    return this.#initiators.count + this.#receives.count + (this.shared === undefined ? 0 : 1);
   }
 
   #readOne(): void {
@@ -336,8 +334,8 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   }
 
   forget(): void {
-    this.#initiators.length = 0;
-    this.#receives.length = 0;
+    this.#initiators.clear();
+    this.#receives.clear();
   }
 }
 
