@@ -34,8 +34,7 @@ export function bytesFrom<I extends 'IND2Provider' | 'IND2Adapter' | 'IND2Connec
 
 /** Returns the addresses of a provider or an adapter. @throws StatusError */
 export function addressList(com: ComObject<'IND2Provider'> | ComObject<'IND2Adapter'>): SocketAddress[] {
-  const read = com.name === 'IND2Provider' ? com : (com as ComObject<'IND2Adapter'>);
-  return decodeAddressList(bytesFrom(read as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
+  return decodeAddressList(bytesFrom(com as ComObject<'IND2Provider'>, 'QueryAddressList', 0));
 }
 
 /** Whether a list contains an address, in any notation. @throws StatusError INVALID_ADDRESS */

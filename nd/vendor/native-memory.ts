@@ -1,12 +1,10 @@
 import {
-  type ComObject,
   type MemoryPin,
   memoryPins,
   type OverlappedObject,
 } from '../../kernel-bridge/windows/nd-provider/index.js';
 import type { Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
 import { registrableBytes } from '../../winverbs/memory-region.js';
-import type { ObjectBelow } from '../core/below.js';
 import { Nd2MrFlag } from '../spi/v2.js';
 
 /** Flags of the SPI. The other flags are additions of this library and have no effect here. */
@@ -83,13 +81,4 @@ export function registerMemory(
 export function deregisterMemory(region: NativeRegion): void {
   region.com.finish('Deregister');
   region.end();
-}
-
-/** IND2MemoryWindow of a provider. */
-export class NativeWindow implements ObjectBelow {
-  constructor(readonly com: ComObject<'IND2MemoryWindow'>) {}
-
-  release(): void {
-    this.com.release();
-  }
 }

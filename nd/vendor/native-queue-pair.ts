@@ -20,7 +20,7 @@ import {
 import type { ObjectBelow, QueuePairBelow } from '../core/below.js';
 import type { RequestRecord } from '../core/request-queue.js';
 import { Nd2OpFlag } from '../spi/v2.js';
-import type { NativeRegion, NativeWindow } from './native-memory.js';
+import type { NativeRegion } from './native-memory.js';
 import type { NativeQueue } from './native-queue.js';
 
 const UPPER = 2 ** -32;
@@ -261,7 +261,7 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
     access: number,
     flags: number,
   ): number {
-    const { com } = window as NativeWindow;
+    const com = window as ComObject<'IND2MemoryWindow'>;
     const rights =
       (access & WvAccess.REMOTE_READ ? Nd2OpFlag.ALLOW_READ : 0) |
       (access & WvAccess.REMOTE_WRITE ? Nd2OpFlag.ALLOW_WRITE : 0);
@@ -272,7 +272,8 @@ export class NativeQueuePair implements QueuePairBelow, TokenOwner {
   }
 
   invalidateMemoryWindow(window: ObjectBelow, record: unknown, flags: number): void {
-    this.com.run('Invalidate', idOf(record), (window as NativeWindow).com.address, opFlags[flags]!);
+    const { address } = window as ComObject<'IND2MemoryWindow'>;
+    this.com.run('Invalidate', idOf(record), address, opFlags[flags]!);
     this.#initiators.add(record as RequestRecord);
   }
 

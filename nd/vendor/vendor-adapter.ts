@@ -56,7 +56,7 @@ import { type RegionAdapter, RegisteredRegions } from '../v2/registered-regions.
 import { addressList, lists } from './native-address.js';
 import { NativeConnector } from './native-connector.js';
 import { NativeListener } from './native-listener.js';
-import { deregisterMemory, type NativeRegion, NativeWindow, registerMemory } from './native-memory.js';
+import { deregisterMemory, type NativeRegion, registerMemory } from './native-memory.js';
 import { NativeQueue } from './native-queue.js';
 import { NativeQueuePair, type QueuePairSizes, unsupported } from './native-queue-pair.js';
 import { vendorTerms } from './statuses.js';
@@ -82,6 +82,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
   readonly deviceAddress = undefined;
   readonly keepQueuePairs = false;
   readonly regions: RegisteredRegions = new RegisteredRegions(this);
+  readonly memory: MemoryResolver = this.regions;
   readonly maxTransfer: number;
   readonly bounds: AdapterBounds;
   /** Limits of the device when the adapter was opened. */
@@ -135,10 +136,6 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
       maxCallerData: info.maxCallerData,
       maxCalleeData: info.maxCalleeData,
     };
-  }
-
-  get memory(): MemoryResolver {
-    return this.regions;
   }
 
   /** File name of the provider's DLL. */
@@ -241,7 +238,7 @@ export class VendorAdapter extends AdapterObject implements IND2Adapter, RegionA
     const window = this.terms.call(what, () => {
       if (this.info.maxWindowSize === 0) unsupported(this.library, 'memory windows');
       const address = this.#com.make(what, 'IND2MemoryWindow');
-      return new NativeWindow(new ComObject('IND2MemoryWindow', address, this.library));
+      return new ComObject('IND2MemoryWindow', address, this.library);
     });
     return new MemoryWindow(this, window);
   }

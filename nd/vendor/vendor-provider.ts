@@ -20,13 +20,11 @@ export class VendorProvider extends NdObject implements IND2Provider {
     return ['IND2Provider'] as const;
   }
 
-  readonly entry: NdProviderEntry;
   readonly #com: ComObject<'IND2Provider'>;
 
   /** @throws NdError NOT_SUPPORTED if the DLL cannot be loaded or does not conform to the SPI; otherwise the DLL's result */
-  constructor(entry: NdProviderEntry) {
+  constructor(readonly entry: NdProviderEntry) {
     super();
-    this.entry = entry;
     this.#com = vendorTerms.call('Startup', () => checked(loadProvider(entry)));
   }
 

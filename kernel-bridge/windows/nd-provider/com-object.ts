@@ -72,10 +72,10 @@ function functionsOf(address: Address, name: InterfaceName): Functions {
   return functions;
 }
 
-/** Returns the error for the result of a method. */
-export function comFailure(library: string, name: string, method: string, result: number): StatusError {
+/** Returns the error for the result of a function or method of a DLL. */
+export function comFailure(library: string, method: string, result: number): StatusError {
   const hex = `0x${result.toString(16).padStart(8, '0')}`;
-  return new StatusError(result, `${name}::${method} of ${library} returned ${hex}. ${statusText(result)}`);
+  return new StatusError(result, `${method} of ${library} returned ${hex}. ${statusText(result)}`);
 }
 
 /**
@@ -134,7 +134,7 @@ export class ComObject<I extends InterfaceName = InterfaceName> {
   }
 
   failure(method: string, result: number): StatusError {
-    return comFailure(this.library, this.name, method, result);
+    return comFailure(this.library, `${this.name}::${method}`, result);
   }
 
   /** Releases the reference. Later calls have no effect. */

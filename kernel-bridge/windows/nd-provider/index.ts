@@ -11,7 +11,7 @@ export { decodeSockaddr, encodeSockaddr } from '../../ioctl/sockaddr.js';
 export type { MemoryPin } from '../memory-pins.js';
 export type { Address, Handle, NativeFunction } from '../win32.js';
 export { type NdProviderEntry, providersVariable, readCatalogue } from './catalogue.js';
-export { ComObject, comFailure, iidAddress, pointerAt } from './com-object.js';
+export { ComObject, iidAddress, pointerAt } from './com-object.js';
 export * from './layouts.js';
 export { loadProvider } from './load-dll.js';
 export { OverlappedObject } from './overlapped-requests.js';

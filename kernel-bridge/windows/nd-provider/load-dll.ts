@@ -1,9 +1,9 @@
-import { Status, StatusError, statusText } from '../../ioctl/status.js';
+import { Status, StatusError } from '../../ioctl/status.js';
 import { wantSteady } from '../allocate.js';
 import { libraryLoader, loadLibrary } from '../library-loader.js';
 import { nativeBytes } from '../steady-memory.js';
 import { type NdProviderEntry, refusalOf } from './catalogue.js';
-import { ComObject, iidAddress, pointerAt } from './com-object.js';
+import { ComObject, comFailure, iidAddress, pointerAt } from './com-object.js';
 import { prepareRequests } from './overlapped-requests.js';
 import { guidBytes } from './slots.js';
 
@@ -51,10 +51,7 @@ function entryOf(path: string, library: string, id: string): number {
   };
   if (get(iidAddress('IND2Provider')) === Status.SUCCESS) return pointerAt(memory.words, 4);
   const result = get(iidAddress('IClassFactory'));
-  if (result !== Status.SUCCESS) {
-    const hex = `0x${result.toString(16).padStart(8, '0')}`;
-    throw new StatusError(result, `DllGetClassObject of ${library} returned ${hex}. ${statusText(result)}`);
-  }
+  if (result !== Status.SUCCESS) throw comFailure(library, 'DllGetClassObject', result);
   const factory = new ComObject('IClassFactory', pointerAt(memory.words, 4), library);
   try {
     memory.words.fill(0, 4);
