@@ -19,7 +19,7 @@ async function staysOut(rig: Rig, family: 4 | 6): Promise<void> {
   await there.end(SECONDS);
   if (code === 0 || there.lines.some((line) => line.includes('rdma-ping')))
     throw here.failure('has reached a peer of another partition');
-  if (!here.lines.some((line) => line.includes('did not answer')))
+  if (!here.lines.some((line) => line.includes('did not reply')))
     throw here.failure('has not reported the missing reply');
 }
 
