@@ -89,7 +89,7 @@ clean(test, standin, `hca auto: ${kernel} transfers messages while a provider is
   assert.ok(b.take('inbound'));
   assert.equal([b.done.context, b.done.status, b.done.bytes], ['r', Status.SUCCESS, 7]);
   await disconnect(a, b);
-  for (const side of [a, b]) side.release(true);
+  for (const side of [a, b]) side.release();
   host.release();
 });
 
