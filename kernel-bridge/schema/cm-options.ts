@@ -15,7 +15,7 @@ export const cmOptions: OptionGroup = {
     maxRetries: { about: 'Maximum number of retransmissions of a message.', range: [0, 15], default: 15 },
     timewaitMs: {
       about:
-        "Time for which an ended connection's ids stay reserved. Those of a rejected request stay reserved for one more retransmission interval of the peer, so " +
+        "Time for which an ended connection's ids remain reserved. Those of a rejected request remain reserved for one more retransmission interval of the peer, so " +
         'that a lost REJ can be retransmitted.',
       range: [0, 60_000],
       default: 500,

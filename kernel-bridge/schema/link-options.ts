@@ -4,7 +4,7 @@ import type { Option } from './describe.js';
 export const linkOptions = {
   link: {
     about:
-      'The link for connections between processes of this host. `auto`: shared memory if both processes belong to the same user and ' +
+      'The link for connections between processes on this host. `auto`: shared memory if both processes belong to the same user and ' +
       'neither requires UDP; UDP port 4791 is opened when it is needed. `wire`: UDP. `local`: shared memory only. The process has the software HCA and no ' +
       'UDP socket; addresses other than loopback, datagram queue pairs and peers on other hosts end in NOT_SUPPORTED, and connections to a process with ' +
       "`wire` are refused. The HCA's counters `local_link_*` show which link is used.",

@@ -14,7 +14,7 @@ export const single: Readonly<Record<string, Constant>> = {
   dialect: [
     6,
     'The version of everything that two instances of this package exchange beyond the standards: the frames of slots and ports, the ' +
-      'rings and tables shared by processes of a host, statistics, the probes of the port steering, the ' +
+      'rings and tables shared by processes on a host, statistics, the probes of the port steering, the ' +
       'extensions negotiated in REQ and REP, and the hello of networkdirect/net. Instances with different versions have only RoCEv2 in common: ' +
       'the names of local sockets contain the version (local_names.h), so that two dialects on one host are separated like two users. ' +
       'CONTRIBUTING.md says when it changes.',

@@ -13,7 +13,7 @@ export const rcOptions: OptionGroup = {
     },
     minRnrTimerCode: {
       about:
-        'Minimum wait requested of a peer whose message finds no posted Receive (RNR), as a code: 12 is 0.64 ms, 0 is 655 ms.',
+        'Minimum wait requested of a peer for whose message no Receive is posted (RNR), as a code: 12 is 0.64 ms, 0 is 655 ms.',
       range: [0, 31],
       default: 12,
     },

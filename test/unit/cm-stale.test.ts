@@ -10,7 +10,7 @@ const CLIENT_QPN = (CLIENT_SLOT << 16) | 0x17;
 const FIRST_INDEX = 2;
 const LAST_INDEX = 0xffff;
 
-/** Two processes of one host, connected over the local link. Both send from the host's only address. */
+/** Two processes on one host, connected over the local link. Both send from the host's only address. */
 function localPair() {
   const pair = new Pair();
   pair.client.slot = CLIENT_SLOT;
@@ -35,7 +35,7 @@ function assertAlive({ pair, active, passive }: Local): void {
   assert.equal([active.events, passive.events], [[], []]);
 }
 
-test('requests over UDP, with any QP of the other process, do not end connections between processes of a host', () => {
+test('requests over UDP, with any QP of the other process, do not end connections between processes on a host', () => {
   const local = localPair();
   local.pair.taking = false;
   local.pair.network.route = () => [];
@@ -46,7 +46,7 @@ test('requests over UDP, with any QP of the other process, do not end connection
   assert.is(local.pair.server.cm.counters()['refused.10'], undefined);
 });
 
-test('a process of this host cannot use the QP of another', () => {
+test('a process on this host cannot use the QP of another', () => {
   const local = localPair();
   local.request({ localCommId: 5 }, CLIENT_SLOT + 1);
   assertAlive(local);

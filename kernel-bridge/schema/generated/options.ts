@@ -13,8 +13,8 @@ export interface CmOptions {
   /** Maximum number of retransmissions of a message. */
   maxRetries: number;
   /**
-   * Time for which an ended connection's ids stay reserved. Those of a rejected request stay reserved for
-   * one more retransmission interval of the peer, so that a lost REJ can be retransmitted.
+   * Time for which an ended connection's ids remain reserved. Those of a rejected request remain reserved
+   * for one more retransmission interval of the peer, so that a lost REJ can be retransmitted.
    */
   timewaitMs: number;
   /** Service timeout announced in an MRA while a request waits for its application, as a code. */
@@ -26,8 +26,8 @@ export interface RcOptions {
   /** ACK timeout of the QP, as a code: 4.096 µs × 2^code. */
   ackTimeoutCode: number;
   /**
-   * Minimum wait requested of a peer whose message finds no posted Receive (RNR), as a code: 12 is 0.64 ms,
-   * 0 is 655 ms.
+   * Minimum wait requested of a peer for whose message no Receive is posted (RNR), as a code: 12 is 0.64
+   * ms, 0 is 655 ms.
    */
   minRnrTimerCode: number;
   /**
@@ -91,7 +91,7 @@ export interface KernelOptions {
    */
   longWindowBytes: number;
   /**
-   * The link for connections between processes of this host. `auto`: shared memory if both processes belong
+   * The link for connections between processes on this host. `auto`: shared memory if both processes belong
    * to the same user and neither requires UDP; UDP port 4791 is opened when it is needed. `wire`: UDP.
    * `local`: shared memory only. The process has the software HCA and no UDP socket; addresses other than
    * loopback, datagram queue pairs and peers on other hosts end in NOT_SUPPORTED, and connections to a

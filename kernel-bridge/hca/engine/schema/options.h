@@ -5,7 +5,7 @@
 
 namespace nd {
 
-// The link for connections between processes of this host.
+// The link for connections between processes on this host.
 enum class LinkChoice : uint8_t { kAuto, kWire, kLocal };
 
 // How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not report.
@@ -51,7 +51,7 @@ void readOptions(Reader& reader, TransportOptions* o) {
 }
 
 struct LinkOptions {
-  LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes of this host.
+  LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes on this host.
   // How the checksum (ICRC) of IPv4 packets is checked, although it covers an ID that UDP sockets do not report.
   IcrcCheck icrc = IcrcCheck::kSolved;
   // Lets connected processes of this user map memory from `allocate()` whose keys allow it, and execute RDMA Writes,
