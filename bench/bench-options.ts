@@ -26,7 +26,7 @@ const optionsSchema = z.strictObject({
 export function parseOptions() {
   const command = new Command('bench')
     .description(
-      'Measures this library between two processes of this host and compares it with libfabric, UCX, node:net, zeromq, ' +
+      'Measures this library between two processes on this host and compares it with libfabric, UCX, node:net, zeromq, ' +
         'MessagePorts, lmdb, Redis and baselines in C.',
     )
     .option('--only <pattern>', 'rows whose name matches; --list prints the names', '')

@@ -1,5 +1,5 @@
 /**
- * The benchmark. It measures this library and its peers between two processes of this host, in the same run.
+ * The benchmark. It measures this library and its peers between two processes on this host, in the same run.
  *
  *   npm run bench -- [--only PATTERN] [--rounds N] [--scale X] [--no-peers] [--json] [--svg FILE]
  *

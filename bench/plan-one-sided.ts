@@ -1,4 +1,4 @@
-/** The measurements of RDMA Writes, Reads and atomics between two processes of a host. */
+/** The measurements of RDMA Writes, Reads and atomics between two processes on a host. */
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
 import {

@@ -283,7 +283,7 @@ if wanted demo; then
   for version in "${nodes[@]}"; do demo "$version"; done
 fi
 
-# Two processes of one host: message pipes and shared memory.
+# Two processes on one host: message pipes and shared memory.
 if wanted processes; then
   version=${nodes[-1]}
   begun=$SECONDS
@@ -297,7 +297,7 @@ if wanted processes; then
   until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
   near client 127.0.0.1 127.0.0.1 >"$work/client" 2>&1 || good=no
   wait $server || good=no
-  judge "processes of one host"
+  judge "processes on one host"
 fi
 
 # Two hosts: network namespaces connected by a cable, each with its own Wine prefix, because Wine's server opens the sockets. on KIND HOST

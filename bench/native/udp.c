@@ -1,4 +1,4 @@
-/* The operating system's UDP between two processes of this host: the baseline for the wire.
+/* The operating system's UDP between two processes on this host: the baseline for the wire.
  *
  *   cc -O2 -Wall -Wextra -o udp udp.c
  *   udp pingpong [--bytes N] [--count N] [--cpus A,B] [--no-pin]

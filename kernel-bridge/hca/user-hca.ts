@@ -89,7 +89,7 @@ export interface UserHca {
    * Called when a poll has found the ring of the CQ in {@link doorbell} empty: the HCA writes finished completions
    * there. The software HCA treats all CQs alike; it advances the engine by one step unless another thread is doing so,
    * and marks this thread as polling. If called again immediately, it waits up to half a microsecond for packets from
-   * other processes of this host before it returns without result. The word may also be a shared receive queue's
+   * other processes on this host before it returns without result. The word may also be a shared receive queue's
    * `srqReceiveBell`, when the queue is full; it then stands for the CQs of all of its queue pairs.
    */
   progress(): void;

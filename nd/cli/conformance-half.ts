@@ -1,4 +1,4 @@
-/** The halves of `nd conformance`: in this process, served to others (`--serve`), or in another process of this host (`--processes 2`). */
+/** The halves of `nd conformance`: in this process, served to others (`--serve`), or in another process on this host (`--processes 2`). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';

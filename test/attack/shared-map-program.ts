@@ -24,7 +24,7 @@ const HEAD = 16;
 const BATCH = 2000;
 
 const [role, name, seed] = process.argv.slice(2);
-/** A clock shared by all processes of the host, in ms. */
+/** A clock shared by all processes on the host, in ms. */
 const clock = (): number => {
   const [seconds, nanoseconds] = process.hrtime();
   return 1000 * seconds + nanoseconds / 1e6;

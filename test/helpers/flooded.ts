@@ -1,4 +1,4 @@
-/** Measures how a stranger's flood of connection requests affects two processes of this host: new connections and an existing one. */
+/** Measures how a stranger's flood of connection requests affects two processes on this host: new connections and an existing one. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';

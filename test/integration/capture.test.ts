@@ -231,7 +231,7 @@ test.after.each(() => endPeers());
 
 /** Timeouts long enough for a slow machine. */
 const kernel = { rc: { ackTimeoutCode: 21 }, cm: { responseTimeoutCode: 21 } };
-/** These messages are not part of a session, because any process of the host may reply to strangers' requests for unknown services. */
+/** These messages are not part of a session, because any process on the host may reply to strangers' requests for unknown services. */
 const toStrangers: ReadonlySet<number> = new Set([CmAttribute.REJ, CmAttribute.SIDR_REP]);
 const sent = (rows: readonly Row[]): Row[] =>
   rows.filter(

@@ -201,7 +201,7 @@ long(test, 'a killed process no longer replies, and its port is free at once', a
   const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
   await server.next('asked');
   await server.kill();
-  // The lookup is retransmitted. Now it has no listener, which any process of the host reports.
+  // The lookup is retransmitted. Now it has no listener, which any process on the host reports.
   assert.is(await outcomeName(waiting), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(peer).sidrStatus, 1);
   const listener = me.provider.createDatagramEndpoint();

@@ -65,7 +65,7 @@ needing(local, 'setpriv')('without CAP_NET_RAW opening fails with the cure', () 
   assert.match(stderr, "'solved'");
 });
 
-needing(local, 'raw sockets')('processes of one host', async () => {
+needing(local, 'raw sockets')('processes on one host', async () => {
   const [server, client] = await Promise.all([Peer.start({ kernel: exact }), Peer.start({ kernel: exact })]);
   await traffic(server, client, '127.0.0.1');
   assert.equal([rawSockets(server), rawSockets(client)], [1, 1]);

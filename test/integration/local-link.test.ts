@@ -1,4 +1,4 @@
-// The link between two processes of one host, as shown by their counters: shared memory, unless one of them requires UDP.
+// The link between two processes on one host, as shown by their counters: shared memory, unless one of them requires UDP.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';

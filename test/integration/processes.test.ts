@@ -1,4 +1,4 @@
-// Several processes of one host: shared addresses, ports that are claimed and released, and leftovers.
+// Several processes on one host: shared addresses, ports that are claimed and released, and leftovers.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { interfaceAddress, needing } from '../helpers/needs.js';

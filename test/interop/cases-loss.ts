@@ -48,7 +48,7 @@ const DISTURBANCES: readonly Disturbance[] = [
 ];
 
 /**
- * The smallest share of messages that must arrive completely. 5 % of packets are disturbed, a message has three packets, rxe also loses the
+ * The smallest share of messages that must arrive completely. 5% of packets are disturbed, a message has three packets, rxe also loses the
  * message after a broken one, and chance needs a margin.
  */
 const LEAST = 0.5;

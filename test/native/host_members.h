@@ -129,7 +129,7 @@ inline Path pathOf(const char* address) {
   return path;
 }
 
-// A sender's own socket, like that of a process of this host. It is connected, so that its IPv4 IDs count, or
+// A sender's own socket, like that of a process on this host. It is connected, so that its IPv4 IDs count, or
 // unconnected.
 struct Sender {
   UniqueFd fd;

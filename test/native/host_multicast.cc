@@ -241,7 +241,7 @@ void onTheWire(int here, int there) {
     const auto unicastOf = [&](Side& s) { return &s == &b ? far : own; };
     const uint32_t cable = index(a1, "m0"), loop = index(a1, "lo");
 
-    // Sends to one receiver: in the same process, in another process of this host, and across the cable.
+    // Sends to one receiver: in the same process, in another process on this host, and across the cable.
     for (Side* to : sides) {
       const auto got = cast(a1, own, unicastOf(*to), "hello", unicastOf, 1, to->qpn);
       for (size_t i = 0; i < sides.size(); i++) HOST_CHECK(sides[i] == to ? once(got[i], "hello", a1) : got[i].empty());
@@ -287,7 +287,7 @@ void onTheWire(int here, int there) {
     HOST_CHECK(once(got[0], "fewer", b) && got[1].empty() && once(got[2], "fewer", b));
     HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, 9999) == Status::kNetworkUnreachable);
   }
-  // The packets of a group's only member arrive, whichever process of the host the OS gives them to. Nothing arrives
+  // The packets of a group's only member arrive, whichever process on the host the OS gives them to. Nothing arrives
   // twice.
   {
     const Gid far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.9");
@@ -338,7 +338,7 @@ void onTheWire(int here, int there) {
   HOST_CHECK(b.engine.queryPkeyTable(b.id, table, &v) == Status::kSuccess && v.badPkeys == 2);
 }
 
-// Another program holds the port, so the processes of this host forward group datagrams to each other.
+// Another program holds the port, so the processes on this host forward group datagrams to each other.
 void withoutWire(int ns) {
   HOST_CHECK(setns(ns, CLONE_NEWNET) == 0);
   const UniqueFd holder(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -11,7 +11,7 @@ const DEPTH = 16;
 const RNR_TIMEOUT_SIDES = 3;
 const NS_PER_MS = 1e6;
 const ACK_UNIT_MS = 4.096e-3;
-/** The engine adds 25 % to timeouts, and a clock may be 10 % slow. */
+/** The engine adds 25% to timeouts, and a clock may be 10% slow. */
 const TIMEOUT_MARGIN = 1.25 * 1.15;
 /** RNR waits may last a second plus the longest timer (docs/internals/wire.md). Queues of the network add to that. */
 const RNR_AND_QUEUES_MS = 3000;

@@ -94,7 +94,7 @@ export interface QpAttributes {
 /** Figures of a queue since the last reset; lengths in bytes. */
 export interface PortFigures {
   readonly longest: number;
-  /** Maximum queue length that 99 % of the packets found. */
+  /** Maximum queue length that 99% of the packets found. */
   readonly most: number;
   readonly dropped: number;
   /** Packets dropped because they were longer than the MTU. */

@@ -22,7 +22,7 @@ const BACK = 2;
 const FEW_FAULTS = 0.1;
 /** Delay after the first lost probe (RFC 8899), which doubles with each further one. */
 const FIRST_PROBE_MS = 5000;
-/** Clocks may be off by 10 %. */
+/** Clocks may be off by 10%. */
 const SKEW = 1.3;
 
 const lengthRanges = {

@@ -311,7 +311,7 @@ test('an owner may receive any number of requests before it accepts the first', 
   assert.is(accepted(pair), 5 * perSource);
 });
 
-test('1000 simultaneous connections from 20 processes of this host are all established', () => {
+test('1000 simultaneous connections from 20 processes on this host are all established', () => {
   const pair = serving();
   const { network, server } = pair;
   const hosts = Array.from({ length: 20 }, (_, n) => {

@@ -6,7 +6,7 @@ import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { Shares, sourceOf } from '../../kernel-bridge/kernel/cm/shares.js';
 import { ipv4 } from '../helpers/cm-network.js';
 
-test('processes of this host are distinguished by their slots, all others by address', () => {
+test('processes on this host are distinguished by their slots, all others by address', () => {
   assert.is.not(sourceOf(ipv4(2), 5), sourceOf(ipv4(2), 6));
   assert.is.not(sourceOf(ipv4(2), 5), sourceOf(ipv4(2), BY_WIRE));
   assert.is.not(sourceOf(ipv4(2), BY_WIRE), sourceOf(ipv4(3), BY_WIRE));

@@ -1,4 +1,4 @@
-// Several processes of one host: observation, and the owner of UDP port 4791.
+// Several processes on one host: observation, and the owner of UDP port 4791.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

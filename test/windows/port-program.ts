@@ -1,4 +1,4 @@
-// One of several processes of a host, which all send packets to UDP port 4791. As ordered by messages (PortOrder), it serves a connection,
+// One of several processes on a host, which all send packets to UDP port 4791. As ordered by messages (PortOrder), it serves a connection,
 // connects to another process, or reports its counters. It reports each step before it executes it. It opens its HCA on an order, because
 // the start takes most of the time.
 

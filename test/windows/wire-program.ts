@@ -8,7 +8,7 @@ import { HostWv } from '../../nd/cli/sides/winverbs-side.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const PORT = 54_321;
-/** `auto`: two processes of one host use shared memory. */
+/** `auto`: two processes on one host use shared memory. */
 const link = process.env.ND_TEST_LINK === 'auto' ? 'auto' : 'wire';
 const kernel = { kernel: 'soft', link, startTimeoutMs: 60_000 } as const;
 /** Sizes of messages, from one packet to many. */

@@ -425,7 +425,7 @@ class Manager implements ConnectionManager, ConnectionHost {
 
   /**
    * Whether the message can be from the peer: it must have the peer's address and, once known, arrive over the same
-   * link or from the same process. If a process of this host has ended, this process sends replies for it.
+   * link or from the same process. If a process on this host has ended, this process sends replies for it.
    */
   #comesFromPeer({ path, remote, localCommId }: Connection, { source, sender }: Origin): boolean {
     const known = remote?.sender ?? sender;

@@ -95,7 +95,7 @@ export interface Remote {
   readonly commId: number;
   readonly qpn: number;
   readonly caGuid: bigint;
-  /** The slot of the peer if it is a process of this host, otherwise BY_WIRE. */
+  /** The slot of the peer if it is a process on this host, otherwise BY_WIRE. */
   readonly sender: number;
 }
 

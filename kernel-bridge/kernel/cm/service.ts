@@ -5,7 +5,7 @@
 import type { CmOptions } from '../../option-checks/option-schemas.js';
 
 /**
- * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host. `free` means that the peer
+ * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes on its host. `free` means that the peer
  * chooses the link. `seen` means that the packets of the process use UDP, or frames, because it captures them or injects faults. `wire` and
  * `local` are required by the option `link` and have no link in common. The bits are trusted only in a message that used the local link.
  */
@@ -248,7 +248,7 @@ export interface CmCounters {
 export interface ConnectionManager {
   readonly options: CmOptions;
   /**
-   * Handles a MAD from QP1, 256 bytes, untrusted. `sender`: the verified slot of the sending process of this host;
+   * Handles a MAD from QP1, 256 bytes, untrusted. `sender`: the verified slot of the sending process on this host;
    * BY_WIRE (default): it arrived over UDP, and only its source is known.
    */
   receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array, sender?: number): void;

@@ -4,7 +4,7 @@ import { gidKey } from './gids.js';
 import type { Gid } from './service.js';
 
 /**
- * The source of a message: a process of this host is identified by its slot, because all of them may have one address;
+ * The source of a message: a process on this host is identified by its slot, because all of them may have one address;
  * every other sender by its address. The engine's queue of MADs has the same rule.
  */
 export function sourceOf(address: Gid, sender: number): string {

@@ -132,7 +132,7 @@ export class SoftConnections implements HcaConnections {
     };
   }
 
-  /** The links are announced to processes of this host only. */
+  /** The links are announced to processes on this host only. */
   private hostLink(destination: Uint8Array): number {
     const { hostLink } = this.native;
     return hostLink !== HostLink.free && this.portOf(destination) ? hostLink : HostLink.free;
@@ -140,7 +140,7 @@ export class SoftConnections implements HcaConnections {
 
   /**
    * A process with the option `link: 'wire'` sends its MADs over UDP. A claim of loopback only needs no UDP socket, so
-   * before such a process has one, only processes of this host can reach it.
+   * before such a process has one, only processes on this host can reach it.
    */
   private acceptsLink(sender: number, said: number): boolean {
     const { hostLink } = this.native;

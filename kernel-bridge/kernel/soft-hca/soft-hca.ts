@@ -112,7 +112,7 @@ function reportNoCommonLink({ warn }: SoftHcaParts): Refusals['links'] {
     reported = true;
     const other = own === 'local' ? 'wire' : 'local';
     warn?.(
-      `A connection between processes of this host was refused: this process has the option link: '${own}' and the other has '${other}', so they have no link in common. Give both the same value, or leave one at 'auto'.`,
+      `A connection between processes on this host was refused: this process has the option link: '${own}' and the other has '${other}', so they have no link in common. Give both the same value, or leave one at 'auto'.`,
     );
   };
 }

@@ -380,7 +380,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * Makes memory accessible to peers that get its handle, on all connections at this local address, until it is released. It is readable
    * and, with `writable`, writable.
    *
-   * @param buffer - preferably from `allocate()`, so that processes of this host can access it directly
+   * @param buffer - preferably from `allocate()`, so that processes on this host can access it directly
    * @param options - rights, by default read only
    * @throws NetError `EINVAL` (`buffer` cannot be registered, or `views` requires memory from `allocate()`)
    * @category Memory

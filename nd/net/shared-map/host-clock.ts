@@ -1,4 +1,4 @@
-/** Start of this thread on a clock that all processes of the host share, in ms. */
+/** Start of this thread on a clock that all processes on the host share, in ms. */
 const began = ((): number => {
   const [seconds, nanoseconds] = process.hrtime();
   return 1000 * seconds + nanoseconds / 1e6 - performance.now();

@@ -86,7 +86,7 @@ export class Peer {
     return peer;
   }
 
-  /** Its standard error so far, without messages that are not errors: on Windows, only one process of a host owns the port. */
+  /** Its standard error so far, without messages that are not errors: on Windows, only one process on a host owns the port. */
   get errors(): string {
     return process.platform === 'win32' ? this.#errors.replace(portHeld, '') : this.#errors;
   }

@@ -270,7 +270,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
   Napi::Value portFigures(Info info) {
     const Port& port = s_.network.ports[whole(info, 0)];
     Napi::Object o = Napi::Object::New(info.Env());
-    uint64_t left = port.samples / 100;  // 1 % may find longer queues
+    uint64_t left = port.samples / 100;  // 1% may find longer queues
     uint32_t bucket = Port::kBuckets - 1;
     while (bucket > 0 && port.seen[bucket] <= left) left -= port.seen[bucket--];
     o.Set("longest", double(port.longest));

@@ -67,7 +67,7 @@ namespace nd {
   X(kMadsReceived, "mad_rx")                                                                               \
   X(kMadsMalformed, "mad_rx_malformed")                                                                    \
   X(kMadsForeign, "mad_rx_foreign")          /* not a Send of CM's class and version */                    \
-  X(kMadsHandedOver, "mad_handed_over")      /* passed to another process of this host */                  \
+  X(kMadsHandedOver, "mad_handed_over")      /* passed to another process on this host */                  \
   X(kMadsUnlooked, "mad_dropped_no_service") /* lost: too many for unknown services */                     \
   X(kMadsUnroutable, "mad_unroutable")       /* no kernel for the MAD */                                   \
   X(kFaultDropped, "fault_dropped")                                                                        \

@@ -105,7 +105,7 @@ class Link {
   virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>* /*wanted*/) {}
   // Returns whether packets to this address need the wire and it has not been opened yet. If so, call openWire()
   // without the engine's lock. openWire() opens the wire once, and may wait a second for another process that is doing
-  // the same. It succeeds even if another program holds the port, since processes of this host are reachable without
+  // the same. It succeeds even if another program holds the port, since processes on this host are reachable without
   // it. It fails with kNotSupported under LinkChoice::kLocal.
   virtual bool lacksWire(const Gid& /*destination*/) { return false; }
   virtual Status openWire() { return Status::kSuccess; }

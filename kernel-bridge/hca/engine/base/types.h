@@ -72,7 +72,7 @@ struct PacketMeta {
   uint8_t hopLimit = 0;
   uint32_t flowLabel = 0;     // IPv6 only
   uint32_t scopeId = 0;       // index of the receiving interface, for IPv6 link-local sources and multicast groups
-  uint32_t sender = kByWire;  // for a MAD: the slot of the process of this host that sent it without using the network
+  uint32_t sender = kByWire;  // for a MAD: the slot of the process on this host that sent it without using the network
 };
 
 // Monotonic nanoseconds. Tests of the transport replace it with a clock that they set.

@@ -1,4 +1,4 @@
-// Remembers recently received datagrams to groups, so that none is delivered twice. Each process of a host gets its own
+// Remembers recently received datagrams to groups, so that none is delivered twice. Each process on a host gets its own
 // copy from the OS. It may get a second copy from another process that is not a member but received the datagram
 // nevertheless (WireReceiver::onUnaccepted), or that had left the group before it read its copy. Either copy may come
 // first.

@@ -345,7 +345,7 @@ void Host::flush() {
 
 // ── Receiving ───────────────────────────────────────────────────────────────────────────────────────────────
 
-// Handles a frame from another process of this host.
+// Handles a frame from another process on this host.
 void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
   Impl& h = *static_cast<Impl*>(self);
   h.counters.add(HostCounter::kForwardedIn);

@@ -57,7 +57,7 @@ class Host final : public Link {
   // or kWire while kLocal is.
   bool join(const HostOptions& options);
   uint32_t slot() const;
-  // Returns how this process announces its links to other processes of this host, as a HostLink of the connection
+  // Returns how this process announces its links to other processes on this host, as a HostLink of the connection
   // manager.
   enum class Links : uint8_t { kFree, kSeen, kWire, kLocal };
   Links links() const;

@@ -45,7 +45,7 @@ class Intake final : public PacketSink {
     return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }
 
-  // Packets of processes of this host that bypass the wire have no ICRC.
+  // Packets of processes on this host that bypass the wire have no ICRC.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPacket(meta, bth, length);

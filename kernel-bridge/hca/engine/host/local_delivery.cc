@@ -63,7 +63,7 @@ void LocalDelivery::stop() {
 
 // ── Out ─────────────────────────────────────────────────────────────────────────────────────────
 
-// QP1 messages to processes of this host need no wire, because they are routed by the ids in them in any case.
+// QP1 messages to processes on this host need no wire, because they are routed by the ids in them in any case.
 bool LocalDelivery::prefers(const Path& path, const OutPacket& packet) {
   return localLink_ && wire::destinationQpn(packet.header) == wire::kGsiQpn && parts_.addresses.isOwn(path.destination);
 }

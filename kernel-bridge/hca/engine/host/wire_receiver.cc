@@ -217,7 +217,7 @@ void WireReceiver::onProbe(const Datagram& datagram, const uint8_t* bth, uint32_
   if (probe.slot < Slots::kMax) parts_.slots.send(probe.slot, frame);
 }
 
-// Handles a packet for another process of this host.
+// Handles a packet for another process on this host.
 void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length) {
   parts_.counters.add(HostCounter::kRxMisdirected);
   if (by != nullptr) by->strays = true;
@@ -286,7 +286,7 @@ uint32_t WireReceiver::drainPeers() {
   return n;
 }
 
-// A flow from a process of this host to this one may get its own socket.
+// A flow from a process on this host to this one may get its own socket.
 void WireReceiver::considerPeer(const Datagram& d) {
   if (wanted_ != nullptr || exact() || d.sourcePort == kRocePort || !d.complete) return;
   if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;

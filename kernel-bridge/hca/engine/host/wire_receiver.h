@@ -1,6 +1,6 @@
 // Receives the packets of one address family on the socket of port 4791, on sockets connected to single peers
 // (peer_socket.h) and, for exact ICRCs, on a raw socket. It checks each packet and passes it to the intake, or to the
-// process of this host to which the packet is addressed. It owns the peer sockets and the steering. The dispatcher
+// process on this host to which the packet is addressed. It owns the peer sockets and the steering. The dispatcher
 // calls receive() when a socket is readable. The local delivery calls drainPort() and drainPeers() before a message
 // that may end a connection. Requires the engine's lock.
 #pragma once

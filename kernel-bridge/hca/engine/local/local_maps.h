@@ -1,4 +1,4 @@
-// Sharing of allocate() memory between two processes of a host. This process offers ranges to a peer, and maps the
+// Sharing of allocate() memory between two processes on a host. This process offers ranges to a peer, and maps the
 // peer's ranges for reading, so that it can copy the peer's payload like any other memory.
 //
 // An offer consists of a number, an address range and the file. A number is not reused while the pair exists, so a

@@ -1,4 +1,4 @@
-// The local link between this process and one process of the same host (or itself), which carries the packets of
+// The local link between this process and one process on the same host (or itself), which carries the packets of
 // connections between the two. The transport is the same as over UDP, but packets have no UDP header and no ICRC, and
 // segments are larger. Payload in memory that the peer has mapped is sent by reference, so that the owner of the
 // destination copies it only once, out of that mapping.

@@ -1,4 +1,4 @@
-// Sets up and owns the local links to other processes of this host.
+// Sets up and owns the local links to other processes on this host.
 //
 // The set-up uses the connections between slots. The process with the lower slot creates the segment and offers it,
 // with an event for each side. The other accepts, or refuses with a reason. A process that has refused once always

@@ -1,4 +1,4 @@
-// The shared memory of two processes of a host, with two lock-free queues: one single-producer single-consumer ring for
+// The shared memory of two processes on a host, with two lock-free queues: one single-producer single-consumer ring for
 // each direction.
 //
 // A ring has cache-line slots and a bulk area. An entry takes 1 to 4 slots. Each slot begins with its sequence number,

@@ -1,4 +1,4 @@
-// Connections between processes of this host. They carry whole messages with descriptors, and have names that the OS
+// Connections between processes on this host. They carry whole messages with descriptors, and have names that the OS
 // releases with the process that bound them. No call blocks.
 #pragma once
 #include <optional>

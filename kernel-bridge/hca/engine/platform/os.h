@@ -17,7 +17,7 @@ uint64_t wallClockNs();
 // worse than no HCA.
 void fillRandom(void* buffer, size_t bytes);
 
-// A process of this host.
+// A process on this host.
 using ProcessId = int64_t;
 ProcessId ownProcessId();
 // Returns whether the process has ended and no longer writes to any memory. If its id has been reused, it counts as

@@ -1,4 +1,4 @@
-// allocate() memory: pages (pages.h) that another process of this host can map. It belongs to the process and works
+// allocate() memory: pages (pages.h) that another process on this host can map. It belongs to the process and works
 // without an engine.
 #pragma once
 #include <atomic>

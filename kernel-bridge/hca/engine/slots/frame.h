@@ -1,4 +1,4 @@
-// Frames that processes of one host exchange over the sockets of their slots and ports: a short header and a body.
+// Frames that processes on one host exchange over the sockets of their slots and ports: a short header and a body.
 // Numbers are in host byte order, since both ends are on the same host.
 #pragma once
 #include "schema/numbers.h"

@@ -1,4 +1,4 @@
-// Manages RDMA ports: which process of this host listens on a service id (by the name "port/<service>/<port>/<gid>",
+// Manages RDMA ports: which process on this host listens on a service id (by the name "port/<service>/<port>/<gid>",
 // local_names.h), and which ports connections use (rdma_port_blocks.h).
 #pragma once
 #include <map>

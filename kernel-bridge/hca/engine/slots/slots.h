@@ -1,4 +1,4 @@
-// The processes of this host that use RDMA. Each owns a slot and forwards packets to the others.
+// The processes on this host that use RDMA. Each owns a slot and forwards packets to the others.
 //
 // A process sends on connections that it has opened and receives on those that it has accepted, so two processes have
 // one connection for each direction. The sender's connection also shows when the other process ends. A process that

@@ -34,7 +34,7 @@ class Lifecycle : public Role {
  private:
   Status mayModify(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
   void enter(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
-  void meetPeer(Qp& qp);  // the path is known; the peer may be a process of this host
+  void meetPeer(Qp& qp);  // the path is known; the peer may be a process on this host
   void toReset(Qp& qp);
   void settleFailing();
   bool settling_ = false;

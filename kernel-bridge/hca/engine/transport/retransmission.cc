@@ -14,7 +14,7 @@ constexpr uint32_t kMostProbes = 4;  // within 15 intervals
 
 }  // namespace
 
-// Returns the timeout plus 25 % for clock skew. It is at least 2 · kDeferredAckNs, because a peer may defer an ACK for
+// Returns the timeout plus 25% for clock skew. It is at least 2 · kDeferredAckNs, because a peer may defer an ACK for
 // kDeferredAckNs, and its engine's thread may be late by the same amount.
 uint64_t Requester::ackTimeout(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);

@@ -2,7 +2,7 @@
 // from all. The OS selects a connected socket by addresses and ports alone, not from a group. Since the addresses of
 // its datagrams are known without control messages, short datagrams are received with a plain recv().
 //
-// A process of this host sends to each other process from a separate port (udp_flow.h). After a number of datagrams
+// A process on this host sends to each other process from a separate port (udp_flow.h). After a number of datagrams
 // from such a port, a socket is connected to it. A packet for another process closes that socket.
 #pragma once
 #include <array>

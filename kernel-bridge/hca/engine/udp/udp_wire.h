@@ -1,4 +1,4 @@
-// The socket of one address family on UDP port 4791, which the processes of the host share. Packets are staged, sent
+// The socket of one address family on UDP port 4791, which the processes on the host share. Packets are staged, sent
 // and received in batches. No call blocks.
 //
 // A packet is copied into the batch when it is staged, because the ICRC must cover exactly the bytes that are sent, but

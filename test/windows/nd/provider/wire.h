@@ -56,7 +56,7 @@ void post(Frame frame);
 /// Handles all frames to this process, including those that they cause. The caller holds the lock.
 void deliverLocally();
 
-/// A claim of a port by a listener, among all processes of this host.
+/// A claim of a port by a listener, among all processes on this host.
 class Claim {
  public:
   /// Returns null if the port is in use.

@@ -1,4 +1,4 @@
-// Connections between processes of this host are message pipes. A name is claimed by a mutex, which exists as long as
+// Connections between processes on this host are message pipes. A name is claimed by a mutex, which exists as long as
 // the process that created it. Each message starts with the number of accompanying handles and their values, which are
 // already valid in the receiver.
 #include "platform/local_socket.h"

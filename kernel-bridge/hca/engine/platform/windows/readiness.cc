@@ -61,7 +61,7 @@ class Watched {
 };
 
 // The members of a set. A thread waits for the first kDirect of them directly, and for the others through an event that
-// thread-pool threads signal. The first ones are the process's sockets, and two or three for each process of this host
+// thread-pool threads signal. The first ones are the process's sockets, and two or three for each process on this host
 // with which it communicates. A completion port cannot replace this: only an undocumented call binds events of other
 // processes to one.
 class ReadinessSet {
