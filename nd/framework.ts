@@ -72,7 +72,7 @@ export class NdFramework {
     this.#check('NdCleanup');
     this.#started -= 1;
     if (this.#started > 0) return;
-    const ended = refuse(Status.CANCELED, 'NotifyAddressListChange', 'NdCleanup was called.');
+    const ended = refuse(Status.CANCELED, 'NdNotifyAddressListChange', 'NdCleanup was called.');
     for (const watcher of [...this.#watchers]) this.#end(watcher, ended);
     this.#known = undefined;
     this.flushProviders();
@@ -133,7 +133,7 @@ export class NdFramework {
   }
 
   notifyAddressListChange(): Overlapped<void> {
-    const what = 'NotifyAddressListChange';
+    const what = 'NdNotifyAddressListChange';
     this.#check(what);
     this.#known ??= textOf(this.#list());
     const watcher: Watcher = {

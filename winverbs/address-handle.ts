@@ -2,6 +2,8 @@ import { UmvBuffer, type UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoAhCreate } from '../kernel-bridge/ioctl/structs.js';
 import { checkedGid } from './address-vector.js';
+import { checkBits } from './checked-numbers.js';
+import { explainPort } from './explain.js';
 import type { IWVAddressHandle, WvAddressVector } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { guarded } from './status.js';
@@ -33,6 +35,9 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
       portNumber: vector.portNumber ?? 1,
     };
     const given = { ...av, sourceGidIndex: () => pd.device.findGid(av.portNumber, av.sourceGid) };
+    checkBits('flowLabel', av.flowLabel, 20);
+    checkBits('trafficClass', av.trafficClass, 8);
+    checkBits('hopLimit', av.hopLimit, 8);
     const umv = new UmvBuffer();
     const handle = guarded('AH_CREATE', () => verbs.preCreateAv?.(pd.handle, given, umv) ?? null);
     if (umv.processingDone) return new WVAddressHandle(pd, 0n, handle);
@@ -44,6 +49,7 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
       {
         pre: () => ({ id: { id: pd.id }, addressVector: { ...rest, networkRouteValid: 1, sGid, dGid } }),
         post: (status) => verbs.postCreateAv?.(pd.handle, status, handle, umv),
+        explain: (error) => explainPort(error, 'AH_CREATE', pd.device, 'portNumber', av.portNumber),
         undo: (answer) => WVAddressHandle.end(pd, answer.id.id, handle),
       },
       umv,

@@ -10,6 +10,11 @@ export function checkedSmall(what: string, value: number, most: number): number 
   );
 }
 
+/** @throws WvError INVALID_PARAMETER unless a number of at most so many bits is given or omitted */
+export function checkBits(what: string, value: number | undefined, bits: number): void {
+  if (value !== undefined) checkedSmall(what, value, 2 ** bits - 1);
+}
+
 /** @internal Returns a 64-bit address, given as a bigint or a number, as a bigint; undefined for anything else. */
 export function asAddress(address: unknown): bigint | undefined {
   const wide = typeof address === 'number' && Number.isSafeInteger(address) ? BigInt(address) : address;

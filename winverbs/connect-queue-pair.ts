@@ -1,6 +1,6 @@
 import { type UserVerbs, UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/door/user-verbs.js';
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
-import { kindOf, shown } from '../kernel-bridge/ioctl/shown.js';
+import { kindOf, shown, shownFlags } from '../kernel-bridge/ioctl/shown.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
@@ -18,7 +18,7 @@ import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { type CreatedQueuePair, checkedRequest, checkWord, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { WvDirect, WvDirectResult } from './remote-memory.js';
-import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, toWvError, WvError, wrongSge } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of the device and the peer. */
 const DEFAULT_READ_DEPTH = 16;
@@ -188,7 +188,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const request = this.prepare(COMPARE_EXCHANGE, context, this.alone(sge), flags);
+    const request = this.prepare(COMPARE_EXCHANGE, context, this.alone('sge', sge), flags);
     this.setRemote(request, remote, offset);
     setWide('compare', compare);
     request.compareLow = halves[0]!;
@@ -208,7 +208,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const request = this.prepare(FETCH_ADD, context, this.alone(sge), flags);
+    const request = this.prepare(FETCH_ADD, context, this.alone('sge', sge), flags);
     this.setRemote(request, remote, offset);
     setWide('value', value);
     request.compareLow = halves[0]!;
@@ -238,6 +238,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     const mw = this.checkedWindow(window);
     if (this.verbs.bindMw === undefined) noWindows(this.pd.device);
     checkBind(region, offset, length, access);
+    checkWord('flags', flags);
     this.bindRequest ??= new UvpBindRequest();
     const request = this.bindRequest;
     request.context = context;
@@ -249,7 +250,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     try {
       return this.verbs.bindMw(mw.handle, this.handle, request);
     } catch (error) {
-      throw refusal(error, 'BindMemoryWindow');
+      // Only the region can be an object of another kind.
+      throw error instanceof TypeError ? wrongRegion(region, error) : toWvError(error, 'BindMemoryWindow');
     } finally {
       request.context = undefined;
     }
@@ -260,10 +262,11 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.check();
     const mw = this.checkedWindow(window);
     if (this.verbs.invalidateMw === undefined) noWindows(this.pd.device);
+    checkWord('flags', flags);
     try {
       this.verbs.invalidateMw(mw.handle, this.handle, context, flags);
     } catch (error) {
-      throw refusal(error, 'InvalidateMemoryWindow');
+      throw toWvError(error, 'InvalidateMemoryWindow');
     }
   }
 
@@ -286,7 +289,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     flags: number,
     keyByte?: number,
   ): number {
-    this.postRegistration(region, context, this.alone(memory), access, flags, keyByte);
+    this.postRegistration(region, context, this.alone('memory', memory), access, flags, keyByte);
     return region.rkey;
   }
 
@@ -362,7 +365,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  private alone(sge: WvSge): readonly WvSge[] {
+  private alone(what: string, sge: WvSge): readonly WvSge[] {
+    if (typeof sge?.region !== 'object') throw wrongSge(what, sge);
     this.single ??= [];
     this.single[0] = sge;
     return this.single;
@@ -404,15 +408,15 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 }
 
+function wrongRegion(region: unknown, cause?: unknown): WvError {
+  const text = `\`region\` must be a region returned by registerMemory(); got ${shown(region)}.`;
+  return new WvError(Status.INVALID_PARAMETER, text, cause === undefined ? undefined : { cause });
+}
+
 /** The HCA checks whether the region, its registration and its rights allow the window. */
 function checkBind(region: WvMemoryRegion, offset: number, length: number, access: number): void {
   const { lkey, address, length: size } = checkedObject('region', region, 'lkey, address and length');
-  if (typeof lkey !== 'number' || typeof address !== 'number') {
-    throw new WvError(
-      Status.INVALID_PARAMETER,
-      `\`region\` must be a region returned by registerMemory(); got ${shown(region)}.`,
-    );
-  }
+  if (typeof lkey !== 'number' || typeof address !== 'number') throw wrongRegion(region);
   if (!(Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(length) && length >= 0)) {
     throw new WvError(
       Status.INVALID_PARAMETER,
@@ -428,7 +432,7 @@ function checkBind(region: WvMemoryRegion, offset: number, length: number, acces
   if (typeof access !== 'number' || (access & WINDOW_RIGHTS) !== access) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `\`access\` of a window must be an OR of REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}); got ${Number.isInteger(access) ? `0x${(access >>> 0).toString(16)}` : shown(access)}.`,
+      `\`access\` of a window must be an OR of REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC and ZERO_BASED (0x${WINDOW_RIGHTS.toString(16)}); got ${shownFlags(access)}.`,
     );
   }
 }

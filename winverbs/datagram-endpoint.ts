@@ -25,6 +25,14 @@ import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const FIRST_QPN = 2;
 
+/** The error NOT_FOUND with the address that the endpoint does not know. */
+function unknownAddress(error: unknown, name: string, expected: string, given?: SocketAddress): unknown {
+  if (given === undefined || !(error instanceof WvError && error.status === Status.NOT_FOUND)) return error;
+  return new WvError(Status.NOT_FOUND, `\`${name}\` must be ${expected}; got ${given.address}.`, {
+    cause: error,
+  });
+}
+
 /**
  * IWVDatagramEndpoint: service ID resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
  * the requesting side an endpoint has any number of peers and groups: call bindAddress, then lookup and joinMulticast.
@@ -134,7 +142,13 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    */
   leaveMulticast(group: SocketAddress): Overlapped<void> {
     const input = this.multicast(group);
-    return this.overlapped<void>(IoctlCode.EP_MULTICAST_LEAVE, input, 0, () => undefined);
+    return this.overlapped<void>(
+      IoctlCode.EP_MULTICAST_LEAVE,
+      input,
+      0,
+      () => undefined,
+      (error) => unknownAddress(error, 'group', 'a joined group', group),
+    );
   }
 
   /**
@@ -148,7 +162,12 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     this.check();
     const peerAddress = sockaddrData(peer === undefined ? undefined : socketAddress(peer, 'peer'));
     const input = WvIoEpDatagramQuery.encode({ id: this.id, peerAddress });
-    const output = this.file.call(IoctlCode.EP_QUERY, input, WvIoEpDatagramAttributes.size);
+    let output: Uint8Array;
+    try {
+      output = this.file.call(IoctlCode.EP_QUERY, input, WvIoEpDatagramAttributes.size);
+    } catch (error) {
+      throw unknownAddress(error, 'peer', 'the peer of a lookup, or a joined group', peer);
+    }
     return guarded('EP_QUERY', () => attributes(output));
   }
 

@@ -7,6 +7,7 @@ import { WvIoQpMulticast } from '../kernel-bridge/ioctl/structs.js';
 import { WVAddressHandle } from './address-handle.js';
 import { checkedGid } from './address-vector.js';
 import { checkedSmall } from './checked-numbers.js';
+import { nameOf } from './explain.js';
 import type {
   IWVAddressHandle,
   IWVDatagramQueuePair,
@@ -18,7 +19,7 @@ import type {
 } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, NO_SGES, WVQueuePair } from './queue-pair.js';
-import { checkedObject, guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError, wrongSge } from './status.js';
 
 /** IWVDatagramQueuePair: exchanges datagrams with any UD queue pair whose number and Q_Key are known. */
 export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueuePair {
@@ -44,7 +45,13 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   start(qkey: number, options: WvDatagramStart = {}): void {
     checkedObject('options', options, 'portNumber, pkeyIndex and sendPsn, all optional');
     const { portNumber = 1, pkeyIndex = 0, sendPsn = randomBits(24) } = options;
-    this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
+    try {
+      this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
+    } catch (error) {
+      if (!(error instanceof WvError && error.status === Status.INVALID_DEVICE_STATE)) throw error;
+      const text = `The queue pair must be in RESET or INIT before start(); it is in ${nameOf(QpState, this.state)}.`;
+      throw new WvError(error.status, text, { cause: error });
+    }
     this.modify({ qpState: QpState.RTR }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTS, sendPsn }, QpAttr.STATE);
   }
@@ -58,6 +65,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
     destinationQpn: number,
     destinationQkey: number,
   ): void {
+    if (typeof sge?.region !== 'object') throw wrongSge('sge', sge);
     this.single[0] = sge;
     this.queue(context, addressHandle, this.single, flags, destinationQpn, destinationQkey, 0);
   }

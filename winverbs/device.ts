@@ -1,6 +1,6 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/door/user-verbs.js';
-import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { IoctlCode, ioctlName } from '../kernel-bridge/ioctl/codes.js';
 import { shown } from '../kernel-bridge/ioctl/shown.js';
 import {
   WvGidList,
@@ -14,6 +14,7 @@ import {
 } from '../kernel-bridge/ioctl/structs.js';
 import { checkedGid } from './address-vector.js';
 import { WVCompletionQueue } from './completion-queue.js';
+import { explainPort } from './explain.js';
 import type {
   IWVCompletionQueue,
   IWVDevice,
@@ -116,7 +117,12 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    */
   queryPort(port: number): WvPortAttributes {
     const input = this.portQuery(port);
-    const output = this.file.call(IoctlCode.DEVICE_PORT_QUERY, input, WvIoPortAttributes.size);
+    let output: Uint8Array;
+    try {
+      output = this.file.call(IoctlCode.DEVICE_PORT_QUERY, input, WvIoPortAttributes.size);
+    } catch (error) {
+      throw explainPort(error, 'DEVICE_PORT_QUERY', this, 'port', port);
+    }
     const { portCabilityFlags, ...attributes } = WvIoPortAttributes.decode(output);
     return { portCapabilityFlags: portCabilityFlags, ...attributes };
   }
@@ -224,7 +230,8 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
       try {
         return this.file.call(code, this.portQuery(port), room * size);
       } catch (error) {
-        if (!(error instanceof WvError && error.status === Status.MORE_ENTRIES && room < 0xffff)) throw error;
+        if (error instanceof WvError && error.status === Status.MORE_ENTRIES && room < 0xffff) continue;
+        throw explainPort(error, ioctlName(code), this, 'port', port);
       }
     }
   }

@@ -51,7 +51,32 @@ const ACCEPTED: Readonly<Record<number, number>> = {
 /** Options that no device here supports, because depths cannot change and alternate paths do not exist. */
 const UNSUPPORTED = CAPABILITIES | FLAGS | PATH_MIG_STATE | ALTERNATE_AV;
 
-function nameOf(table: Readonly<Record<string, number>>, value: number): string {
+/**
+ * What each request of an endpoint requires; otherwise it fails with INVALID_DEVICE_STATE. The table does not depend on the actual state,
+ * which only the kernel has.
+ */
+export const ENDPOINT_REQUIREMENTS: Readonly<Record<string, string>> = {
+  EP_BIND: 'The endpoint must not be bound or hold a request. Create another.',
+  EP_MODIFY:
+    'The endpoint must be bound, without a connection, and must not be listening. Call bindAddress() first.',
+  EP_LISTEN:
+    'The endpoint must be bound, without a route or a connection, and must not be listening. Call bindAddress() first.',
+  EP_GET_REQUEST: 'The endpoint must be listening. Call listen() first.',
+  EP_CONNECT:
+    'The endpoint must have a route and no connection, and `qp` must be in RESET or INIT. Call bindAddress() and resolveRoute() first.',
+  EP_LOOKUP: 'The endpoint must have a route. Call bindAddress() and resolveRoute() first.',
+  EP_ACCEPT:
+    "The endpoint must hold a peer's request or reply, and a new `qp` must be in RESET or INIT. This call follows getRequest() or connect().",
+  EP_REJECT: "The endpoint must hold a peer's request or reply. This call follows getRequest() or connect().",
+  EP_DISCONNECT: 'The endpoint must be connected. This call follows accept().',
+  EP_DISCONNECT_NOTIFY:
+    'The endpoint must have a connection or be connecting. This call follows connect() or getRequest().',
+  EP_MULTICAST_JOIN: 'The endpoint must be bound. Call bindAddress() first.',
+  EP_MULTICAST_LEAVE: 'The endpoint must be bound. Call bindAddress() first.',
+};
+
+/** Returns the name of a value in a table of constants. */
+export function nameOf(table: Readonly<Record<string, number>>, value: number): string {
   return Object.keys(table).find((name) => table[name] === value) ?? String(value);
 }
 
@@ -66,7 +91,8 @@ function namesOf(options: number): string {
 function outOfRange(name: string, value: unknown, most: number, least = 0): string | undefined {
   if (value === undefined) return undefined;
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return undefined;
-  return `\`${name}\` must be an integer from ${least} to ${most}; got ${shown(value)}`;
+  const range = least === most ? String(least) : `an integer from ${least} to ${most}`;
+  return `\`${name}\` must be ${range}; got ${shown(value)}`;
 }
 
 /** Returns the error with a reason that names the wrong parameter, if one is known. `find` may query the device. */
@@ -167,11 +193,34 @@ function wrongStep(
   return `\`options\` must not include ${namesOf(surplus)} in a transition from ${state(from)} to ${state(to)}`;
 }
 
-function wrongValue(device: IWVDevice, attributes: Partial<WvQpAttributes>): string | undefined {
+function tooLarge(attributes: Partial<WvQpAttributes>): string | undefined {
   for (const [name, most] of MOST) {
     const reason = outOfRange(name, attributes[name], most);
     if (reason !== undefined) return reason;
   }
+  return undefined;
+}
+
+/** Explains why attributes cannot be sent to the device, whose fields are wider than the attributes. */
+export function explainAttributes(error: unknown, attributes: Partial<WvQpAttributes>): unknown {
+  return withReason(error, 'QP_MODIFY', () => tooLarge(attributes));
+}
+
+/** Explains why a request for a port was refused. `name` is its parameter. */
+export function explainPort(
+  error: unknown,
+  what: string,
+  device: IWVDevice,
+  name: string,
+  port: number,
+): unknown {
+  if (!(error instanceof WvError) || error.status !== Status.INVALID_PORT_HANDLE) return error;
+  return withReason(error, what, () => outOfRange(name, port, device.query().physPortCount, 1));
+}
+
+function wrongValue(device: IWVDevice, attributes: Partial<WvQpAttributes>): string | undefined {
+  const reason = tooLarge(attributes);
+  if (reason !== undefined) return reason;
   const { maxQpInitiatorDepth, maxQpResponderResources, physPortCount } = device.query();
   const { pathMtu, pkeyIndex, portNumber = 1, initiatorDepth, responderResources } = attributes;
   const limits =

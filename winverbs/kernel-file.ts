@@ -5,6 +5,7 @@ import { ioctlName } from '../kernel-bridge/ioctl/codes.js';
 import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/ioctl/layout.js';
 import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import { readVerbInfo, writeVerbInfo } from '../kernel-bridge/ioctl/verb-info.js';
+import { ENDPOINT_REQUIREMENTS } from './explain.js';
 import { Status, StatusError, toWvError, WvError } from './status.js';
 
 /** Maximum number of kept request buffers; verbs use few different lengths. */
@@ -65,6 +66,13 @@ export class KernelFile {
   private error(error: unknown, request: string): unknown;
   private error(error: unknown, request: string): unknown {
     const failure = toWvError(error, request);
+    const required = ENDPOINT_REQUIREMENTS[request];
+    if (
+      required !== undefined &&
+      failure instanceof WvError &&
+      failure.status === Status.INVALID_DEVICE_STATE
+    )
+      return new WvError(failure.status, `${request}: ${required}`, { cause: error });
     if (!(failure instanceof WvError) || failure.status !== Status.NOT_SUPPORTED) return failure;
     if (this.file.localOnly && NEEDS_SOCKET.has(request))
       return new WvError(failure.status, `${request}: ${WITHOUT_SOCKET}`, { cause: error });

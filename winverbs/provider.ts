@@ -223,7 +223,14 @@ export class WVProvider extends WvObject implements IWVProvider {
   openDevice(guid: bigint): IWVDevice {
     this.check();
     checkGuid(guid);
-    const name = this.file.call(IoctlCode.LIBRARY_QUERY, WvIoGuid.encode({ guid }), 32);
+    let name: Uint8Array;
+    try {
+      name = this.file.call(IoctlCode.LIBRARY_QUERY, WvIoGuid.encode({ guid }), 32);
+    } catch (error) {
+      if (!(error instanceof WvError && error.status === Status.NO_SUCH_DEVICE)) throw error;
+      const text = `\`guid\` must be one of queryDeviceList(); got 0x${guid.toString(16)}.`;
+      throw new WvError(Status.NO_SUCH_DEVICE, text, { cause: error });
+    }
     const end = name.indexOf(0);
     const library = Buffer.from(end < 0 ? name : name.subarray(0, end)).toString('latin1');
     const verbs = guarded('OpenDevice', () => this.doors.loadUserVerbs(library));

@@ -15,14 +15,15 @@ import {
   WvOpcode,
   WvSend,
 } from '../kernel-bridge/ioctl/constants.js';
-import { shown } from '../kernel-bridge/ioctl/shown.js';
+import { shown, shownFlags } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
+import { checkBits } from './checked-numbers.js';
 import { WVCompletionQueue } from './completion-queue.js';
-import { explainModify, explainQp } from './explain.js';
+import { explainAttributes, explainModify, explainQp } from './explain.js';
 import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSendRequest, WvSge } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
-import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
+import { checkedObject, refusal, Status, toWvError, WvError } from './status.js';
 import { WvOverlapped } from './wv-object.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
@@ -275,11 +276,11 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     if (accessFlags !== undefined && (accessFlags & ~KNOWN_ACCESS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`accessFlags\` must contain only bits of 0x${KNOWN_ACCESS.toString(16)}; got 0x${(accessFlags >>> 0).toString(16)}.`,
+        `\`accessFlags\` must contain only bits of 0x${KNOWN_ACCESS.toString(16)}; got ${shownFlags(accessFlags)}.`,
       );
     }
     const state = this.state;
-    return guarded('QP_MODIFY', () =>
+    const encode = () =>
       // The members are listed one by one, because V8 reads a spread object of so many members slowly.
       WvIoQpAttributes.encodeOnce({
         id: { id: this.id },
@@ -316,8 +317,12 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         sequenceErrorRetryCount: attributes.retryCount,
         rnrRetryCount: attributes.rnrRetryCount,
         accessFlags,
-      }),
-    );
+      });
+    try {
+      return encode();
+    } catch (error) {
+      throw explainAttributes(toWvError(error, 'QP_MODIFY'), attributes);
+    }
   }
 
   /** Returns the error of a modify, with the name of the wrong attribute or option. */
@@ -338,7 +343,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     try {
       this.verbs.postReceive(this.handle, context, sgl);
     } catch (error) {
-      throw refusal(error, 'PostReceive');
+      throw refusal(error, 'PostReceive', sgl);
     }
   }
 
@@ -439,7 +444,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     try {
       this.verbs.postSend(this.handle, request);
     } catch (error) {
-      throw refusal(error, 'PostSend');
+      throw refusal(error, 'PostSend', request.sgl);
     } finally {
       request.context = undefined;
       request.sgl = NO_SGES;
@@ -463,14 +468,6 @@ function checkFlag(what: string, value: boolean | undefined): void {
 export function checkWord(what: string, value: number): void {
   if (typeof value === 'number' && (value === value >>> 0 || value === (value | 0))) return;
   throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be a 32-bit number; got ${shown(value)}.`);
-}
-
-function checkBits(what: string, value: number | undefined, bits: number): void {
-  if (value === undefined || (Number.isInteger(value) && value >= 0 && value < 2 ** bits)) return;
-  throw new WvError(
-    Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from 0 to ${2 ** bits - 1}; got ${shown(value)}.`,
-  );
 }
 
 function checkedSrq(pd: WVProtectionDomain, srq: unknown): WVSharedReceiveQueue {

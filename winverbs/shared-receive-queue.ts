@@ -3,7 +3,13 @@ import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/do
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { shown } from '../kernel-bridge/ioctl/shown.js';
 import { WvIoObject, WvIoSrqAttributes } from '../kernel-bridge/ioctl/structs.js';
-import type { IWVSharedReceiveQueue, WvSge, WvSrqAttributes, WvSrqEvent } from './interfaces.js';
+import type {
+  IWVSharedReceiveQueue,
+  WvDeviceAttributes,
+  WvSge,
+  WvSrqAttributes,
+  WvSrqEvent,
+} from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { refusal, Status, WvError } from './status.js';
 import { WvOverlapped } from './wv-object.js';
@@ -48,9 +54,9 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
       );
     }
     const attributes: UvpSrqAttributes = {
-      maxWr: checkedCount('maxWr', maxWr, 1),
-      maxSge: checkedCount('maxSge', maxSge, 0),
-      srqLimit: checkedLimit(srqLimit, maxWr),
+      maxWr: checkedCount('maxWr', maxWr, 1, 'maxSrqWr'),
+      maxSge: checkedCount('maxSge', maxSge, 0, 'maxSrqSge'),
+      srqLimit: checkedLimit('srqLimit', srqLimit, maxWr),
     };
     let handle: UvpHandle = null;
     const reply = file.verb(IoctlCode.SRQ_CREATE, WvIoSrqAttributes, WvIoSrqAttributes, {
@@ -105,9 +111,9 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     this.check();
     const { file, verbs, handle } = this;
     const attributes: UvpSrqAttributes = {
-      maxWr: checkedCount('maxWr', maxWr, 1),
+      maxWr: checkedCount('maxWr', maxWr, 1, 'maxSrqWr'),
       maxSge: 0,
-      srqLimit: checkedLimit(limit, maxWr),
+      srqLimit: checkedLimit('limit', limit, maxWr),
     };
     file.verb(IoctlCode.SRQ_MODIFY, WvIoSrqAttributes, WvIoSrqAttributes, {
       pre: (umv) => {
@@ -129,7 +135,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     try {
       this.post(this.handle, context, sgl);
     } catch (error) {
-      throw refusal(error, 'PostReceive');
+      throw refusal(error, 'PostReceive', sgl);
     }
   }
 
@@ -157,18 +163,18 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 }
 
-function checkedCount(what: string, value: number, least: number): number {
+function checkedCount(what: string, value: number, least: number, limit: keyof WvDeviceAttributes): number {
   if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`${what}\` must be an integer from ${least} to the device's limit; got ${shown(value)}.`,
+    `\`${what}\` must be an integer from ${least} to the device's \`${limit}\`; got ${shown(value)}.`,
   );
 }
 
-function checkedLimit(limit: number, maxWr: number): number {
+function checkedLimit(what: string, limit: number, maxWr: number): number {
   if (Number.isInteger(limit) && limit >= 0 && limit <= maxWr) return limit;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `\`limit\` must be an integer from 0 (no event) to \`maxWr\` (${maxWr}); got ${shown(limit)}.`,
+    `\`${what}\` must be an integer from 0 (no event) to \`maxWr\` (${maxWr}); got ${shown(limit)}.`,
   );
 }

@@ -1,4 +1,4 @@
-import { shown } from '../kernel-bridge/ioctl/shown.js';
+import { kindOf, shown } from '../kernel-bridge/ioctl/shown.js';
 import { Status, StatusError } from '../kernel-bridge/ioctl/status.js';
 
 export { type StatusName, statusHex, statusName, statusText } from '../kernel-bridge/ioctl/status.js';
@@ -62,8 +62,21 @@ export function checkedObject<T extends object>(what: string, value: T, holds: s
 }
 
 /** Converts the error of a post. Untyped callers may pass anything in place of SGEs. */
-export function refusal(error: unknown, what: string): unknown {
+export function refusal(error: unknown, what: string, sgl: unknown): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);
-  const message = `${what}: \`sgl\` must be an array of { region, offset, length } with numbers.`;
+  const list: readonly unknown[] = Array.isArray(sgl) ? sgl : [];
+  const index = list.findIndex((sge) => !hasRegion(sge));
+  if (index >= 0) return wrongSge(`sgl[${index}]`, list[index], `${what}: `, error);
+  const message = `${what}: \`sgl\` must be an array of { region, offset, length }; got ${shown(sgl)}.`;
   return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
+}
+
+/** The error of a value that is no SGE. */
+export function wrongSge(name: string, given: unknown, prefix = '', cause?: unknown): WvError {
+  const message = `${prefix}\`${name}\` must be { region, offset, length }, with the result of registerMemory() as region; got ${shown(given)}.`;
+  return new WvError(Status.INVALID_PARAMETER, message, cause === undefined ? undefined : { cause });
+}
+
+function hasRegion(sge: unknown): boolean {
+  return kindOf((sge as { region?: unknown } | null | undefined)?.region).endsWith('object');
 }

@@ -21,6 +21,12 @@ export function shown(value: unknown): string {
   return typeof value === 'string' ? `'${text}'` : text;
 }
 
+/** The same as {@link shown}, with non-negative integers in hexadecimal: for flags. */
+export function shownFlags(value: unknown): string {
+  const isNumber = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+  return isNumber ? `0x${value.toString(16)}` : shown(value);
+}
+
 /** The same as {@link shown}, with objects and arrays as JSON: for options, which contain no secrets. */
 export function shownJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return shown(value);

@@ -92,14 +92,14 @@ function tooMany(sgl: readonly UvpSge[], limit: number): never {
     );
   throw new StatusError(
     Status.DATA_OVERRUN,
-    `\`sgl\` must have at most ${limit} SGEs, as requested when this queue was created; got ${sgl.length}.`,
+    `The length of \`sgl\` must be at most ${limit}, as requested when this queue was created; got ${sgl.length}.`,
   );
 }
 
 /** Throws the error for an invalid SGE that is an object with a region. */
 function badSge(i: number, { region, offset, length }: UvpSge): never {
   if (typeof region.address !== 'number') {
-    invalid(`The region of SGE ${i} must be the result of registerMemory().`);
+    invalid(`The region of SGE ${i} must be the result of registerMemory(); got ${shown(region)}.`);
   }
   if (typeof length !== 'number' || length >>> 0 !== length) badRange(`length of SGE ${i}`, length);
   badRange(`offset of SGE ${i}`, offset);

@@ -8,7 +8,7 @@ import {
   type WvConnectParam,
 } from '../../winverbs/index.js';
 import type { NdAddress } from '../spi/common-types.js';
-import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
+import { type NdError, refuse, type StatusMap } from '../status.js';
 import type { AdapterObject } from './adapter-object.js';
 import { isLoopback, parseAddress } from './address.js';
 import { isCount } from './argument-checks.js';
@@ -19,6 +19,7 @@ import {
   type ConnectorState,
   legalityOf,
   nextState,
+  refusalOf,
 } from './connector-states.js';
 import { NdOverlappedBase } from './nd-object.js';
 import { checkPrivateData } from './private-data.js';
@@ -201,7 +202,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     this.alive(what);
     this.#settle();
     const status = legalityOf(method, this.#state);
-    if (status !== Status.SUCCESS) throw this.#refused(status, what);
+    if (status !== Status.SUCCESS) throw refuse(status, what, refusalOf(method, this.#state));
     return what;
   }
 
@@ -386,14 +387,6 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       );
     }
     return queuePair;
-  }
-
-  #refused(status: number, what: string): NdError {
-    return refuse(
-      status,
-      what,
-      `The connector's state ${this.#state} does not allow this call (${statusName(status)}).`,
-    );
   }
 
   #apply(event: ConnectorEvent): void {

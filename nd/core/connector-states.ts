@@ -69,6 +69,47 @@ export function legalityOf(method: ConnectorMethod, state: ConnectorState): numb
   return legality[method][connectorStates.indexOf(state)]!;
 }
 
+const afterPeer = 'This call follows getConnectionRequest() or connect().';
+const afterConnecting = 'This call follows accept() or completeConnect().';
+
+/** What each method requires of the connector, and the cure. */
+const requirements: Readonly<Record<ConnectorMethod, readonly [must: string, cure: string]>> = {
+  bind: ['be unbound', 'Create another.'],
+  getConnectionRequest: ['be unused', 'Create another.'],
+  connect: ['be bound and have no connection', 'Create another.'],
+  completeConnect: ["hold the peer's reply", 'This call follows connect().'],
+  accept: ['hold a connection request', 'This call follows getConnectionRequest().'],
+  reject: ["hold a connection request or the peer's reply", afterPeer],
+  getReadLimits: ['have a connection, a request or a reply', afterPeer],
+  getPrivateData: ['have a connection, a request or a reply', afterPeer],
+  getLocalAddress: ['have a local address', 'It has one as soon as it is bound or has a peer.'],
+  getPeerAddress: ['have a peer', afterPeer],
+  notifyDisconnect: ['be connected', afterConnecting],
+  disconnect: ['be connected', afterConnecting],
+};
+
+const descriptions: Readonly<Record<ConnectorState, string>> = {
+  Idle: 'is unused',
+  Bound: 'is bound',
+  Queued: 'is waiting for a connection request',
+  Requested: 'holds a connection request',
+  Accepting: 'is accepting a connection request',
+  Connecting: 'is connecting',
+  Replied: "holds the peer's reply",
+  Completing: 'is completing its connection',
+  Connected: 'is connected',
+  ActiveDisconnect: 'is disconnecting',
+  PassiveDisconnect: 'was disconnected by the peer',
+  Disconnected: 'is disconnected',
+};
+
+/** Describes why `method` is not allowed in `state`. */
+export function refusalOf(method: ConnectorMethod, state: ConnectorState): string {
+  const [must, cure] = requirements[method];
+  const next = method === 'connect' && state === 'Idle' ? 'Call bind() first.' : cure;
+  return `The connector must ${must}; it ${descriptions[state]}. ${next}`;
+}
+
 /** Event → (state → next state). An event does not change a state that its row does not contain. */
 const transitions = {
   bound: { Idle: 'Bound' },

@@ -1,4 +1,4 @@
-import { shown } from '../../kernel-bridge/ioctl/shown.js';
+import { shown, shownFlags } from '../../kernel-bridge/ioctl/shown.js';
 import type { RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
@@ -82,10 +82,11 @@ export abstract class QueuePairBase<Q extends QueuePairBelow = QueuePairBelow> e
   protected check(what: string, flags: number, known: number, argument: number): void {
     if (this.ended) this.alive(what);
     if (typeof flags !== 'number' || (flags & known) !== flags) {
+      const names = Object.entries(Nd2OpFlag).flatMap(([name, bit]) => ((known & bit) === 0 ? [] : [name]));
       throw refuse(
         Status.INVALID_PARAMETER_1 + argument - 1,
         what,
-        `\`flags\` must contain only bits of 0x${known.toString(16)}; got ${Number.isInteger(flags) ? `0x${(flags >>> 0).toString(16)}` : shown(flags)}.`,
+        `\`flags\` must be an OR of ${names.join(', ')} (0x${known.toString(16)} in total); got ${shownFlags(flags)}.`,
       );
     }
   }

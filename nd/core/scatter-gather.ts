@@ -33,9 +33,10 @@ export interface MemoryResolver {
   known(memory: unknown): WvMemoryRegion | undefined;
 
   /**
-   * The same as {@link known}, after processing completed requests. Throws INVALID_HANDLE if it is not registered here.
+   * The same as {@link known}, after processing completed requests. Throws INVALID_HANDLE if it is not registered here;
+   * `name` is the parameter, by default `memory`.
    */
-  regionOf(memory: unknown, what: string): WvMemoryRegion;
+  regionOf(memory: unknown, what: string, name?: string): WvMemoryRegion;
 }
 
 /**
@@ -92,7 +93,7 @@ export class ScatterGather {
       let region: WvSge['region'];
       const known = this.#memory.known(memory);
       if (known !== undefined || !(memory instanceof Uint8Array)) {
-        const registered = known ?? this.#memory.regionOf(memory, what);
+        const registered = known ?? this.#memory.regionOf(memory, what, `sgl[${i}].memory`);
         if (offset + length > registered.length) this.beyond = true;
         region = registered;
       } else {
@@ -100,7 +101,7 @@ export class ScatterGather {
           throw refuse(
             Status.ACCESS_VIOLATION,
             what,
-            `\`sgl[${i}]\` must end within its ${memory.length} bytes; got an end of ${offset + length}.`,
+            `\`sgl[${i}]\` must end within the ${memory.length} bytes of its memory; got an end of ${offset + length}.`,
           );
         }
         entry.plain.bytes = memory;

@@ -191,7 +191,7 @@ export function createServer(
   options?: ServerOptions | ((socket: Socket) => void),
   handler?: (socket: Socket) => void,
 ): Server {
-  return makeServer('connection', options, handler);
+  return makeServer('createServer()', 'connection', options, handler);
 }
 
 /**
@@ -209,15 +209,16 @@ export function createChannelServer(
   options?: ServerOptions | ((channel: Channel) => void),
   handler?: (channel: Channel) => void,
 ): Server {
-  return makeServer('channel', options, handler);
+  return makeServer('createChannelServer()', 'channel', options, handler);
 }
 
 function makeServer<T>(
+  call: string,
   event: string,
   options: ServerOptions | ((connection: T) => void) | undefined,
   handler: ((connection: T) => void) | undefined,
 ): Server {
-  const server = new Server(typeof options === 'function' ? undefined : options);
+  const server = new Server(typeof options === 'function' ? undefined : options, call);
   const listener = typeof options === 'function' ? options : handler;
   if (listener !== undefined) {
     checkFunction('handler', listener);

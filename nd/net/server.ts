@@ -198,9 +198,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #ending = false;
 
   /** @internal */
-  constructor(options: ServerOptions = {}) {
+  constructor(options: ServerOptions = {}, call?: string) {
     super();
-    checkOptionNames('server', options);
+    checkOptionNames('server', options, call);
     checkOptionNames('serverSockets', options.socket);
     checkBoolean('broadcasts', options.broadcasts);
     checkSizes(options.socket ?? {});

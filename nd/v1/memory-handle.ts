@@ -79,31 +79,31 @@ export class MemoryTable implements MemoryResolver {
   }
 
   /** Returns the record of a handle. Throws INVALID_HANDLE unless it is registered here. */
-  live(memory: unknown, what: string): MemoryHandle {
-    if (typeof memory === 'number') return this.#liveOf(memory, what);
+  live(memory: unknown, what: string, name = 'memory'): MemoryHandle {
+    if (typeof memory === 'number') return this.#liveOf(memory, what, name);
     if (!(memory instanceof MemoryHandle) || memory.table !== this) {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        `\`memory\` must be a handle returned by registerMemory of this adapter instance; got ${shown(memory)}.`,
+        `\`${name}\` must be a handle returned by registerMemory of this adapter instance; got ${shown(memory)}.`,
       );
     }
     if (!memory.registered) {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        '`memory` must be registered; got a handle that was deregistered.',
+        `\`${name}\` must be registered; got a handle that was deregistered.`,
       );
     }
     return memory;
   }
 
-  #liveOf(number: number, what: string): MemoryHandle {
+  #liveOf(number: number, what: string, name: string): MemoryHandle {
     // The registration may have completed just now.
     if (!this.#live.has(number)) this.#tracker.settle();
     const handle = this.#live.get(number);
     if (handle !== undefined) return handle;
-    const text = `\`memory\` must be registered by this adapter instance; got the handle ${number}.`;
+    const text = `\`${name}\` must be registered by this adapter instance; got the handle ${number}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 
@@ -115,8 +115,8 @@ export class MemoryTable implements MemoryResolver {
     return handle.registered ? handle.region : undefined;
   }
 
-  regionOf(memory: unknown, what: string): WvMemoryRegion {
-    return this.live(memory, what).region;
+  regionOf(memory: unknown, what: string, name?: string): WvMemoryRegion {
+    return this.live(memory, what, name).region;
   }
 
   settle(): void {

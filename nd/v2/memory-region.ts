@@ -1,4 +1,4 @@
-import { shown } from '../../kernel-bridge/ioctl/shown.js';
+import { shownFlags } from '../../kernel-bridge/ioctl/shown.js';
 import type { WvMemoryRegion } from '../../winverbs/index.js';
 import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
 import { isCount } from '../core/argument-checks.js';
@@ -72,7 +72,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${shown(flags)}.`,
+        `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${shownFlags(flags)}.`,
       );
     }
     checkRegistrable(buffer, adapter.bounds.maxRegistration, what);

@@ -26,26 +26,30 @@ export class RegisteredRegions implements MemoryResolver {
     return region.adapter === this.adapter && region instanceof MemoryRegion ? region.usable : undefined;
   }
 
-  regionOf(memory: unknown, what: string): WvMemoryRegion {
-    if (typeof memory === 'number') return this.#regionOfToken(memory, what);
+  regionOf(memory: unknown, what: string, name = 'memory'): WvMemoryRegion {
+    if (typeof memory === 'number') return this.#regionOfToken(memory, what, name);
     if (!(memory instanceof MemoryRegion) || memory.adapter !== this.adapter) {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        `\`memory\` must be a region returned by createMemoryRegion of this adapter instance; got ${shown(memory)}.`,
+        `\`${name}\` must be a region returned by createMemoryRegion of this adapter instance; got ${shown(memory)}.`,
       );
     }
     const { region } = memory;
     if (region === undefined) {
-      throw refuse(Status.INVALID_HANDLE, what, 'The memory region must have registered memory.');
+      throw refuse(
+        Status.INVALID_HANDLE,
+        what,
+        `\`${name}\` must have registered memory. Call register() first.`,
+      );
     }
     return region;
   }
 
-  #regionOfToken(token: number, what: string): WvMemoryRegion {
+  #regionOfToken(token: number, what: string, name: string): WvMemoryRegion {
     const usable = this.tokens.get(token)?.usable;
     if (usable !== undefined) return usable;
-    const text = `\`memory\` must be a region of this adapter instance, or its token from getLocalToken(); got ${shown(token)}.`;
+    const text = `\`${name}\` must be a region of this adapter instance, or its token from getLocalToken(); got ${shown(token)}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 }

@@ -447,7 +447,7 @@ const rows: ErrorRows = {
     [
       () => srq.receive!(0, [{ memory: 5, offset: 0, length: 4 }]),
       'INVALID_HANDLE',
-      'Receive: `memory` must be a region of this adapter instance, or its token from getLocalToken(); got 5.',
+      'Receive: `sgl[0].memory` must be a region of this adapter instance, or its token from getLocalToken(); got 5.',
     ],
   ],
   'IND2MemoryRegion.register': [
@@ -469,7 +469,7 @@ const rows: ErrorRows = {
     [
       () => unregistered.register!(U8, 0x100),
       'INVALID_PARAMETER',
-      'Register: `flags` must be an OR of Nd2MrFlag values (0x800000cf in total); got 256.',
+      'Register: `flags` must be an OR of Nd2MrFlag values (0x800000cf in total); got 0x100.',
     ],
     [
       () => unregistered.register!(U8, 2 ** 53),
@@ -534,12 +534,17 @@ const rows: ErrorRows = {
     [
       () => queuePair.send!(0, [{ memory: {}, offset: 0, length: 4 }]),
       'INVALID_HANDLE',
-      'Send: `memory` must be a region returned by createMemoryRegion of this adapter instance; got an object.',
+      'Send: `sgl[0].memory` must be a region returned by createMemoryRegion of this adapter instance; got an object.',
+    ],
+    [
+      () => queuePair.send!(0, [sgl[0], { memory: unregistered, offset: 0, length: 4 }]),
+      'INVALID_HANDLE',
+      'Send: `sgl[1].memory` must have registered memory. Call register() first.',
     ],
     [
       () => queuePair.send!(0, [{ memory: U8, offset: 0, length: 4 }]),
       'ACCESS_VIOLATION',
-      'Send: `sgl[0]` must end within its 3 bytes; got an end of 4.',
+      'Send: `sgl[0]` must end within the 3 bytes of its memory; got an end of 4.',
     ],
     [
       () => queuePair.send!(0, [{ memory: U8, offset: 0, length: 3 }]),
@@ -554,12 +559,12 @@ const rows: ErrorRows = {
     [
       () => queuePair.send!(0, sgl, 0x40),
       'INVALID_PARAMETER_4',
-      'Send: `flags` must contain only bits of 0x3f; got 0x40.',
+      'Send: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE (0x3f in total); got 0x40.',
     ],
     [
       () => queuePair.send!(0, sgl, 7n),
       'INVALID_PARAMETER_4',
-      'Send: `flags` must contain only bits of 0x3f; got 7n.',
+      'Send: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE (0x3f in total); got 7n.',
     ],
     [
       () => queuePair.send!(0, sgl),
@@ -593,7 +598,7 @@ const rows: ErrorRows = {
     [
       () => queuePair.bind!(0, region, window, 0, 8, 'x'),
       'INVALID_PARAMETER_6',
-      "Bind: `flags` must contain only bits of 0x3f; got 'x'.",
+      "Bind: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE (0x3f in total); got 'x'.",
     ],
   ],
   'IND2QueuePair.invalidate': [
@@ -605,7 +610,7 @@ const rows: ErrorRows = {
     [
       () => queuePair.invalidate!(0, window, 0x40),
       'INVALID_PARAMETER_3',
-      'Invalidate: `flags` must contain only bits of 0x3f; got 0x40.',
+      'Invalidate: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE (0x3f in total); got 0x40.',
     ],
   ],
   'IND2QueuePair.read': [
@@ -622,7 +627,7 @@ const rows: ErrorRows = {
     [
       () => queuePair.read!(0, sgl, remote, 0, 99),
       'INVALID_PARAMETER_6',
-      'Read: `flags` must contain only bits of 0x3f; got 0x63.',
+      'Read: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE (0x3f in total); got 0x63.',
     ],
   ],
   'IND2QueuePair.write': [
@@ -685,7 +690,7 @@ const rows: ErrorRows = {
     [
       () => bound.bind!(HOST),
       'ADDRESS_ALREADY_ASSOCIATED',
-      "Bind: The connector's state Bound does not allow this call (ADDRESS_ALREADY_ASSOCIATED).",
+      'Bind: The connector must be unbound; it is bound. Create another.',
     ],
     [() => released.bind!(HOST), 'INVALID_HANDLE', 'Bind: This Connector was released; create another.'],
   ],
@@ -693,7 +698,7 @@ const rows: ErrorRows = {
     [
       () => connector.connect!(queuePair, '127.0.0.1:1'),
       'ADDRESS_NOT_ASSOCIATED',
-      "Connect: The connector's state Idle does not allow this call (ADDRESS_NOT_ASSOCIATED).",
+      'Connect: The connector must be bound and have no connection; it is unused. Call bind() first.',
     ],
     [
       () => bound.connect!(5, '127.0.0.1:1'),
@@ -751,28 +756,28 @@ const rows: ErrorRows = {
     [
       () => bound.completeConnect!(),
       'CONNECTION_INVALID',
-      "CompleteConnect: The connector's state Bound does not allow this call (CONNECTION_INVALID).",
+      "CompleteConnect: The connector must hold the peer's reply; it is bound. This call follows connect().",
     ],
   ],
   'IND2Connector.accept': [
     [
       () => bound.accept!(queuePair),
       'CONNECTION_INVALID',
-      "Accept: The connector's state Bound does not allow this call (CONNECTION_INVALID).",
+      'Accept: The connector must hold a connection request; it is bound. This call follows getConnectionRequest().',
     ],
   ],
   'IND2Connector.reject': [
     [
       () => bound.reject!(),
       'INVALID_DEVICE_STATE',
-      "Reject: The connector's state Bound does not allow this call (INVALID_DEVICE_STATE).",
+      "Reject: The connector must hold a connection request or the peer's reply; it is bound. This call follows getConnectionRequest() or connect().",
     ],
   ],
   'IND2Connector.getReadLimits': [
     [
       () => bound.getReadLimits!(),
       'INVALID_DEVICE_STATE',
-      "GetReadLimits: The connector's state Bound does not allow this call (INVALID_DEVICE_STATE).",
+      'GetReadLimits: The connector must have a connection, a request or a reply; it is bound. This call follows getConnectionRequest() or connect().',
     ],
   ],
   'IND2Connector.getPrivateData': [
@@ -786,28 +791,28 @@ const rows: ErrorRows = {
     [
       () => connector.getLocalAddress!(),
       'ADDRESS_NOT_ASSOCIATED',
-      "GetLocalAddress: The connector's state Idle does not allow this call (ADDRESS_NOT_ASSOCIATED).",
+      'GetLocalAddress: The connector must have a local address; it is unused. It has one as soon as it is bound or has a peer.',
     ],
   ],
   'IND2Connector.getPeerAddress': [
     [
       () => bound.getPeerAddress!(),
       'CONNECTION_INVALID',
-      "GetPeerAddress: The connector's state Bound does not allow this call (CONNECTION_INVALID).",
+      'GetPeerAddress: The connector must have a peer; it is bound. This call follows getConnectionRequest() or connect().',
     ],
   ],
   'IND2Connector.notifyDisconnect': [
     [
       () => bound.notifyDisconnect!(),
       'CONNECTION_INVALID',
-      "NotifyDisconnect: The connector's state Bound does not allow this call (CONNECTION_INVALID).",
+      'NotifyDisconnect: The connector must be connected; it is bound. This call follows accept() or completeConnect().',
     ],
   ],
   'IND2Connector.disconnect': [
     [
       () => bound.disconnect!(),
       'CONNECTION_INVALID',
-      "Disconnect: The connector's state Bound does not allow this call (CONNECTION_INVALID).",
+      'Disconnect: The connector must be connected; it is bound. This call follows accept() or completeConnect().',
     ],
   ],
   'IND2Listener.bind': [
@@ -847,6 +852,11 @@ const rows: ErrorRows = {
       () => listening.getConnectionRequest!(5),
       'INVALID_PARAMETER_1',
       "GetConnectionRequest: `connector` must belong to the listener's adapter instance; got 5.",
+    ],
+    [
+      () => listening.getConnectionRequest!(bound),
+      'CONNECTION_ACTIVE',
+      'GetConnectionRequest: The connector must be unused; it is bound. Create another.',
     ],
   ],
   'new Nd2RemoteMemory': [
@@ -1096,56 +1106,56 @@ const rows: ErrorRows = {
     [
       () => connector1.completeConnect!(),
       'CONNECTION_INVALID',
-      "CompleteConnect: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      "CompleteConnect: The connector must hold the peer's reply; it is unused. This call follows connect().",
     ],
   ],
   'INDConnector.accept': [
     [
       () => connector1.accept!(endpoint),
       'CONNECTION_INVALID',
-      "Accept: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      'Accept: The connector must hold a connection request; it is unused. This call follows getConnectionRequest().',
     ],
   ],
   'INDConnector.reject': [
     [
       () => connector1.reject!(),
       'INVALID_DEVICE_STATE',
-      "Reject: The connector's state Idle does not allow this call (INVALID_DEVICE_STATE).",
+      "Reject: The connector must hold a connection request or the peer's reply; it is unused. This call follows getConnectionRequest() or connect().",
     ],
   ],
   'INDConnector.getConnectionData': [
     [
       () => connector1.getConnectionData!(),
       'CONNECTION_INVALID',
-      "GetConnectionData: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      'GetConnectionData: The connector must have a connection, a request or a reply; it is unused. This call follows getConnectionRequest() or connect().',
     ],
   ],
   'INDConnector.getLocalAddress': [
     [
       () => connector1.getLocalAddress!(),
       'ADDRESS_NOT_ASSOCIATED',
-      "GetLocalAddress: The connector's state Idle does not allow this call (ADDRESS_NOT_ASSOCIATED).",
+      'GetLocalAddress: The connector must have a local address; it is unused. It has one as soon as it is bound or has a peer.',
     ],
   ],
   'INDConnector.getPeerAddress': [
     [
       () => connector1.getPeerAddress!(),
       'CONNECTION_INVALID',
-      "GetPeerAddress: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      'GetPeerAddress: The connector must have a peer; it is unused. This call follows getConnectionRequest() or connect().',
     ],
   ],
   'INDConnector.notifyDisconnect': [
     [
       () => connector1.notifyDisconnect!(),
       'CONNECTION_INVALID',
-      "NotifyDisconnect: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      'NotifyDisconnect: The connector must be connected; it is unused. This call follows accept() or completeConnect().',
     ],
   ],
   'INDConnector.disconnect': [
     [
       () => connector1.disconnect!(),
       'CONNECTION_INVALID',
-      "Disconnect: The connector's state Idle does not allow this call (CONNECTION_INVALID).",
+      'Disconnect: The connector must be connected; it is unused. This call follows accept() or completeConnect().',
     ],
   ],
   'INDEndpoint.send': [
@@ -1162,12 +1172,12 @@ const rows: ErrorRows = {
     [
       () => endpoint.send!(outcome, [{ memory: 5, offset: 0, length: 4 }]),
       'INVALID_HANDLE',
-      'Send: `memory` must be registered by this adapter instance; got the handle 5.',
+      'Send: `sgl[0].memory` must be registered by this adapter instance; got the handle 5.',
     ],
     [
       () => endpoint.send!(outcome, sgl1, 'x'),
       'INVALID_PARAMETER_4',
-      "Send: `flags` must contain only bits of 0x7; got 'x'.",
+      "Send: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT (0x7 in total); got 'x'.",
     ],
     [
       () => endpoint.send!(outcome, sgl1),
@@ -1213,7 +1223,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.bind!(outcome, handle, window1, 0, 8, undefined),
       'INVALID_PARAMETER_6',
-      'Bind: `flags` must contain only bits of 0x1b; got undefined.',
+      'Bind: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE (0x1b in total); got undefined.',
     ],
   ],
   'INDEndpoint.invalidate': [
@@ -1239,7 +1249,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.write!(outcome, sgl1, descriptor, 0, -1),
       'INVALID_PARAMETER_6',
-      'Write: `flags` must contain only bits of 0x3; got 0xffffffff.',
+      'Write: `flags` must be an OR of SILENT_SUCCESS, READ_FENCE (0x3 in total); got -1.',
     ],
   ],
   'INDListen.getConnectionRequest': [
@@ -1426,7 +1436,7 @@ const rows: ErrorRows = {
     [
       () => api.ndNotifyAddressListChange!(),
       'DEVICE_NOT_READY',
-      'NotifyAddressListChange: NetworkDirect must be started. Call ndStartup() first.',
+      'NdNotifyAddressListChange: NetworkDirect must be started. Call ndStartup() first.',
     ],
   ],
   ndQueryAddressList: [

@@ -37,12 +37,14 @@ const bound = untyped(provider.createConnectEndpoint!());
 bound.bindAddress!(address);
 const datagramEndpoint = untyped(provider.createDatagramEndpoint!());
 datagramEndpoint.bindAddress!(address);
+const unboundDatagrams = untyped(provider.createDatagramEndpoint!());
 const released = untyped(pd.createConnectQueuePair!(create));
 released.release!();
 const claim = untyped(wv.claimLocalName('errors-winverbs'));
 
 test.after(() => {
-  for (const one of [claim, datagramEndpoint, bound, endpoint, handle, fast, window]) one.release!();
+  for (const one of [claim, unboundDatagrams, datagramEndpoint, bound, endpoint, handle, fast, window])
+    one.release!();
   pd.deregisterMemory!(region);
   for (const one of [srq, started, datagrams, qp, cq, pd, device, provider]) one.release!();
 });
@@ -122,11 +124,7 @@ const rows: ErrorRows = {
       'INVALID_PARAMETER',
       '`guid` must be a 64-bit bigint, as queryDeviceList() returns; got 5.',
     ],
-    [
-      () => provider.queryDevice!(5n),
-      'NO_SUCH_DEVICE',
-      'LIBRARY_QUERY: No device has this GUID or id; query the device list.',
-    ],
+    [() => provider.queryDevice!(5n), 'NO_SUCH_DEVICE', '`guid` must be one of queryDeviceList(); got 0x5.'],
   ],
   'IWVProvider.translateAddress': [
     [
@@ -178,11 +176,7 @@ const rows: ErrorRows = {
       'INVALID_PARAMETER',
       '`guid` must be a 64-bit bigint, as queryDeviceList() returns; got undefined.',
     ],
-    [
-      () => provider.openDevice!(7n),
-      'NO_SUCH_DEVICE',
-      'LIBRARY_QUERY: No device has this GUID or id; query the device list.',
-    ],
+    [() => provider.openDevice!(7n), 'NO_SUCH_DEVICE', '`guid` must be one of queryDeviceList(); got 0x7.'],
   ],
   'IWVProvider.createConnectEndpoint': [
     [
@@ -198,11 +192,7 @@ const rows: ErrorRows = {
   ],
   'IWVDevice.queryPort': [
     [() => device.queryPort!(0), 'INVALID_PARAMETER', '`port` must be an integer from 1 to 255; got 0.'],
-    [
-      () => device.queryPort!(5),
-      'INVALID_PORT_HANDLE',
-      'DEVICE_PORT_QUERY: The device has no port with this number; ports are numbered from 1.',
-    ],
+    [() => device.queryPort!(5), 'INVALID_PORT_HANDLE', 'DEVICE_PORT_QUERY: `port` must be 1; got 5.'],
   ],
   'IWVDevice.queryGid': [
     [
@@ -333,17 +323,17 @@ const rows: ErrorRows = {
     [
       () => pd.createSharedReceiveQueue!(0, 1),
       'INVALID_PARAMETER',
-      "`maxWr` must be an integer from 1 to the device's limit; got 0.",
+      "`maxWr` must be an integer from 1 to the device's `maxSrqWr`; got 0.",
     ],
     [
       () => pd.createSharedReceiveQueue!(4, 'x'),
       'INVALID_PARAMETER',
-      "`maxSge` must be an integer from 0 to the device's limit; got 'x'.",
+      "`maxSge` must be an integer from 0 to the device's `maxSrqSge`; got 'x'.",
     ],
     [
       () => pd.createSharedReceiveQueue!(4, 1, 5),
       'INVALID_PARAMETER',
-      '`limit` must be an integer from 0 (no event) to `maxWr` (4); got 5.',
+      '`srqLimit` must be an integer from 0 (no event) to `maxWr` (4); got 5.',
     ],
   ],
   'IWVProtectionDomain.createConnectQueuePair': [
@@ -470,29 +460,34 @@ const rows: ErrorRows = {
     [
       () => pd.createAddressHandle!({ sourceGid: HOST, destinationGid: HOST, flowLabel: -1 }),
       'INVALID_PARAMETER',
-      'AH_CREATE: `flowLabel` must be an integer from 0 to 4294967295; got -1.',
+      '`flowLabel` must be an integer from 0 to 1048575; got -1.',
+    ],
+    [
+      () => pd.createAddressHandle!({ sourceGid: HOST, destinationGid: HOST, flowLabel: 2 ** 20 }),
+      'INVALID_PARAMETER',
+      '`flowLabel` must be an integer from 0 to 1048575; got 1048576.',
     ],
     [
       () => pd.createAddressHandle!({ sourceGid: HOST, destinationGid: HOST, trafficClass: 256 }),
       'INVALID_PARAMETER',
-      'AH_CREATE: `trafficClass` must be an integer from 0 to 255; got 256.',
+      '`trafficClass` must be an integer from 0 to 255; got 256.',
     ],
     [
       () => pd.createAddressHandle!({ sourceGid: HOST, destinationGid: HOST, hopLimit: 'x' }),
       'INVALID_PARAMETER',
-      "AH_CREATE: `hopLimit` must be an integer from 0 to 255; got 'x'.",
+      "`hopLimit` must be an integer from 0 to 255; got 'x'.",
     ],
     [
       () => pd.createAddressHandle!({ sourceGid: HOST, destinationGid: HOST, portNumber: 5 }),
       'INVALID_PORT_HANDLE',
-      'AH_CREATE: The device has no port with this number; ports are numbered from 1.',
+      'AH_CREATE: `portNumber` must be 1; got 5.',
     ],
   ],
   'IWVSharedReceiveQueue.modify': [
     [
       () => srq.modify!(0, 0),
       'INVALID_PARAMETER',
-      "`maxWr` must be an integer from 1 to the device's limit; got 0.",
+      "`maxWr` must be an integer from 1 to the device's `maxSrqWr`; got 0.",
     ],
     [
       () => srq.modify!(4, 5),
@@ -509,7 +504,17 @@ const rows: ErrorRows = {
     [
       () => srq.postReceive!(0, [5]),
       'INVALID_PARAMETER',
-      'PostReceive: `sgl` must be an array of { region, offset, length } with numbers.',
+      'PostReceive: `sgl[0]` must be { region, offset, length }, with the result of registerMemory() as region; got 5.',
+    ],
+    [
+      () => srq.postReceive!(0, [{ ...sge, region: {} }]),
+      'INVALID_PARAMETER',
+      'PostReceive: The region of SGE 0 must be the result of registerMemory(); got an object.',
+    ],
+    [
+      () => srq.postReceive!(0, null),
+      'INVALID_PARAMETER',
+      'PostReceive: `sgl` must be an array of { region, offset, length }; got null.',
     ],
   ],
   'IWVQueuePair.query': [
@@ -544,7 +549,7 @@ const rows: ErrorRows = {
     [
       () => qp.modify!({ sendPsn: -1 }, wv.QpAttr.STATE),
       'INVALID_PARAMETER',
-      'QP_MODIFY: `sendPsn` must be an integer from 0 to 4294967295; got -1.',
+      'QP_MODIFY: `sendPsn` must be an integer from 0 to 16777215; got -1.',
     ],
     [
       () => qp.modify!({ sourceGid: 5 }, wv.QpAttr.STATE),
@@ -645,6 +650,16 @@ const rows: ErrorRows = {
   ],
   'IWVConnectQueuePair.compareExchange': [
     [
+      () => qp.compareExchange!(0, [sge], SIGNALED, 1n, 2n, remote, 0),
+      'INVALID_PARAMETER',
+      '`sge` must be { region, offset, length }, with the result of registerMemory() as region; got an array.',
+    ],
+    [
+      () => qp.compareExchange!(0, null, SIGNALED, 1n, 2n, remote, 0),
+      'INVALID_PARAMETER',
+      '`sge` must be { region, offset, length }, with the result of registerMemory() as region; got null.',
+    ],
+    [
       () => qp.compareExchange!(0, sge, SIGNALED, 1, 2n, remote, 0),
       'INVALID_PARAMETER',
       '`compare` must be a bigint from 0 to 2^64 - 1; got 1.',
@@ -691,7 +706,12 @@ const rows: ErrorRows = {
     [
       () => qp.bindMemoryWindow!(window, 0, region, 0, 8, 'x', SIGNALED),
       'INVALID_PARAMETER',
-      "`access` of a window must be an OR of REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x2f); got 'x'.",
+      "`access` of a window must be an OR of REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC and ZERO_BASED (0x2f); got 'x'.",
+    ],
+    [
+      () => qp.bindMemoryWindow!(window, 0, region, 0, 8, 0, 'x'),
+      'INVALID_PARAMETER',
+      "`flags` must be a 32-bit number; got 'x'.",
     ],
   ],
   'IWVConnectQueuePair.invalidateMemoryWindow': [
@@ -699,6 +719,11 @@ const rows: ErrorRows = {
       () => qp.invalidateMemoryWindow!({}, 0, SIGNALED),
       'INVALID_PARAMETER',
       "`window` must be a memory window of the queue pair's protection domain; got an object.",
+    ],
+    [
+      () => qp.invalidateMemoryWindow!(window, 0, 'x'),
+      'INVALID_PARAMETER',
+      "`flags` must be a 32-bit number; got 'x'.",
     ],
   ],
   'IWVConnectQueuePair.fastRegister': [
@@ -710,7 +735,7 @@ const rows: ErrorRows = {
     [
       () => qp.fastRegister!(fast, 0, 5, 0, SIGNALED),
       'INVALID_PARAMETER',
-      'PostSend: `sgl` must be an array of { region, offset, length } with numbers.',
+      '`memory` must be { region, offset, length }, with the result of registerMemory() as region; got 5.',
     ],
     [
       () => qp.fastRegister!(fast, 0, sge, 'x', SIGNALED),
@@ -767,14 +792,14 @@ const rows: ErrorRows = {
     [
       () => started.start!(1),
       'INVALID_DEVICE_STATE',
-      'QP_MODIFY: `qpState` must be one of RTS, SQD, RESET, ERROR while the queue pair is in RTS; got INIT.',
+      'The queue pair must be in RESET or INIT before start(); it is in RTS.',
     ],
   ],
   'WvDatagramStart.portNumber': [
     [
       () => datagrams.start!(1, { portNumber: 5 }),
       'INVALID_PARAMETER',
-      'QP_MODIFY: `portNumber` must be an integer from 1 to 1; got 5.',
+      'QP_MODIFY: `portNumber` must be 1; got 5.',
     ],
   ],
   'WvDatagramStart.pkeyIndex': [
@@ -788,7 +813,7 @@ const rows: ErrorRows = {
     [
       () => datagrams.start!(1, { sendPsn: 'x' }),
       'INVALID_PARAMETER',
-      "QP_MODIFY: `sendPsn` must be an integer from 0 to 4294967295; got 'x'.",
+      "QP_MODIFY: `sendPsn` must be an integer from 0 to 16777215; got 'x'.",
     ],
   ],
   'IWVDatagramQueuePair.send': [
@@ -810,7 +835,7 @@ const rows: ErrorRows = {
     [
       () => started.send!(0, handle, 5, SIGNALED, 5, 1),
       'INVALID_PARAMETER',
-      'PostSend: `sgl` must be an array of { region, offset, length } with numbers.',
+      '`sge` must be { region, offset, length }, with the result of registerMemory() as region; got 5.',
     ],
     [
       () => started.send!(0, handle, { ...sge, length: -1 }, SIGNALED, 5, 1),
@@ -865,6 +890,11 @@ const rows: ErrorRows = {
       'NOT_FOUND',
       'No device of this host has the address 192.0.2.1.',
     ],
+    [
+      () => bound.bindAddress!(address),
+      'INVALID_DEVICE_STATE',
+      'EP_BIND: The endpoint must not be bound or hold a request. Create another.',
+    ],
   ],
   'IWVEndpoint.resolveRoute': [
     [
@@ -879,6 +909,11 @@ const rows: ErrorRows = {
     ],
   ],
   'IWVEndpoint.modify': [
+    [
+      () => endpoint.modify!({ sourceGid: HOST, destinationGid: HOST }),
+      'INVALID_DEVICE_STATE',
+      'EP_MODIFY: The endpoint must be bound, without a connection, and must not be listening. Call bindAddress() first.',
+    ],
     [() => bound.modify!(5), 'INVALID_PARAMETER', '`path` must be a path record; got 5.'],
     [
       () => bound.modify!({ sourceGid: HOST, destinationGid: HOST, mtu: 5 }),
@@ -901,7 +936,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.listen!(1),
       'INVALID_DEVICE_STATE',
-      'EP_LISTEN: The object is not in a state that allows this request.',
+      'EP_LISTEN: The endpoint must be bound, without a route or a connection, and must not be listening. Call bindAddress() first.',
     ],
   ],
   'IWVEndpoint.reject': [
@@ -914,10 +949,15 @@ const rows: ErrorRows = {
     [
       () => bound.reject!(),
       'INVALID_DEVICE_STATE',
-      'EP_REJECT: The object is not in a state that allows this request.',
+      "EP_REJECT: The endpoint must hold a peer's request or reply. This call follows getRequest() or connect().",
     ],
   ],
   'IWVConnectEndpoint.getRequest': [
+    [
+      () => bound.getRequest!(endpoint),
+      'INVALID_DEVICE_STATE',
+      'EP_GET_REQUEST: The endpoint must be listening. Call listen() first.',
+    ],
     [
       () => bound.getRequest!(5),
       'INVALID_PARAMETER',
@@ -943,7 +983,7 @@ const rows: ErrorRows = {
     [
       () => endpoint.connect!(qp, peer, {}),
       'INVALID_DEVICE_STATE',
-      'EP_CONNECT: The object is not in a state that allows this request.',
+      'EP_CONNECT: The endpoint must have a route and no connection, and `qp` must be in RESET or INIT. Call bindAddress() and resolveRoute() first.',
     ],
   ],
   'WvConnectParam.privateData': [
@@ -1000,7 +1040,7 @@ const rows: ErrorRows = {
     [
       () => bound.accept!(qp, {}),
       'INVALID_DEVICE_STATE',
-      'EP_ACCEPT: The object is not in a state that allows this request.',
+      "EP_ACCEPT: The endpoint must hold a peer's request or reply, and a new `qp` must be in RESET or INIT. This call follows getRequest() or connect().",
     ],
   ],
   'IWVConnectEndpoint.disconnect': [
@@ -1014,7 +1054,7 @@ const rows: ErrorRows = {
     [
       () => bound.notifyDisconnect!(),
       'INVALID_DEVICE_STATE',
-      'EP_DISCONNECT_NOTIFY: The object is not in a state that allows this request.',
+      'EP_DISCONNECT_NOTIFY: The endpoint must have a connection or be connecting. This call follows connect() or getRequest().',
     ],
   ],
   'IWVConnectEndpoint.keepQueuePairOnDisconnect': [
@@ -1074,6 +1114,11 @@ const rows: ErrorRows = {
   ],
   'IWVDatagramEndpoint.joinMulticast': [
     [
+      () => unboundDatagrams.joinMulticast!({ ...address, address: '239.1.2.3' }),
+      'INVALID_DEVICE_STATE',
+      'EP_MULTICAST_JOIN: The endpoint must be bound. Call bindAddress() first.',
+    ],
+    [
       () => datagramEndpoint.joinMulticast!(5),
       'INVALID_ADDRESS',
       "`group` must be an IP address, such as '192.0.2.1' or '2001:db8::1', or with a port '192.0.2.1:4000' or '[2001:db8::1]:4000'; got 5.",
@@ -1085,8 +1130,18 @@ const rows: ErrorRows = {
       'INVALID_ADDRESS',
       "`group` must be an IP address, such as '192.0.2.1' or '2001:db8::1', or with a port '192.0.2.1:4000' or '[2001:db8::1]:4000'; got null.",
     ],
+    [
+      () => datagramEndpoint.leaveMulticast!({ ...address, address: '239.1.2.3' }),
+      'NOT_FOUND',
+      '`group` must be a joined group; got 239.1.2.3.',
+    ],
   ],
   'IWVDatagramEndpoint.query': [
+    [
+      () => datagramEndpoint.query!(peer),
+      'NOT_FOUND',
+      '`peer` must be the peer of a lookup, or a joined group; got 127.0.0.1.',
+    ],
     [
       () => datagramEndpoint.query!(5),
       'INVALID_ADDRESS',

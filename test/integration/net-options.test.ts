@@ -38,7 +38,7 @@ test('an option of another call is rejected, and the error names the call that a
     assert.match(error.message, place);
   }
   const unknown = await errorOf(() => connect(loose({ port: 1, hots: 'localhost' })));
-  assert.match(unknown.message, /^The options of connect\(\) must be port, host, .*; got `hots`\.$/);
+  assert.match(unknown.message, /^`options` of connect\(\) must contain only port, host, .*; got 'hots'\.$/);
 });
 
 test('the options of the adapter are those in the schema', () => {

@@ -9,7 +9,9 @@ import {
   connectorEvents,
   connectorMethods,
   connectorStates,
+  legalityOf,
   nextState,
+  refusalOf,
 } from '../../nd/core/connector-states.js';
 import { Status } from '../../nd/index.js';
 import { QpState } from '../../winverbs/index.js';
@@ -44,6 +46,18 @@ const expected: Record<ConnectorMethod, readonly number[]> = {
 };
 /** In v1, Connect includes Bind, and GetConnectionData returns the same as GetPrivateData. */
 const onlyV2: readonly ConnectorMethod[] = ['bind', 'getReadLimits'];
+
+test('a refusal states what is required, the state, and what to do, without contradiction', () => {
+  for (const method of connectorMethods)
+    for (const state of connectorStates.filter((one) => legalityOf(method, one) !== 0)) {
+      const text = refusalOf(method, state);
+      const [, required = '', actual = ''] =
+        /^The connector must (.+); it (?:is|holds|was) (.+?)\. [A-Z].+\.$/.exec(text) ?? [];
+      assert.ok(actual !== '' && !` ${required}`.includes(` ${actual}`), text);
+    }
+  assert.match(refusalOf('connect', 'Idle'), /it is unused\. Call bind\(\) first\.$/);
+  assert.match(refusalOf('disconnect', 'Replied'), /holds the peer's reply\. .*completeConnect\(\)\.$/);
+});
 
 test('every cell of the transition table', () => {
   const expected: Record<string, string> = {

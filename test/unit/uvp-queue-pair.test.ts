@@ -246,7 +246,7 @@ test('N5: invalid requests are rejected and do not change the queue', () => {
   throwsStatus(
     post({ sgl: [sge(0, 1), sge(0, 1), sge(0, 1)] }),
     Status.DATA_OVERRUN,
-    /at most 2 SGEs.*got 3/,
+    /`sgl` must be at most 2,.*got 3/,
   );
   throwsStatus(post({ sgl: [sge(0, 2 ** 31), sge(0, 1)] }), Status.BUFFER_OVERFLOW, /2147483649/);
   throwsStatus(post({ sgl: [sge(0, 2 ** 32)] }), Status.INVALID_PARAMETER, /4294967296/);

@@ -71,7 +71,7 @@ test('AH_CREATE carries the vector; the last release destroys the handle, which 
   throwsWv(
     () => pd.createAddressHandle({ ...full, portNumber: 2 }),
     Status.INVALID_PORT_HANDLE,
-    /no port with this number/,
+    /`portNumber` must be 1; got 2\./,
   );
   const { addressVector: other } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
   assert.equal([other.flowLabel, other.trafficClass, other.hopLimit, other.portNumber], [0x12345, 8, 3, 2]);

@@ -28,6 +28,8 @@ interface Place {
   readonly names: readonly string[];
   /** Options for `node:net` that are accepted but have no effect here. */
   readonly ignored?: readonly string[];
+  /** The name of the object in errors. Default: the options of {@link call}. */
+  readonly object?: string;
 }
 
 /** All calls. If several accept an option, the error names the first. */
@@ -48,19 +50,28 @@ const places = {
     names: words('channel socket allowHalfOpen highWaterMark pauseOnConnect maxBufferedBytes broadcasts'),
     ignored: nodeServer,
   },
-  serverSockets: { call: 'createServer({ socket })', names: sizesOfSocket, ignored: nodeSocket },
-  serverChannels: { call: 'createChannelServer({ channel })', names: channel },
+  serverSockets: {
+    call: 'createServer({ socket })',
+    names: sizesOfSocket,
+    ignored: nodeSocket,
+    object: '`socket` of createServer()',
+  },
+  serverChannels: {
+    call: 'createChannelServer({ channel })',
+    names: channel,
+    object: '`channel` of createChannelServer()',
+  },
   property: { call: 'the server itself, as `server.maxConnections`', names: ['maxConnections'] },
   broadcast: { call: 'broadcast()', names: words('except slow maxQueuedBytes') },
   createSharedMap: { call: 'createSharedMap()', names: words('name port host entries bytes counters codec') },
   openSharedMap: { call: 'openSharedMap()', names: words('name port host codec signal') },
   setEntry: { call: 'set()', names: ['ttl'] },
   expose: { call: 'expose()', names: words('writable views') },
-  operation: { call: 'send(), request() and other operations', names: ['signal'] },
+  operation: { call: 'operations such as send()', names: ['signal'] },
   allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
-  // These names come from the schema; unit/net-option-places compares them.
+  // These names come from the schema; integration/net-options compares them.
   adapter: {
-    call: 'the adapter, by the environment variable ND_OPTIONS',
+    call: 'the adapter, in the environment variable ND_OPTIONS',
     names:
       words(`cm rc keepAliveMs rnrTimeoutMs ecn window longWindowBytes link icrc direct capture statistics receiveBufferBytes
       faults pkeys hca kernel startTimeoutMs`),
@@ -72,34 +83,53 @@ const all: readonly Place[] = Object.values(places);
 /** The options of the adapter, for the test. @internal */
 export const adapterOptionNames: readonly string[] = places.adapter.names;
 
+/** `a(), b() or c()`. */
+function alternatives(calls: readonly string[]): string {
+  const last = calls.at(-1)!;
+  return calls.length === 1 ? last : `${calls.slice(0, -1).join(', ')} or ${last}`;
+}
+
 /**
- * Rejects options that are misspelt or misplaced, which would otherwise be ignored silently.
+ * Rejects options that are misspelt or misplaced, which would otherwise be ignored silently. Omitted options are valid.
  *
- * @param at - the call that received the options
- * @param required - whether they may not be omitted
+ * @param at - where the options were given
+ * @param call - the call that received them
  * @throws TypeError `ERR_INVALID_ARG_TYPE` (not an object), `ERR_INVALID_ARG_VALUE` (an unknown or misplaced option)
  */
-export function checkOptionNames(at: keyof typeof places, options: unknown, required?: 'required'): void {
-  if (options === undefined && required === undefined) return;
-  const { call, names, ignored = [] }: Place = places[at];
+export function checkOptionNames(
+  at: keyof typeof places,
+  options: unknown,
+  call: string = places[at].call,
+): void {
+  if (options !== undefined) checkGivenOptions(at, options, call);
+}
+
+/** As {@link checkOptionNames}, but options must be given. */
+export function checkGivenOptions(
+  at: keyof typeof places,
+  options: unknown,
+  call: string = places[at].call,
+): void {
+  const { names, ignored = [], object = `\`options\` of ${call}` }: Place = places[at];
   if (typeof options !== 'object' || options === null)
-    throw wrongType(`The options of ${call} must be an object; got ${shown(options)}.`);
+    throw wrongType(`${object} must be an object; got ${shown(options)}.`);
   for (const name of Object.keys(options)) {
     if (names.includes(name) || ignored.includes(name) || name.startsWith('_')) continue;
     const right = all.filter((place) => place.names.includes(name)).map((place) => place.call);
     const sentence =
       right.length > 0
-        ? `\`${name}\` must be given to ${right.join(' or ')}; got it among the options of ${call}.`
-        : `The options of ${call} must be ${names.join(', ')}; got \`${name}\`.`;
+        ? `\`${name}\` must be given to ${alternatives(right)}; got it among the options of ${call}.`
+        : `${object} must contain only ${names.join(', ')}; got ${shown(name)}.`;
     throw wrongValue(sentence);
   }
 }
 
-/** The signal of an operation's options. @throws as {@link checkOptionNames} */
+/** The signal of an operation's options. `call` is the operation. @throws as {@link checkOptionNames} */
 export function signalOf(
+  call: string,
   options: { readonly signal?: AbortSignal | undefined } | null | undefined,
 ): AbortSignal | undefined {
   if (options === undefined || options === null) return undefined;
-  checkOptionNames('operation', options);
+  checkGivenOptions('operation', options, `${call}()`);
   return options.signal;
 }

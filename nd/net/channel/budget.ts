@@ -79,7 +79,7 @@ export const threadBudget = new Budget(DEFAULT_BYTES);
  * @throws RangeError `ERR_OUT_OF_RANGE`
  */
 export function setMaxBufferedBytes(bytes: number): void {
-  checkSizes({ maxBufferedBytes: bytes });
+  checkSizes({ bytes });
   threadBudget.bytes = bytes;
   retryLater();
 }

@@ -250,7 +250,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Send
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
-    const signal = signalOf(options);
+    const signal = signalOf('send', options);
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('send'));
     const data = bytesOf(bytes);
     const refusal = refusalBy(signal) ?? this.#tooLong('message', data);
@@ -323,7 +323,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Send
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
-    return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), signalOf(options));
+    return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), signalOf('request', options));
   }
 
   /** Rejects a payload that exceeds the limit announced by the peer, because the peer would end the connection. */
@@ -366,7 +366,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Receive
    */
   receive(options?: AbortOptions): Promise<Buffer | undefined> {
-    const message = this.#inbox.take(signalOf(options));
+    const message = this.#inbox.take(signalOf('receive', options));
     this.#settle();
     return message;
   }
@@ -429,7 +429,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @category Lifetime
    */
   async close(options?: AbortOptions): Promise<void> {
-    const signal = signalOf(options);
+    const signal = signalOf('close', options);
     checkSignal(signal);
     this.#closing = true;
     if (this.#ended) return;

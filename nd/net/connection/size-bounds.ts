@@ -12,6 +12,7 @@ const bounds = {
   maxRequests: [1, Number.MAX_SAFE_INTEGER],
   maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
   maxQueuedBytes: [1, Number.MAX_SAFE_INTEGER],
+  bytes: [1, Number.MAX_SAFE_INTEGER],
   highWaterMark: [0, Number.MAX_SAFE_INTEGER],
 } as const;
 
@@ -20,6 +21,7 @@ export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${shown(value)}.`);
+    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+    throw outOfRange(`\`${name}\` must be an integer ${range}; got ${shown(value)}.`);
   }
 }

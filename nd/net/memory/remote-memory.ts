@@ -194,7 +194,7 @@ export class RemoteMemory {
    */
   async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
     this.checkOpen('read');
-    this.#check(offset, length, options);
+    this.#check('read', offset, length, options);
     if (length === 0) return Buffer.alloc(0);
     return this.#counted(async () => {
       const bounce = await this.#borrow('read', length);
@@ -220,7 +220,7 @@ export class RemoteMemory {
   async write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void> {
     this.checkOpen('write');
     checkBytes('bytes', bytes);
-    this.#check(offset, bytes.length, options);
+    this.#check('write', offset, bytes.length, options);
     this.#checkWritable();
     if (bytes.length === 0) return;
     await this.#counted(async () => {
@@ -271,8 +271,9 @@ export class RemoteMemory {
     second: bigint,
     options: RemoteOptions | undefined,
   ): Promise<bigint> {
-    this.#checkAtomic(operation === Atomic.FETCH_ADD ? 'fetchAdd' : 'compareExchange', offset, first, second);
-    this.#check(offset, 8, options);
+    const call = operation === Atomic.FETCH_ADD ? 'fetchAdd' : 'compareExchange';
+    this.#checkAtomic(call, offset, first, second);
+    this.#check(call, offset, 8, options);
     // Direct execution must not overtake earlier operations.
     if (this.link.operatesNothing) {
       operands[0] = first;
@@ -304,9 +305,9 @@ export class RemoteMemory {
     if (offset % 8 !== 0) throw outOfRange(`\`offset\` must be a multiple of 8; got ${offset}.`);
   }
 
-  #check(offset: number, length: number, options: RemoteOptions | undefined): void {
+  #check(call: string, offset: number, length: number, options: RemoteOptions | undefined): void {
     this.#checkRange(offset, length);
-    const refusal = refusalBy(signalOf(options));
+    const refusal = refusalBy(signalOf(call, options));
     if (refusal !== undefined) throw refusal;
   }
 

@@ -18,7 +18,9 @@ const VALUE = 8;
 export function checkAmount(amount: number): void {
   if (typeof amount !== 'number') throw wrongType(`\`amount\` must be a number; got ${shown(amount)}.`);
   if (!Number.isSafeInteger(amount))
-    throw outOfRange(`\`amount\` must be an integer of at most 2 ** 53 - 1; got ${shown(amount)}.`);
+    throw outOfRange(
+      `\`amount\` must be an integer from -(2 ** 53 - 1) to 2 ** 53 - 1; got ${shown(amount)}.`,
+    );
 }
 
 /** The hash of a name as stored in memory; not 0. */

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import { hostOf, wrongValue } from '../base/checks.js';
 import { aborted, NetError, reset } from '../base/errors.js';
-import { checkOptionNames } from '../base/option-places.js';
+import { checkGivenOptions } from '../base/option-places.js';
 import { Channel } from '../channel/channel.js';
 import { checkPlace } from '../connection/names.js';
 import { checkDestination, openLink } from '../connection/open-link.js';
@@ -347,7 +347,7 @@ export function openSharedMap<V = unknown>(
 export async function openSharedMap(
   options: OpenSharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMapView<never>> {
-  checkOptionNames('openSharedMap', options, 'required');
+  checkGivenOptions('openSharedMap', options);
   const { name, port, signal } = options;
   const codec = codecOf(options.codec);
   checkPlace('openSharedMap()', options);

@@ -4,7 +4,7 @@ import { kindOf, shown } from '../../../kernel-bridge/ioctl/shown.js';
 import { allocate } from '../../index.js';
 import { outOfRange, portOf, wrongType } from '../base/checks.js';
 import { NetError, netError } from '../base/errors.js';
-import { checkOptionNames } from '../base/option-places.js';
+import { checkGivenOptions, checkOptionNames } from '../base/option-places.js';
 import type { Channel } from '../channel/channel.js';
 import { checkPlace } from '../connection/names.js';
 import type { ExposedMemory } from '../memory/exposed-memory.js';
@@ -319,7 +319,7 @@ export function createSharedMap<V = unknown>(
 export async function createSharedMap(
   options: SharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMap<never>> {
-  checkOptionNames('createSharedMap', options, 'required');
+  checkGivenOptions('createSharedMap', options);
   const { name, port, host = 'localhost', entries: capacity, bytes = BYTES, counters = COUNTERS } = options;
   const codec = codecOf(options.codec);
   const sizes = { entries: capacity, bytes, counters };

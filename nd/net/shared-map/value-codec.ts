@@ -70,6 +70,6 @@ export function codecOf(option: unknown): NamedCodec {
   if (typeof encode === 'function' && typeof decode === 'function')
     return { name: 'custom', codec: name as Codec<unknown> };
   throw wrongValue(
-    `\`codec\` must be ${Object.keys(codecs).join(', ')} or an object with encode() and decode(); got ${typeof name === 'string' ? `'${name}'` : shown(name)}.`,
+    `\`codec\` must be ${Object.keys(codecs).map(shown).join(', ')} or an object with encode() and decode(); got ${shown(name)}.`,
   );
 }
