@@ -47,13 +47,20 @@ export function printJsonError(error: unknown): void {
   if (process.argv.includes('--json')) process.stdout.write(errorLine(nameGiven(), error));
 }
 
-/** Prints invalid options of the current command and the usage of `command`, and sets the exit code. */
-export function wrongOptions({ issues }: ZodError, command?: Command): void {
+/**
+ * Prints invalid options of the current command and the usage of `command`, and sets the exit code. `given` has the options as on the
+ * command line.
+ */
+export function wrongOptions({ issues }: ZodError, given: unknown, command?: Command): void {
   const problems = issues.map(({ path, message }) => {
-    const name = path.join('.');
-    return name === ''
-      ? message
-      : `${name === 'pid' ? 'the process id' : `--${optionName(name)}`} ${message}`;
+    if (path.length === 0) return message;
+    const name = String(path[0]);
+    const value = path.reduce<unknown>(
+      (outer, key) => (outer as Record<PropertyKey, unknown> | undefined)?.[key],
+      given,
+    );
+    const got = message.startsWith('must ') && typeof value === 'string' ? `; got '${value}'` : '';
+    return `${name === 'pid' ? 'the process id' : `--${optionName(name)}`} ${message}${got}`;
   });
   wrongArguments(problems, command);
 }

@@ -17,7 +17,7 @@ import {
 } from '../conformance/index.js';
 import type { MutantResult } from '../conformance/mutants/index.js';
 import { count, ipAddress } from './argument-schemas.js';
-import { isWildcard, wrongOptions } from './command-line.js';
+import { isWildcard, wrongArguments, wrongOptions } from './command-line.js';
 import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './conformance-half.js';
 import { exitInterrupted, onInterrupt } from './interrupts.js';
 
@@ -44,7 +44,7 @@ const conformanceOptions = z
     stepTimeout: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
-    mutants: z.union([z.literal('all'), z.boolean()], "must be empty or 'all'").default(false),
+    mutants: z.union([z.literal('all'), z.boolean()], "must have no value, or 'all'").default(false),
     bail: z.boolean().default(false),
     json: z.boolean().default(false),
   })
@@ -84,7 +84,7 @@ async function brokenProviders(): Promise<typeof import('../conformance/mutants/
 async function runMutants({ address, stepTimeout, only, mutants: which, json }: Options): Promise<void> {
   const { formatMutants, judge, mutants } = await brokenProviders();
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
-  if (chosen.length === 0) throw new Error(`No broken provider matches '${only}'.`);
+  if (chosen.length === 0) return wrongArguments([`--only must match a broken provider; got '${only}'`]);
   const results: MutantResult[] = [];
   using _ = onInterrupt(() => {
     progress('');
@@ -116,7 +116,10 @@ async function run(options: Options): Promise<void> {
     }
     return;
   }
-  if (selected.length === 0) throw new Error(`No case of SPI ${spi} matches '${options.only}'.`);
+  if (selected.length === 0) {
+    const text = `--only must match a case of SPI ${spi}, as --list prints them; got '${options.only}'`;
+    return wrongArguments([text]);
+  }
   const stepTimeoutMs = stepTimeout * 1000;
   const subject = await loadSubject(spi, options.provider);
   const provider = subject.open();
@@ -206,7 +209,7 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
     .option('--json', 'print a line of JSON for each case')
     .action(async (values: unknown) => {
       const parsed = conformanceOptions.safeParse(values);
-      if (!parsed.success) return wrongOptions(parsed.error);
+      if (!parsed.success) return wrongOptions(parsed.error, values);
       try {
         const options = parsed.data;
         if (options.serve) await serveOtherHalf(options);

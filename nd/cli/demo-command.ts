@@ -162,7 +162,7 @@ export function demoCommand(fail: (error: unknown) => void): Command {
     .option('--json', 'print the report as JSON')
     .action(async (values: unknown) => {
       const parsed = demoOptions.safeParse(values);
-      if (!parsed.success) return wrongOptions(parsed.error);
+      if (!parsed.success) return wrongOptions(parsed.error, values);
       try {
         const options = { ...parsed.data, address: await addressOfHost(parsed.data.address) };
         if (options.server) await runRole('server', options);

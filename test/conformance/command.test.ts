@@ -107,7 +107,7 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--serve', '--token', 'mine'], 2, /--token requires --peer/],
   [['--serve', '--address', '0.0.0.0'], 2, /single address of this host/],
   [['--serve', '--address', '0::0'], 2, /single address of this host/],
-  [['--only', 'no-such-case'], 1, /No case of SPI v1/],
+  [['--only', 'no-such-case'], 2, /--only must match a case of SPI v1/],
   [['--provider', 'no-such-module'], 1, /Cannot load the provider 'no-such-module': .*installed package/],
   [['--provider', './no-such-module.js'], 1, /Cannot load the provider .*no-such-module\.js'/],
   [['--provider', './package.json'], 1, /Cannot load the provider '.\/package.json'/],

@@ -132,7 +132,7 @@ test('invalid options of the demo are also reported as JSON with --json', async 
   assert.is(code, 2);
   assert.equal(JSON.parse(stdout), {
     tool: 'nd demo',
-    error: { message: '--port must be 65535 or less' },
+    error: { message: "--port must be 65535 or less; got '70000'" },
   });
 });
 

@@ -157,7 +157,7 @@ test('invalid arguments are reported by name', async () => {
     runNd('top', '--port', '4', '--json'),
     runNd('stat', '4194304'),
   ]);
-  assert.equal([word.code, word.stderr], [2, 'nd stat: the process id must be a number\n']);
+  assert.equal([word.code, word.stderr], [2, "nd stat: the process id must be a number; got 'init'\n"]);
   assert.equal([port.code, port.stderr], [2, 'nd top: --port requires --web\n']);
   assert.match(port.stdout, '"error"');
   assert.equal([none.code, none.stderr], [1, 'nd: Process 4194304 does not exist.\n']);

@@ -147,7 +147,7 @@ long(test, 'invalid arguments: a sentence, the usage, and exit code 2', async ()
       /-b \(blocking\) and -p \(polling\) are mutually exclusive/,
     ],
     [['rping', '-c', '-r', '-w', '127.0.0.1'], /-r \(read\) and -w \(write\) are mutually exclusive/],
-    [['ping', '-s', '-n', '0', '127.0.0.1'], /^nd ping: --nSge must be 1 or more$/m],
+    [['ping', '-s', '-n', '0', '127.0.0.1'], /^nd ping: --nSge must be 1 or more; got '0'$/m],
     [['ping', '-c', '--sizes', '1,5000000', '127.0.0.1'], /--sizes must be sizes from 1 to 4194304/],
     [
       ['ping', '-c', '300.1.1.1'],

@@ -271,8 +271,9 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   ): (...given: unknown[]) => Promise<void> {
     return async (...given) => {
       const named = typeof given[0] === 'string' ? given[0] : undefined;
-      const parsed = schema.safeParse(given[named === undefined ? 0 : 1]);
-      if (!parsed.success) return wrongOptions(parsed.error);
+      const options = given[named === undefined ? 0 : 1];
+      const parsed = schema.safeParse(options);
+      if (!parsed.success) return wrongOptions(parsed.error, options);
       let host = '';
       if (named !== undefined) {
         const address = await addressGiven(named).catch((error: unknown) => error as Error);

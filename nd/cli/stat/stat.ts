@@ -179,8 +179,9 @@ export function statCommand(fail: (error: unknown) => void): Command {
     .option('--json', 'print JSON')
     .allowExcessArguments(false)
     .action(async (pid: string | undefined, given: Record<string, unknown>) => {
-      const parsed = options.safeParse({ ...given, ...(pid !== undefined && { pid }) });
-      if (!parsed.success) return wrongOptions(parsed.error);
+      const values = { ...given, ...(pid !== undefined && { pid }) };
+      const parsed = options.safeParse(values);
+      if (!parsed.success) return wrongOptions(parsed.error, values);
       try {
         await run(parsed.data);
       } catch (error) {

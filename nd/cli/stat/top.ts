@@ -263,7 +263,7 @@ export function topCommand(fail: (error: unknown) => void): Command {
     .allowExcessArguments(false)
     .action(async (given: Record<string, unknown>) => {
       const parsed = options.safeParse(given);
-      if (!parsed.success) return wrongOptions(parsed.error);
+      if (!parsed.success) return wrongOptions(parsed.error, given);
       try {
         await run(parsed.data);
       } catch (error) {

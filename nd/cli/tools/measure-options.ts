@@ -13,7 +13,7 @@ const sizeList = z
   .transform((text) => text.split(',').map(Number))
   .refine(
     (sizes) => sizes.every((size) => size >= 1 && size <= MAX_BYTES),
-    `must be sizes from 1 to ${MAX_BYTES}`,
+    `must be sizes from 1 to ${MAX_BYTES} bytes`,
   );
 
 /** 1, 2, 4 … 4 MiB. */
@@ -32,7 +32,7 @@ export function withSweep(command: Command, iterations: number): Command {
 }
 
 /** The options of ping, pingpong, rping and rpingpong. */
-export const transferShape = {
+const transferShape = {
   ...commonOptions,
   ...roleOptions,
   ...sweepOptions,

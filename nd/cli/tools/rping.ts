@@ -8,7 +8,7 @@ import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
 import { checkSge, sweep } from './measure.js';
-import { MAX_BYTES, transferOptions, transferShape, withTransfer } from './measure-options.js';
+import { MAX_BYTES, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
 import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards } from './tool-side.js';
 
@@ -17,7 +17,7 @@ const ITERATIONS = 500_000;
 
 const operations = { read: z.boolean().default(false), write: z.boolean().default(false) };
 const rpingOptions = transferOptions
-  .and(z.object({ ...transferShape, ...operations }))
+  .safeExtend(operations)
   .refine(({ read, write }) => !(read && write), '-r (read) and -w (write) are mutually exclusive');
 type Options = z.output<typeof rpingOptions>;
 

@@ -204,7 +204,7 @@ export function tool<T>(
       }
       if (typeof address === 'string') return wrongArguments([address], command);
       const parsed = options.safeParse(given);
-      if (!parsed.success) return wrongOptions(parsed.error, command);
+      if (!parsed.success) return wrongOptions(parsed.error, given, command);
       const { json = false, logFile } = given as { json?: boolean; logFile?: string };
       await runTool(name, json, logFile, banner, (one) => run(one, address, parsed.data));
     });
