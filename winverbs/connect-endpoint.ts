@@ -103,7 +103,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * call accept() or reject().
    *
    * Completes with SUCCESS, CONNECTION_REFUSED (the peer's private data can be queried), TIMEOUT (no reply, and
-   * connect() may be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED.
+   * connect() may be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CONNECTION_ABORTED (an iWARP device could not
+   * establish it), CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 56 bytes of private data), INVALID_PARAMETER
    * @category Connect

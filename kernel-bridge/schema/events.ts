@@ -88,7 +88,10 @@ export const events: Readonly<Record<string, EventForm>> = {
       'An event of librdmacm, which manages the connections of real HCAs. The numbers are those of rdma_cm.',
     words: {
       event: { about: 'rdma_cm_event_type' },
-      status: { about: 'Negative: an errno value.', signed: true },
+      status: {
+        about: "Negative: the NTSTATUS of a failure; otherwise the peer's reason, or 0.",
+        signed: true,
+      },
       id: {},
       listener: { about: "The listener's id, for a connection request." },
       responderResources: {},

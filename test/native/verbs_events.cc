@@ -256,12 +256,26 @@ TEST(verbs_events_of_connections) {
   CHECK_EQ(w.rdma.lastParam().responder_resources, 2);
   CHECK((w.rdma.lastData() == std::vector<uint8_t>{9, 8}));
   for (const int type : {9, 10, 15}) {  // established, disconnected, the end of time-wait
-    w.rdma.cmEvent(request.handle, type, -type, rdma_conn_param{});
+    w.rdma.cmEvent(request.handle, type, type, rdma_conn_param{});
     const Seen event = w.await(Event::Kind::kCm);
     CHECK_EQ(event.event, static_cast<uint32_t>(type));
-    CHECK_EQ(event.status, -type);
+    CHECK_EQ(event.status, type);
     CHECK_EQ(event.handle, request.handle);
     CHECK(event.data.empty());
+  }
+  // An errno becomes the NTSTATUS; reasons of the peer are unchanged.
+  const std::pair<int, Status> failures[] = {{ETIMEDOUT, Status::kIoTimeout},
+                                             {ENETUNREACH, Status::kNetworkUnreachable},
+                                             {EHOSTUNREACH, Status::kHostUnreachable},
+                                             {ENOMEM, Status::kInsufficientResources},
+                                             {EADDRINUSE, Status::kAddressAlreadyExists},
+                                             {EIO, Status::kConnectionAborted},
+                                             {EPROTO, Status::kConnectionAborted},
+                                             {ECONNRESET, Status::kConnectionAborted},
+                                             {ENOTCONN, Status::kUnsuccessful}};
+  for (const auto& [error, status] : failures) {
+    w.rdma.cmEvent(request.handle, 6, -error, rdma_conn_param{});  // an error while connecting
+    CHECK(static_cast<Status>(w.await(Event::Kind::kCm).status) == status);
   }
   host.cmDestroy(request.handle);
   CHECK(host.cmAccept(request.handle, parameters) == Status::kInvalidHandle);

@@ -323,6 +323,13 @@ test('cancelling a lookup abandons its request; so do EP_CANCEL, destroying and 
   }
 });
 
+test('a lookup whose peer cannot be asked completes with the reason', () => {
+  const it = new Datagrams();
+  const request = it.lookup(it.routed());
+  it.rig.cm.lookups[0]!.events.timedOut!(S.HOST_UNREACHABLE);
+  expect(request, S.HOST_UNREACHABLE);
+});
+
 test('an impossible lookup is rejected before anything is sent', () => {
   const it = new Datagrams();
   const id = it.routed();

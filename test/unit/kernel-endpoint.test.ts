@@ -515,6 +515,18 @@ test('E4: REJ, timeout, loss and cancel after the REP move the QP to ERROR and r
   }
 });
 
+test('a Connect or Accept that connection management cannot complete ends with that status', () => {
+  for (const [state, next] of [
+    ['activeConnect', 'routeResolved'],
+    ['passiveAccepting', 'disconnected'],
+  ] as const) {
+    const it = scene(state);
+    it.connection!.events.timedOut!(Status.HOST_UNREACHABLE);
+    expect(it.waiting!, Status.HOST_UNREACHABLE);
+    assert.is(it.endpoint.state, next);
+  }
+});
+
 test('E5: Reject while Connect waits withdraws the REQ and ends the Connect', () => {
   const it = scene('activeConnect');
   expect(ask(it, 'reject'), Status.SUCCESS);

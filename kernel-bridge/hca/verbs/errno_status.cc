@@ -34,6 +34,19 @@ Status statusOf(int error) {
   }
 }
 
+int32_t statusOfEvent(int status) {
+  if (status >= 0) return status;
+  switch (-status) {
+    // Drivers of iWARP devices report these if TCP, MPA or the peer has ended the connection.
+    case EIO:
+    case EPROTO:
+    case EPIPE:
+    case ECONNRESET:
+    case ECONNABORTED: return static_cast<int32_t>(Status::kConnectionAborted);
+    default: return static_cast<int32_t>(statusOf(status));
+  }
+}
+
 std::string openingHelp(int error, const char* module) {
   if (error == EACCES || error == EPERM)
     return "; this user needs read and write access: use a udev rule, or docker run --device=/dev/infiniband for a "

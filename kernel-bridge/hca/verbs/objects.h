@@ -228,6 +228,9 @@ struct Tables {
 
 // Returns the NTSTATUS for an errno.
 Status statusOf(int error);
+// Returns the status of an event of librdmacm: unchanged if it is the peer's reason (0 or more), otherwise the NTSTATUS
+// for the errno, which is negative as well.
+int32_t statusOfEvent(int status);
 // Returns the cure, as part of a sentence, for this errno on opening a device file that a kernel module creates.
 std::string openingHelp(int error, const char* module);
 // Returns the device's access flags for WV_ACCESS_* bits.

@@ -269,7 +269,7 @@ void VerbsHca::serveCm() {
     std::vector<uint8_t> copy;
     if (data != nullptr) copy.assign(data, data + p.private_data_len);
     const HcaEvent out =
-        HcaEvent::cm(static_cast<uint32_t>(event->event), event->status, handleOf(event->id), listener,
+        HcaEvent::cm(static_cast<uint32_t>(event->event), statusOfEvent(event->status), handleOf(event->id), listener,
                      p.responder_resources, p.initiator_depth, p.retry_count, p.rnr_retry_count, p.srq != 0,
                      event->param.ud.qp_num, event->param.ud.qkey, static_cast<uint32_t>(copy.size()));
     lib_.rdma_ack_cm_event(event);

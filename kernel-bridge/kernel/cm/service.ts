@@ -133,8 +133,11 @@ export interface CmEvents {
   established?(): void;
   /** The peer rejected the connection, or (reason 3) no communication id was available for connect(). The connection has ended. */
   rejected?(reject: CmReject): void;
-  /** The retries of REQ or REP are exhausted, or accept() was called after every peer has given up; the connection has ended. */
-  timedOut?(): void;
+  /**
+   * The retries of REQ or REP are exhausted, or accept() was called after every peer has given up; the connection has
+   * ended. With a status: it could not be established for that reason.
+   */
+  timedOut?(status?: number): void;
   /**
    * The connection has ended: a DREQ arrived (the CM has already replied with a DREP), or a REJ after the RTU, or the
    * peer uses its QP for another connection (stale; the CM sends a DREQ).
@@ -298,8 +301,8 @@ export interface SidrReply {
 export interface SidrLookupEvents {
   /** The peer has replied. Also called with status 3 (no QP) if no request id was available here. */
   answered?(reply: SidrReply): void;
-  /** All retries are exhausted. */
-  timedOut?(): void;
+  /** All retries are exhausted. With a status: the peer could not be asked for that reason. */
+  timedOut?(status?: number): void;
 }
 
 export interface SidrLookup {

@@ -334,8 +334,8 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
       this.endConnect(Status.CONNECTION_REFUSED);
     },
-    onConnectTimedOut() {
-      this.endConnect(Status.TIMEOUT);
+    onConnectTimedOut(data) {
+      this.endConnect(data && 'lost' in data ? data.lost : Status.TIMEOUT);
     },
     onConnectCancelled() {
       this.abandon();
@@ -359,8 +359,8 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
       this.endAccept(Status.CONNECTION_REFUSED);
     },
-    onAcceptTimedOut() {
-      this.endAccept(Status.IO_TIMEOUT);
+    onAcceptTimedOut(data) {
+      this.endAccept(data && 'lost' in data ? data.lost : Status.IO_TIMEOUT);
     },
     onAcceptLost() {
       this.abandon();
@@ -617,8 +617,8 @@ class EndpointEvents implements CmEvents {
   rejected(reject: CmReject): void {
     this.endpoint.signal('rejected', { reject });
   }
-  timedOut(): void {
-    this.endpoint.signal('timedOut');
+  timedOut(status?: number): void {
+    this.endpoint.signal('timedOut', status === undefined ? undefined : { lost: status });
   }
   disconnected(): void {
     this.endpoint.signal('peerDisconnected');

@@ -99,8 +99,8 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
         },
         {
           answered: (reply) => this.lookedUp(irp, { local, peer, path }, reply, args.answerPeer!),
-          timedOut: () => {
-            if (this.lookups.remove(irp)) irp.complete(Status.TIMEOUT);
+          timedOut: (failure) => {
+            if (this.lookups.remove(irp)) irp.complete(failure ?? Status.TIMEOUT);
           },
         },
       );

@@ -1,7 +1,7 @@
 /** Calls of librdmacm with their arguments in shared memory, and the owners of ids for events. */
 
 import type { HcaEvent } from '../../hca/soft-hca-binding.js';
-import type { VerbsHca } from '../../hca/verbs-binding.js';
+import { CmEventType, type VerbsHca } from '../../hca/verbs-binding.js';
 import { RnrRetry } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { madAt, putPath } from '../../schema/generated/attributes.js';
@@ -12,6 +12,17 @@ const MOST_RETRIES = 7;
 
 /** An event of librdmacm. */
 export type CmMessage = Extract<HcaEvent, { type: 'cm' }>;
+
+/**
+ * The status of an event that ends an attempt; undefined: a timeout. The neighbour of an address that is not resolved in
+ * time does not respond, so the host is unreachable.
+ */
+export function failureOf({ event, status }: CmMessage): number | undefined {
+  const failure = status < 0 ? status >>> 0 : undefined;
+  if (failure === Status.IO_TIMEOUT)
+    return event === CmEventType.addressError ? Status.HOST_UNREACHABLE : undefined;
+  return failure ?? (event === CmEventType.connectError ? Status.CONNECTION_ABORTED : undefined);
+}
 
 /** The owner of an id. */
 export interface CmOwner {

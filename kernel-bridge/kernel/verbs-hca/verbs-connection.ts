@@ -10,7 +10,7 @@ import type {
   CmReply,
   CmState,
 } from '../cm/service.js';
-import { type CmIds, type CmMessage, type CmNegotiated, type CmOwner, padded } from './cm-ids.js';
+import { type CmIds, type CmMessage, type CmNegotiated, type CmOwner, failureOf, padded } from './cm-ids.js';
 
 /** IB's reason for a REJ by the peer's program. */
 const consumerReject = 28;
@@ -55,7 +55,8 @@ export class VerbsConnection implements CmConnection, CmOwner {
   private sendRequest(): void {
     const { ids } = this.owner;
     const { qp, privateData } = this.request!;
-    if (ids.connect(this.localCommId, qp, privateData) !== Status.SUCCESS) this.fail();
+    const status = ids.connect(this.localCommId, qp, privateData);
+    if (status !== Status.SUCCESS) this.fail(status);
   }
 
   private replied(message: CmMessage): void {
@@ -97,7 +98,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   accept(parameters: CmQpParameters, privateData: Uint8Array): void {
     this.state = 'repSent';
     const status = this.owner.ids.accept(this.localCommId, parameters, privateData);
-    if (status !== Status.SUCCESS) setImmediate(() => this.fail());
+    if (status !== Status.SUCCESS) setImmediate(() => this.fail(status));
   }
 
   reject(privateData: Uint8Array): void {
@@ -140,10 +141,12 @@ export class VerbsConnection implements CmConnection, CmOwner {
     const { events } = this;
     const { ids } = this.owner;
     switch (message.event) {
-      case CmEventType.addressResolved:
+      case CmEventType.addressResolved: {
         ids.setOptions(this.localCommId, this.request!.ackTimeoutCode, this.request!.path.trafficClass);
-        if (ids.resolveRoute(this.localCommId) !== Status.SUCCESS) this.fail();
+        const status = ids.resolveRoute(this.localCommId);
+        if (status !== Status.SUCCESS) this.fail(status);
         break;
+      }
       case CmEventType.routeResolved:
         this.sendRequest();
         break;
@@ -151,6 +154,11 @@ export class VerbsConnection implements CmConnection, CmOwner {
         this.replied(message);
         break;
       case CmEventType.established:
+        // An iWARP device that could not send its reply.
+        if (message.status < 0) {
+          this.fail(failureOf(message));
+          break;
+        }
         if (this.state === 'reqSent') {
           this.replied(message);
           break;
@@ -175,7 +183,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
       case CmEventType.routeError:
       case CmEventType.connectError:
       case CmEventType.unreachable:
-        this.fail();
+        this.fail(failureOf(message));
         break;
     }
   }
@@ -196,10 +204,11 @@ export class VerbsConnection implements CmConnection, CmOwner {
     this.owner.known(this);
   }
 
-  private fail(): void {
+  /** Ends an attempt to connect with a status; undefined: a timeout. */
+  private fail(status: number | undefined): void {
     const { events } = this;
     this.end();
-    events.timedOut?.();
+    events.timedOut?.(status);
   }
 
   /** Destroys the id, which notifies the peer if necessary. */

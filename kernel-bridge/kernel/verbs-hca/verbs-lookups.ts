@@ -8,7 +8,7 @@ import type {
   SidrLookupParameters,
   SidrState,
 } from '../cm/service.js';
-import { type CmIds, type CmMessage, type CmOwner, padded } from './cm-ids.js';
+import { type CmIds, type CmMessage, type CmOwner, failureOf, padded } from './cm-ids.js';
 
 /** Size of the private data of a SIDR_REP in bytes. */
 const replyData = 136;
@@ -35,17 +35,17 @@ export class VerbsLookup implements SidrLookup, CmOwner {
     const { ids, requestId, events } = this;
     switch (message.event) {
       case CmEventType.addressResolved:
-        if (ids.resolveRoute(requestId) !== Status.SUCCESS) this.fail();
+        this.failUnless(ids.resolveRoute(requestId));
         break;
       case CmEventType.routeResolved:
-        if (ids.connect(requestId, {}, this.parameters.privateData) !== Status.SUCCESS) this.fail();
+        this.failUnless(ids.connect(requestId, {}, this.parameters.privateData));
         break;
       case CmEventType.established:
       case CmEventType.unreachable:
       case CmEventType.rejected: {
-        // A negative status is an errno value, which means that no reply arrived.
+        // No reply arrived.
         if (message.status < 0) {
-          this.fail();
+          this.fail(failureOf(message));
           break;
         }
         this.end();
@@ -60,14 +60,18 @@ export class VerbsLookup implements SidrLookup, CmOwner {
         break;
       }
       default:
-        this.fail();
+        this.fail(failureOf(message));
     }
   }
 
-  private fail(): void {
+  private failUnless(status: number): void {
+    if (status !== Status.SUCCESS) this.fail(status);
+  }
+
+  private fail(status: number | undefined): void {
     const { events } = this;
     this.end();
-    events.timedOut?.();
+    events.timedOut?.(status);
   }
 
   private end(): void {

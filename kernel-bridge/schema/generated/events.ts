@@ -94,7 +94,7 @@ export type HcaEvent =
       data: Uint8Array;
       /** rdma_cm_event_type */
       event: number;
-      /** Negative: an errno value. */
+      /** Negative: the NTSTATUS of a failure; otherwise the peer's reason, or 0. */
       status: number;
       id: number;
       /** The listener's id, for a connection request. */
