@@ -27,7 +27,7 @@ export function parseAddress(address: NdAddress, what: string, name = 'address')
     throw refuse(
       Status.INVALID_ADDRESS,
       what,
-      `\`${name}\` must be { address: string, port: number } with an optional family of 4 or 6; got family ${shown(family)} and address ${shown(text)}.`,
+      `\`${name}\` must be { address: string, port: number } with an optional family of 4 or 6; got family ${shown(address.family)} and address ${shown(text)}.`,
     );
   }
   return { family, address: text, port };

@@ -109,7 +109,7 @@ const rows: ErrorRows = {
     [
       () => provider.resolveAddress!({ address: 5, port: 0 }),
       'INVALID_ADDRESS',
-      'ResolveAddress: `address` must be { address: string, port: number } with an optional family of 4 or 6; got family 4 and address 5.',
+      'ResolveAddress: `address` must be { address: string, port: number } with an optional family of 4 or 6; got family undefined and address 5.',
     ],
     [
       () => provider.resolveAddress!('127.0.0.1:70000'),

@@ -219,7 +219,11 @@ test('invalid requests are rejected with the reason, and nothing is queued', asy
   throwsWv(post({ region: undefined }), Status.INVALID_PARAMETER, /allocateFastRegion/);
   const theirs = a.pd.allocateFastRegion(16);
   throwsWv(post({ region: theirs }), Status.INVALID_PARAMETER, /allocateFastRegion/);
-  throwsWv(post({ part: undefined }), Status.INVALID_PARAMETER, /one SGE/);
+  throwsWv(
+    post({ part: undefined }),
+    Status.INVALID_PARAMETER,
+    /`memory` must be \{ region, .*; got undefined/,
+  );
   throwsWv(post({ part: { ...part, offset: -1 } }), Status.INVALID_PARAMETER, /offset .*must be .*; got -1/);
   throwsWv(post({ part: { ...part, length: 2 ** 60 } }), Status.INVALID_PARAMETER, /length/);
   throwsWv(post({ access: -1 }), Status.INVALID_PARAMETER, /`access` must be .*; got -1/);

@@ -322,7 +322,7 @@ test('the limit of a server is part of that of the thread, and waiting payloads 
 });
 
 test('a limit that is not a valid number of bytes is rejected', () => {
-  assert.throws(() => setMaxBufferedBytes(0), /`maxBufferedBytes` must be an integer .*; got 0\./);
+  assert.throws(() => setMaxBufferedBytes(0), /`bytes` must be an integer .*; got 0\./);
   assert.throws(
     () => createChannelServer({ maxBufferedBytes: 1.5 }),
     /`maxBufferedBytes` must be an integer .*; got 1\.5\./,

@@ -601,7 +601,7 @@ test('invalid sizes are rejected with their limits', async () => {
   ])
     assert.match(
       (await rejection(connectChannel(1, '127.0.0.1', options))).message,
-      /must be an integer from/,
+      /must be an integer (?:from|of at least)/,
     );
 });
 

@@ -239,7 +239,8 @@ test('invalid handlers, signals and options are rejected with the expected type'
     assert.throws(
       call,
       (error: NetError) =>
-        error.code === 'ERR_INVALID_ARG_VALUE' && / must be .*; got `slotBytez`/.test(error.message),
+        error.code === 'ERR_INVALID_ARG_VALUE' &&
+        / must contain only .*; got 'slotBytez'/.test(error.message),
       String(call),
     );
   for (const call of [
