@@ -57,9 +57,9 @@ export {
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. If Windows has a WinVerbs driver, it is a device of that driver.
  * Otherwise it is a device of the soft kernel, a thread started by the first open with that open's options, or those of
- * the environment variable `ND_OPTIONS` (JSON).
+ * the environment variable `ND_OPTIONS` (JSON). Later opens must not pass other values.
  *
- * @throws StatusError INVALID_PARAMETER for an option, with its name and limit; otherwise the status of the kernel or
+ * @throws StatusError INVALID_PARAMETER for an option, with its name and what it must be; otherwise the status of the kernel or
  * the OS with the reason. On Windows OBJECT_NAME_NOT_FOUND if no driver has the device, and NOT_SUPPORTED if there is a
  * driver, or the option `kernel` requires one, but the package koffi, which calls drivers, is missing
  * (`@networkdirect/win32-x64` includes it).

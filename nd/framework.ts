@@ -64,6 +64,9 @@ export class NdFramework {
       this.#options = options;
       // Problems of this host are thus reported here rather than by the first query.
       this.#v2 = this.openV2(options);
+    } else if (options !== undefined) {
+      // Options that differ from those in use are refused.
+      this.openV2(options).release();
     }
     this.#started += 1;
   }
@@ -251,7 +254,7 @@ const framework = new NdFramework(
 
 /**
  * NdStartup: enables the other functions of this module. Calls are counted, and each needs an {@link ndCleanup}. The
- * first open in a process starts its software HCA with these options.
+ * first open in a thread starts its software HCA with these options; later ones must not pass others.
  *
  * @param options - options of the kernel; default: none
  * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.

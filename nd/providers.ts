@@ -195,12 +195,13 @@ class Providers extends NdObject implements RoutedProvider {
 }
 
 /**
- * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open in a process starts its
- * software HCA with these options. On Windows, the adapter of an address is by default that of the vendor's
- * NetworkDirect provider which lists the address, otherwise that of the WinVerbs driver or the software HCA. The option
- * `hca` selects: `soft`, `rdma` (vendors' providers only), or the name of a provider's DLL.
+ * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open in a thread starts its
+ * software HCA with these options; later ones must not pass others. On Windows, the adapter of an address is by default
+ * that of the vendor's NetworkDirect provider which lists the address, otherwise that of the WinVerbs driver or the
+ * software HCA. The option `hca` selects: `soft`, `rdma` (vendors' providers only), or the name of a provider's DLL.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; NO_SUCH_DEVICE or NOT_SUPPORTED if the named
+ * @throws NdError INVALID_PARAMETER (an invalid option, or one that differs from those in use), DEVICE_NOT_READY and
+ *   others if the kernel does not start; NO_SUCH_DEVICE or NOT_SUPPORTED if the named
  *   provider does not exist or cannot be loaded; the message has the reason
  * @example
  * ```ts

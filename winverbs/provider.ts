@@ -298,8 +298,10 @@ export class WVProvider extends WvObject implements IWVProvider {
 }
 
 /**
- * Opens WinVerbs. The first open in an isolate starts its kernel with these `options`.
+ * Opens WinVerbs. The first open in an isolate starts its kernel with these `options`; later ones must not pass others.
  *
+ * @throws WvError INVALID_PARAMETER (an invalid option, or one that differs from the kernel's), and others if the kernel
+ *   does not start; the message has the reason
  * @example
  * using provider = openProvider();
  * const device = provider.openDevice(provider.translateAddress('127.0.0.1').deviceGuid);

@@ -26,10 +26,11 @@ export class Provider extends ProviderBase implements INDProvider {
 }
 
 /**
- * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open in a process starts its
- * software HCA with these options.
+ * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open in a thread starts its
+ * software HCA with these options; later ones must not pass others.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason
+ * @throws NdError INVALID_PARAMETER (an invalid option, or one that differs from those in use), DEVICE_NOT_READY and
+ *   others if the kernel does not start; the message has the reason
  * @example
  * ```ts
  * using nd = openNetworkDirect();

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { shown, shownJson } from '../../ioctl/shown.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import {
@@ -35,6 +36,42 @@ export function resolveKernelOptions(
     );
   }
   return parse(value, optionsVariable, `${optionsVariable}: `);
+}
+
+/**
+ * Options that every open decides for itself: the kernel was chosen before, and the timeout is that of the open. On Windows, `hca`
+ * chooses NetworkDirect providers.
+ */
+const ofEachOpen: ReadonlySet<string> = new Set([
+  'kernel',
+  'startTimeoutMs',
+  ...(process.platform === 'win32' ? ['hca'] : []),
+]);
+
+/**
+ * Checks options for a kernel that has already started with others, which it cannot change. Options that are not given do not matter.
+ *
+ * @throws StatusError INVALID_PARAMETER with the first option that differs, as {@link resolveKernelOptions} otherwise.
+ */
+export function checkSameOptions(given: KernelOptionsInput, used: KernelOptions): void {
+  const wanted = resolveKernelOptions(given);
+  for (const name of Object.keys(given) as (keyof KernelOptions)[])
+    if (!ofEachOpen.has(name)) checkSame([name], given[name], wanted[name], used[name]);
+}
+
+function checkSame(path: readonly string[], given: unknown, wanted: unknown, used: unknown): void {
+  if (given === undefined) return;
+  if (path.length === 1 && ['cm', 'rc', 'faults'].includes(path[0]!)) {
+    for (const name of Object.keys(given as object))
+      checkSame([...path, name], at(given, [name]), at(wanted, [name]), at(used, [name]));
+    return;
+  }
+  if (isDeepStrictEqual(wanted, used)) return;
+  throw new StatusError(
+    Status.INVALID_PARAMETER,
+    `\`${path.join('.')}\` must be ${shownJson(used)}, because this thread's kernel has started with it; got ${shownJson(given)}. ` +
+      `Omit it, or pass it to the first open or in ${optionsVariable}.`,
+  );
 }
 
 function parse(value: unknown, whole: string, prefix: string): KernelOptions {

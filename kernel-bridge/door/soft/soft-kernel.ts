@@ -15,7 +15,7 @@ import type { KernelOptions, KernelOptionsInput } from '../../option-checks/opti
 import { optionsDelivery } from '../../option-checks/options-delivery.js';
 import type { DeviceFile } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
-import { resolveKernelOptions } from './resolve-options.js';
+import { checkSameOptions, resolveKernelOptions } from './resolve-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
 
@@ -181,13 +181,12 @@ export class SoftKernel {
   }
 
   /**
-   * Opens a device file; waits at most `startTimeoutMs` for the kernel.
+   * Opens a device file; waits at most `timeout` ms for the kernel.
    *
    * @throws StatusError with the kernel's status and reason; DEVICE_REMOVED with the reason if the kernel has ended;
    * IO_TIMEOUT if it does not reply.
    */
-  open(name: string): DeviceFile {
-    const timeout = this.options.startTimeoutMs;
+  open(name: string, timeout = this.options.startTimeoutMs): DeviceFile {
     const answer = this.call(ChannelMajor.create, 0, 0, new TextEncoder().encode(name), maxReason, timeout);
     if (answer === undefined) {
       if (!this.#answered) this.#discard();
@@ -405,8 +404,8 @@ let current: SoftKernel | undefined;
 
 /**
  * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`. The first open starts the kernel; an
- * open after it has ended starts a new one. Options are checked at every call, but only those of the open that starts
- * the kernel apply.
+ * open after it has ended starts a new one. The options of the open that starts the kernel apply to all later ones,
+ * which must not pass others.
  *
  * @throws StatusError INVALID_PARAMETER for options (with the field), otherwise as {@link SoftKernel.open}.
  */
@@ -417,10 +416,7 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
       `The name of a device file must be a string such as \\\\.\\WinVerbs; got ${name === '' ? 'an empty string' : typeof name}.`,
     );
   }
-  if (current === undefined || current.ended || options !== undefined) {
-    const resolve = (): KernelOptions => resolveKernelOptions(options);
-    if (current === undefined || current.ended) current = new SoftKernel(resolve);
-    else resolve();
-  }
-  return current.open(name);
+  if (current === undefined || current.ended) current = new SoftKernel(() => resolveKernelOptions(options));
+  else if (options !== undefined) checkSameOptions(options, current.options);
+  return current.open(name, options?.startTimeoutMs);
 }
