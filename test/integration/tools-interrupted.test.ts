@@ -272,7 +272,7 @@ test('every command has its test here; its help, the README and the docs documen
     assert.match(reference.replaceAll('\n', ' '), words);
   assert.match(
     page('README.md').replaceAll('\n', ' '),
-    'a job exits with status 130, and a command that runs until it is stopped exits with 0',
+    'a command exits with status 130, or with 0 if it normally runs until it is stopped',
   );
   const helps = await Promise.all(
     [['top'], ['ping'], ['nvme', 'serve']].map((one) => runNd(...one, '--help')),
