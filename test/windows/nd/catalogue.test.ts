@@ -106,6 +106,14 @@ test('the environment variable replaces the catalogue, and an empty value means 
   assert.equal(read(catalogue, { [providersVariable]: '' }), []);
 });
 
+test('an entry has the version of its file', () => {
+  const found = read({}, { [providersVariable]: `${process.execPath};${PROVIDER};C:\\none.dll` });
+  assert.equal(
+    found.map(({ version }) => version),
+    [`${process.versions.node}.0`, '', ''],
+  );
+});
+
 test("Wine's own catalogue has no provider", () => {
   assert.equal(readCatalogue('ws2_32.dll', {}), []);
 });
